@@ -1,0 +1,52 @@
+# Every target brings up .venv from requirements.lock by itself.
+PYTHON  ?= python3.11
+SCALE   ?= desk
+SEEDS   ?= 1
+JOBS    ?= 1
+BIN     := .venv/bin
+FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT))
+PAPERS  := impala
+
+.PHONY: help setup test lint types check report benchmark kill-test check-all clean $(PAPERS:%=reproduce-%)
+
+help:  ## show this list
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+setup: .venv/complete  ## install everything into .venv
+
+.venv/complete: requirements.lock setup.cfg pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 JOBS=1
+	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
+
+test: setup  ## unit and numerical tests
+	$(BIN)/python -m pytest
+
+lint: setup  ## style
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup  ## static types
+	$(BIN)/mypy
+
+check: setup  ## committed results against published numbers
+	$(BIN)/python -m repro.check
+
+report: setup  ## results/ to report/index.html
+	$(BIN)/python -m repro.report --out=report
+
+benchmark: setup  ## throughput against the machine's own bound
+	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
+	$(BIN)/python -m repro.benchmark --what=impala_atari --json=runs/benchmark_impala_atari.json
+
+kill-test: setup  ## 50 kills of a short training, each resumed
+	$(BIN)/python -m tests.kill_and_resume --kills=50
+
+check-all: lint types test check  ## what continuous integration runs, but for the smoke reproduction
+
+clean:  ## remove what the targets made, but not results
+	rm -rf .venv runs report

@@ -1,0 +1,1 @@
+"""One configuration per paper experiment, and the numbers the papers published."""

@@ -1,0 +1,3 @@
+"""Experiments of IMPALA."""
+
+DEFAULT_EXPERIMENT = "atari_shallow"

@@ -1,0 +1,103 @@
+"""IMPALA, shallow network, one expert per game: Table 4 and Table C.1 of arXiv v3, column "IMPALA (shallow)".
+
+Every field names its source: a table, figure or section of the paper, or `assumed:` with the reason.
+Budgets are in environment frames (emulator frames; one agent step is `env.frame_skip` of them).
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "impala"
+    config.experiment = "atari_shallow"
+    config.agent = "impala_shallow"  # name in records
+    config.scale = scale
+    config.frames = 200_000_000  # frames per game; Section 5.3.2
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"
+    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames an action is repeated for; Table F.1
+    config.env.max_pool = 2  # last frames of a step that are maximised over; Table F.1
+    config.env.grey = True  # Table F.1
+    config.env.height = 84  # pixels; Table F.1
+    config.env.width = 84  # pixels; Table F.1
+    config.env.stack = 4  # observations; Table F.1
+    config.env.noop_max = (
+        30  # no-ops at a game's start, uniform from 1; Section 5.3.2 (evaluation; assumed: training too)
+    )
+    config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Table F.1
+    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Table F.1
+    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: the paper mentions none
+    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: the paper mentions none
+    config.env.full_action_set = False  # experts use the game's minimal set; Appendix F
+    config.env.max_frames = 108_000  # frames, 30 minutes; assumed: the field's standard protocol
+    config.env.time_limit_is_terminal = True  # assumed: as in the authors' released code
+    config.env.last_action_and_reward = False  # no LSTM on Atari, so not an input; Section 5.3.2
+
+    config.network = ml_collections.ConfigDict()
+    config.network.torso = "shallow"  # shallow or deep; Section 5.3.2, Figure 4
+    config.network.core_units = 0  # LSTM units, 0 = none; Section 5.3.2
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.99  # gamma per agent step; Table F.1
+    config.loss.correction = "vtrace"  # vtrace, one_step, epsilon or none; Section 5.2.2
+    config.loss.lambda_ = 1.0  # Remark 2
+    config.loss.clip_rho = 1.0  # rho_bar; Section 5.2.2
+    config.loss.clip_c = 1.0  # c_bar; Section 5.2.2
+    config.loss.clip_pg_rho = 1.0  # rho_s of the policy gradient; Section 4.2
+    config.loss.alpha_rho = 1.0  # 1 = V-trace, below 1 = leaky V-trace
+    config.loss.alpha_c = 1.0  # 1 = V-trace, below 1 = leaky V-trace
+    config.loss.entropy_cost = 0.01  # Table F.1
+    config.loss.baseline_cost = 0.5  # Table F.1
+    config.loss.half_baseline = True  # 1/2 in front of the squared error; assumed: as in the authors' released code
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.unroll_length = 20  # agent steps; Table F.1
+    config.learner.batch_size = 32  # unrolls per update; Table F.1
+    config.learner.learning_rate = 6e-4  # at the first update; Table F.1
+    config.learner.final_learning_rate = 0.0  # at the last frame, linear in between; Table F.1
+    config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, the table has none
+    config.learner.rmsprop_momentum = 0.0  # Table F.1
+    config.learner.rmsprop_epsilon = 0.01  # inside the square root, as TensorFlow 1 has it; Table F.1
+    config.learner.clip_global_norm = 40.0  # Table F.1
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine
+    config.runtime.envs_per_actor = 32  # games; assumed: fastest on two cores
+    config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
+    config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
+    config.runtime.queue_capacity = 1  # batches that may wait for the learner; bounds the policy lag
+    config.runtime.compile = "auto"  # auto, xla or graph
+    config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = 200  # games; Section 5.3.2
+    config.evaluation.num_envs = 50  # games played side by side; divides `episodes`
+    config.evaluation.greedy = False  # sample from the policy; assumed: the paper does not say
+
+    return apply_scale(config)
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # about a minute: proves the path
+        config.frames = 200_000
+        config.evaluation.episodes = 8
+        config.evaluation.num_envs = 8
+        config.env.max_frames = 8_000
+        config.runtime.checkpoint_seconds = 5.0
+    elif config.scale == "desk":
+        config.frames = 10_000_000
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

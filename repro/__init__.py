@@ -1,0 +1,1 @@
+"""Reproducibility suite for five off-policy deep reinforcement-learning papers."""

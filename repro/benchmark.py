@@ -1,0 +1,62 @@
+"""Measures throughput against the machine's own bound: `python -m repro.benchmark --what=impala_atari`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from repro import benchmarks, cli
+
+WHAT = flags.DEFINE_enum(
+    "what",
+    "impala_atari",
+    sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name != "timing"),
+    "Subject.",
+)
+JSON = flags.DEFINE_string("json", None, "Write the result to this file.")
+SECONDS = flags.DEFINE_float("seconds", 8.0, "Length of each measurement.", 0.1)
+REPEATS = flags.DEFINE_integer("repeats", 3, "Times that everything is measured.", 1)
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    from rich.console import Console
+
+    module = importlib.import_module(f"repro.benchmarks.{WHAT.value}")
+    result = module.measure(SECONDS.value, REPEATS.value)
+    Console().print(_table(result))
+    if JSON.value:
+        path = Path(JSON.value)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _table(result: dict[str, Any]) -> Any:
+    from rich.table import Table
+
+    table = Table("", result["unit"].replace("_", " "), title=result["what"], title_justify="left")
+    for name, value in _lines(result):
+        table.add_row(name, value)
+    return table
+
+
+def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
+    if "parts" not in result:
+        lines = [(f"vtrace {name}", f"{value:,.0f}") for name, value in result["vtrace"].items()]
+        step = result["train_step T=20 B=32"]
+        return [*lines, ("train step T=20 B=32", f"{step:,.0f}"), ("share", f"{result['share']:.2%}")]
+    frames = result["frames_per_step"]
+    rates = {**result["parts"], "whole": result["whole"], "serial bound": result["bound"]}
+    lines = [(name, f"{value:,.0f} ({value * frames:,.0f} frames)") for name, value in rates.items()]
+    low, high = result["spread"]
+    return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})")]
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,67 @@
+"""How rates are measured and what they are compared with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repro.evaluation import records
+
+WARM_UP = 3
+"""Calls before the clock starts: tracing, first touches of memory."""
+
+
+def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
+    """Units per second of all bodies together, each called again and again in a thread of its own.
+
+    Args:
+        bodies: each does some work and returns how many units it was.
+        seconds: how long to measure.
+    """
+    for body in bodies:
+        for _ in range(WARM_UP):
+            body()
+    done = [0] * len(bodies)
+    start = time.perf_counter()
+
+    def work(i: int) -> None:
+        while time.perf_counter() - start < seconds:
+            done[i] += bodies[i]()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(bodies))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done) / (time.perf_counter() - start)
+
+
+def serial_bound(parts: Mapping[str, float]) -> float:
+    """The rate of doing the parts one after the other, 1 / sum(1 / part), each part using the whole machine."""
+    return 1.0 / sum(1.0 / part for part in parts.values())
+
+
+def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The result of a benchmark whose repeats each measured `parts` and `whole` side by side.
+
+    Medians over repeats; `ratio` is the median of each repeat's own ratio, and `spread` its lowest and highest,
+    since rates of different minutes on a shared machine do not compare.
+    """
+    ratios = [repeat["whole"] / serial_bound(repeat["parts"]) for repeat in repeats]
+    parts = {name: float(np.median([repeat["parts"][name] for repeat in repeats])) for name in repeats[0]["parts"]}
+    return {
+        "what": what,
+        "unit": unit,
+        "parts": parts,
+        "whole": float(np.median([repeat["whole"] for repeat in repeats])),
+        "bound": float(np.median([serial_bound(repeat["parts"]) for repeat in repeats])),
+        "ratio": float(np.median(ratios)),
+        "repeats": [{**repeat, "ratio": ratio} for repeat, ratio in zip(repeats, ratios)],
+        "spread": [min(ratios), max(ratios)],
+        "hardware": records.hardware(),
+        "versions": records.versions(),
+    }

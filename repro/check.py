@@ -1,0 +1,169 @@
+"""Checks all records: `python -m repro.check [--json=out.json] [--paper=...] [--experiment=...]`.
+
+Every file must be a valid record in its place and in the unit of the number it answers; one that is not makes
+the exit code 1. A record whose experiment's config has changed since is stale: shown, not counted.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import rich.console
+from absl import flags
+
+from repro import cli
+from repro.evaluation import published, staleness
+from repro.evaluation.records import Fault, StoredRecord, read_all
+from repro.evaluation.rows import Row, group_records, make_rows
+from repro.evaluation.verdicts import VERDICTS
+from repro.report import tables
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What a check found.
+
+    Attributes:
+        records: valid records, stale ones among them.
+        stale: path of each stale record to the reason.
+        faults: files that are not valid records or are in a wrong unit.
+        rows: every row of the papers looked at.
+    """
+
+    records: list[StoredRecord]
+    stale: dict[pathlib.Path, str]
+    faults: list[Fault]
+    rows: list[Row]
+
+
+def check(
+    results_dir: pathlib.Path,
+    paper: str | None = None,
+    experiment: str | None = None,
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> Findings:
+    """Reads and judges the records below a directory.
+
+    Args:
+        results_dir: root of the record layout.
+        paper: only this paper.
+        experiment: only this experiment.
+        published_dir: published numbers.
+        configs_dir: current configs.
+
+    Raises:
+        PublishedError: the published numbers themselves cannot be read.
+    """
+
+    def wanted(path: pathlib.Path) -> bool:
+        parts = path.relative_to(results_dir).parts
+        return parts[0] == (paper or parts[0]) and (experiment is None or experiment in parts[1:2])
+
+    stored, faults = read_all(results_dir)
+    stored = [item for item in stored if wanted(item.path)]
+    faults = [fault for fault in faults if wanted(fault.path)]
+    in_wrong_unit = [fault for item in stored if (fault := _unit_fault(item, published_dir))]
+    refused = {fault.path for fault in in_wrong_unit}
+    stored = [item for item in stored if item.path not in refused]
+    rows = make_rows(
+        group_records(stored, configs_dir),
+        papers=[paper] if paper else None,
+        experiment=experiment,
+        published_dir=published_dir,
+        configs_dir=configs_dir,
+    )
+    reasons = {item.path: staleness.stale_reason(item.record, configs_dir) for item in stored}
+    stale = {path: reason for path, reason in reasons.items() if reason}
+    return Findings(stored, stale, faults + in_wrong_unit, rows)
+
+
+def as_json(findings: Findings) -> dict[str, Any]:
+    """Returns the findings as plain JSON: counts, faults, stale records with reasons, and all rows."""
+    return {
+        "records": len(findings.records),
+        "faults": [{"path": str(fault.path), "message": fault.message} for fault in findings.faults],
+        "stale": [{"path": str(path), "reason": reason} for path, reason in findings.stale.items()],
+        "verdicts": _counts(findings.rows),
+        "rows": [dataclasses.asdict(row) for row in findings.rows],
+    }
+
+
+def show(findings: Findings, console: rich.console.Console) -> None:
+    """Prints the rows that have records, the counts of all rows, stale records and faults."""
+    shown = [row for row in findings.rows if row.seeds]
+    if shown:
+        console.print(tables.terminal_table(shown))
+    for paper, counts in _counts(findings.rows).items():
+        text = ", ".join(f"{count} {name}" for name, count in counts.items())
+        console.print(f"{paper}: {sum(counts.values())} published numbers, {text}")
+    for path, reason in findings.stale.items():
+        console.print(f"stale: {path}: {reason}", soft_wrap=True)
+    for fault in findings.faults:
+        console.print(f"fault: {fault.message}", soft_wrap=True)
+    if not findings.records and not findings.faults:
+        console.print("No records were found: nothing to check.")
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    values = flags.FLAGS
+    results_dir = pathlib.Path(values.results_dir)
+    if values["results_dir"].present and not results_dir.is_dir():
+        cli.fail(f"there is no directory {values.results_dir!r} with records.")
+    if values.paper and values.paper not in (papers := _papers(results_dir)):
+        cli.fail(f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)}.")
+    try:
+        findings = check(results_dir, values.paper, values.experiment)
+    except published.PublishedError as error:
+        cli.fail(error, code=1)
+    if values.experiment and not findings.rows and not findings.faults:
+        cli.fail(f"no published number and no record belongs to an experiment {values.experiment!r}.")
+    show(findings, rich.console.Console(highlight=False))
+    if values.json:
+        try:
+            pathlib.Path(values.json).write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            cli.fail(f"{values.json} could not be written ({error.strerror}).")
+    if findings.faults:
+        raise SystemExit(1)
+
+
+def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> Fault | None:
+    paper, experiment, task, agent = (item.record[key] for key in ("paper", "experiment", "task", "agent"))
+    printed = published.published_row(paper, experiment, task, agent, published_dir)
+    unit = item.record["evaluation"]["unit"]
+    if printed is None or unit == printed.unit:
+        return None
+    return Fault(item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}.")
+
+
+def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:
+    """Paper to verdict to number of rows, over the rows with a printed number."""
+    counts: dict[str, dict[str, int]] = collections.defaultdict(lambda: dict.fromkeys(VERDICTS, 0))
+    for row in rows:
+        if row.verdict is not None:
+            counts[row.paper][row.verdict] += 1
+    return dict(counts)
+
+
+def _papers(results_dir: pathlib.Path) -> list[str]:
+    own = [path.name for path in results_dir.glob("*") if path.is_dir()]
+    return sorted({*published.papers(), *own})
+
+
+def _define_flags() -> None:
+    flags.DEFINE_string("json", None, "File to write the findings to.")
+    flags.DEFINE_string("results_dir", "results", "Folder with the records.")
+    flags.DEFINE_string("paper", None, "Check only this paper.")
+    flags.DEFINE_string("experiment", None, "Check only this experiment.")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    cli.run(main)

@@ -1,0 +1,1 @@
+"""Distributions as pure functions of their parameters: log-probability, entropy, divergence, samples."""

@@ -1,0 +1,478 @@
+"""Batches of Atari games: ALE's vector environment under the papers' rules, with exact save and restore."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import ale_py
+import cv2
+import gymnasium
+import numpy as np
+from ale_py import roms
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from tf_agents.trajectories import time_step as ts
+
+from repro.environments import games, specs
+
+Observation = np.ndarray | dict[str, np.ndarray]
+
+# Games whose program does not clear all of the console's memory when it starts, so that a game can depend on
+# the one before. Found by starting each ROM of ale-py 0.12.1 from overwritten memory and comparing the state of
+# the whole emulator.
+_KEEPS_MEMORY = frozenset(
+    {
+        "crossbow",
+        "entombed",
+        "hangman",
+        "haunted_house",
+        "ice_hockey",
+        "kung_fu_master",
+        "pooyan",
+        "seaquest",
+        "sir_lancelot",
+        "space_war",
+        "surround",
+        "time_pilot",
+        "venture",
+        "yars_revenge",
+    }
+)
+
+# Seeding loads the ROM anew, which takes as long as several hundred steps, while a saved game that goes back to
+# an old seed takes long to replay. These two bounds keep both small.
+_RESETS_PER_SEED = 128
+_STEPS_PER_SEED = 16384
+
+# ALE's own frame limit stays out of the way: it would end a game before the last frame is drawn.
+_NO_LIMIT = 2**31 - 2
+
+
+@dataclasses.dataclass(frozen=True)
+class AtariConfig:
+    """The Atari protocol, one field an item.
+
+    Attributes:
+        task: the game in any usual spelling (`pong`, `ALE/Pong-v5`).
+        frame_skip: emulator frames for which an action is held; at least 1.
+        max_pool: 2 takes the pixel-wise maximum of the last two of these frames, 1 only the last.
+        grey: luminance (one channel a frame) instead of RGB (three).
+        height: height of the observation in pixels.
+        width: width of the observation in pixels.
+        stack: number of last frames in an observation; black ones stand before a game's first.
+        noop_max: a game begins with 1 to noop_max no-op emulator frames, uniformly drawn; 0 for none.
+        life_loss_ends: a lost life is reported as terminated, though the game goes on.
+        reward_clip: rewards are clipped to [-reward_clip, reward_clip]; 0 leaves them as they are.
+        fire_on_reset: FIRE is held for one emulator frame where a game begins, if it is among the actions.
+        sticky_probability: probability, each emulator frame, that the previous action is held on, in [0, 1).
+        full_action_set: all 18 actions of the console instead of those that the game uses.
+        max_frames: a game ends with the step in which it reaches this many emulator frames, no-ops aside.
+        time_limit_is_terminal: that end is reported as terminated, not as truncated.
+        last_action_and_reward: observations are dicts with the last action and its reward besides the frame.
+    """
+
+    task: str
+    frame_skip: int
+    max_pool: int
+    grey: bool
+    height: int
+    width: int
+    stack: int
+    noop_max: int
+    life_loss_ends: bool
+    reward_clip: float
+    fire_on_reset: bool
+    sticky_probability: float
+    full_action_set: bool
+    max_frames: int
+    time_limit_is_terminal: bool
+    last_action_and_reward: bool
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("frame_skip", 1),
+            ("height", 1),
+            ("width", 1),
+            ("stack", 1),
+            ("noop_max", 0),
+            ("reward_clip", 0),
+            ("max_frames", 1),
+        ):
+            if getattr(self, name) < least:
+                raise ValueError(f"Atari: {name} must be at least {least}, got {getattr(self, name)}.")
+        if self.max_pool not in (1, 2):
+            raise ValueError(f"Atari: max_pool must be 1 or 2 frames, got {self.max_pool}.")
+        if self.max_pool > self.frame_skip:
+            raise ValueError(f"Atari: max_pool {self.max_pool} needs a frame_skip of at least 2, got 1.")
+        if not 0.0 <= self.sticky_probability < 1.0:
+            raise ValueError(f"Atari: sticky_probability must lie in [0, 1), got {self.sticky_probability}.")
+        object.__setattr__(self, "task", games.game_name(self.task))
+
+
+def make_atari(env_config: Mapping[str, Any], num_envs: int, seed: int, num_threads: int = 0) -> AtariEnvironment:
+    """Returns a batched Atari environment.
+
+    Args:
+        env_config: every field of `AtariConfig`; an entry `name` is allowed and not read.
+        num_envs: number of games played side by side, at least 1.
+        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+        num_threads: threads that step the games; 0 takes one a usable core, at most one a game.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of its range.
+        UnknownGameError: no game has the task's name.
+    """
+    given = set(env_config) - {"name"}
+    known = {field.name for field in dataclasses.fields(AtariConfig)}
+    for name in sorted(known - given):
+        raise ValueError(f"Atari: the environment's config lacks the field {name!r}.")
+    for name in sorted(given - known):
+        raise ValueError(f"Atari: the environment's config has a field {name!r} that is not read.")
+    return AtariEnvironment(AtariConfig(**{name: env_config[name] for name in known}), num_envs, seed, num_threads)
+
+
+class AtariEnvironment(gymnasium.vector.VectorEnv):
+    """A batch of Atari games that are stepped by ALE's own threads, without Python's lock.
+
+    A game that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no action
+    and returns the first observation of the new game with reward 0. A lost life never resets the game.
+
+    The emulators cannot be copied, so a state is what led to it: the seed with which each emulator was loaded,
+    the number of resets since, and the actions since the current game began. A reset gives the same game
+    whatever was played before it, as the programs clear the memory when they start. Under sticky actions, where
+    the emulator draws random numbers in every frame, and for the games that do not clear the memory, all actions
+    since the seed are kept. Either way an emulator is seeded anew from time to time.
+
+    One instance belongs to one thread at a time; several instances may be stepped by as many threads.
+
+    Attributes:
+        config: the protocol.
+        num_actions: number of actions.
+        num_threads: number of threads that step the games.
+    """
+
+    def __init__(self, config: AtariConfig, num_envs: int, seed: int, num_threads: int = 0) -> None:
+        if num_envs < 1:
+            raise ValueError(f"Atari: num_envs must be at least 1, got {num_envs}.")
+        if num_threads < 0:
+            raise ValueError(f"Atari: num_threads must be at least 0, got {num_threads}.")
+        if seed < 0:
+            raise ValueError(f"Atari: seed must be at least 0, got {seed}.")
+        self.config = config
+        self.num_envs = num_envs
+        self.num_threads = num_threads or min(num_envs, len(os.sched_getaffinity(0)))
+        fires = config.fire_on_reset and (config.full_action_set or _uses_fire(config.task))
+        # ALE draws n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
+        # of games without a no-op leave 1 to noop_max, all equally likely.
+        self._least_first_frame = int(fires) + min(config.noop_max, 1)
+        self._ale = AtariVectorEnv(
+            config.task,
+            num_envs,
+            num_threads=self.num_threads,
+            max_num_frames_per_episode=_NO_LIMIT,
+            repeat_action_probability=config.sticky_probability,
+            full_action_space=config.full_action_set,
+            autoreset_mode=AutoresetMode.NEXT_STEP,
+            img_height=config.height,
+            img_width=config.width,
+            grayscale=config.grey,
+            stack_num=config.stack,
+            frameskip=config.frame_skip,
+            maxpool=config.max_pool == 2,
+            noop_max=config.noop_max + 1 + int(fires) if config.noop_max else 0,
+            episodic_life=False,
+            life_loss_info=False,
+            reward_clipping=False,
+            use_fire_reset=fires,
+        )
+        self.num_actions = len(self._ale.ale.get_action_set())
+        channels = config.stack * (1 if config.grey else 3)
+        frame = gymnasium.spaces.Box(0, 255, (config.height, config.width, channels), np.uint8)
+        self.single_action_space = gymnasium.spaces.Discrete(self.num_actions)
+        self.single_observation_space: gymnasium.Space = frame
+        if config.last_action_and_reward:
+            bound = config.reward_clip or np.inf
+            self.single_observation_space = gymnasium.spaces.Dict(
+                frame=frame,
+                last_action=self.single_action_space,
+                last_reward=gymnasium.spaces.Box(-bound, bound, (), np.float32),
+            )
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.observation_spec = specs.tensor_spec_of(self.single_observation_space, "observation")
+        self.action_spec = specs.tensor_spec_of(self.single_action_space, "action")
+        self.time_step_spec = ts.time_step_spec(self.observation_spec)
+
+        # What leads to the present state of each emulator.
+        self._seed = seed
+        self._whole_history = config.sticky_probability > 0 or config.task in _KEEPS_MEMORY
+        self._seeds_drawn = np.zeros(num_envs, np.int64)
+        self._seeds = np.zeros(num_envs, np.int64)
+        self._resets = np.zeros(num_envs, np.int64)
+        self._actions = np.zeros((num_envs, 1024), np.uint8)
+        self._num_actions_kept = np.zeros(num_envs, np.int64)
+        # Where each game stands.
+        self._is_reset = False
+        self._rows = np.arange(num_envs)
+        self._over = np.zeros(num_envs, bool)
+        self._out_of_time = np.zeros(num_envs, bool)
+        self._lives = np.zeros(num_envs, np.int32)
+        self._first_frame = np.zeros(num_envs, np.int32)
+        self._frames = np.zeros(num_envs, np.int32)
+        self._returns = np.zeros(num_envs, np.float64)
+        self._last_action = np.zeros(num_envs, np.int32)
+        self._last_reward = np.zeros(num_envs, np.float32)
+        self._stacked: np.ndarray = np.zeros(0, np.uint8)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begins a new game in every environment, each with a seed of its own.
+
+        Args:
+            seed: replaces the run's seed and begins its sequence of games anew; None goes on in the sequence.
+            options: none are known.
+
+        Returns:
+            observation: uint8 [N, H, W, C], contiguous; along C the frames (times 3 colours), the newest last.
+              With `last_action_and_reward` a dict of it as `frame`, of `last_action` int32 [N] and of
+              `last_reward` float32 [N], clipped, both 0 where a game begins.
+            info: empty.
+
+        Raises:
+            ValueError: an option was given or the seed is negative.
+        """
+        if options:
+            raise ValueError(f"Atari: reset knows no options, got {sorted(options)}.")
+        if seed is not None:
+            if seed < 0:
+                raise ValueError(f"Atari: seed must be at least 0, got {seed}.")
+            self._seed = seed
+            self._seeds_drawn[:] = 0
+        everywhere = np.ones(self.num_envs, bool)
+        self._begin_games(everywhere, self._seed_anew(everywhere))
+        self._is_reset = True
+        return self._observation(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Plays one step of every game.
+
+        Args:
+            actions: int32 [N] in [0, num_actions). Not read where the last step ended a game.
+
+        Returns:
+            observation: as `reset` returns it, in memory of its own. A step that ends a game returns its last.
+            reward: float32 [N], clipped. 0 where a game begins.
+            terminated: bool [N]. The game is over, or a life was lost and `life_loss_ends` is set, or the frame
+              limit was reached and `time_limit_is_terminal` is set.
+            truncated: bool [N]. The frame limit was reached, and the step is not terminated.
+            info: `game_over` bool [N], this step ended the game, by its rules or by the frame limit;
+              `episode_return` float32 [N], the game's sum of unclipped rewards so far;
+              `episode_frames` int32 [N], its emulator frames so far, no-ops not counted.
+
+        Raises:
+            ValueError: the actions have a wrong shape or range.
+            RuntimeError: called before `reset` or `set_state`.
+        """
+        if not self._is_reset:
+            raise RuntimeError("Atari: step was called before reset.")
+        actions = np.asarray(actions, np.int32)
+        if actions.shape != (self.num_envs,):
+            raise ValueError(f"Atari: actions must have shape ({self.num_envs},), got {actions.shape}.")
+        if actions.min() < 0 or actions.max() >= self.num_actions:
+            raise ValueError(f"Atari: actions must lie in [0, {self.num_actions}), got {actions}.")
+        reward, terminated, truncated = self._advance(np.where(self._over, 0, actions))
+        info = {
+            "game_over": self._over.copy(),
+            "episode_return": self._returns.astype(np.float32),
+            "episode_frames": self._frames.copy(),
+        }
+        return self._observation(), reward, terminated, truncated, info
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what `set_state` needs to go on exactly here: numpy arrays and plain numbers and strings.
+
+        Its size is about the number of environments times the steps of the longest current game, in bytes;
+        under sticky actions times the steps since the oldest seed.
+        """
+        longest = int(self._num_actions_kept.max())
+        return {
+            "task": self.config.task,
+            "seed": self._seed,
+            "seeds_drawn": self._seeds_drawn.copy(),
+            "seeds": self._seeds.copy(),
+            "resets": self._resets.copy(),
+            "actions": self._actions[:, :longest].copy(),
+            "num_actions_kept": self._num_actions_kept.copy(),
+            "checksum": self._checksum(),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> Observation:
+        """Brings every game to where `get_state` was called, by playing the kept actions again.
+
+        All that follows is equal, to the bit, to what followed there. It takes about as long as the longest of
+        the current games took to play, and up to half a second more for each environment.
+
+        Args:
+            state: from `get_state` of an environment with the same config and number of environments.
+
+        Returns:
+            The current observation, as `step` or `reset` returned it.
+
+        Raises:
+            ValueError: the state is of another game or of another number of environments.
+            RuntimeError: the replayed games differ from the saved ones, as under another version of ale-py.
+        """
+        if str(state["task"]) != self.config.task:
+            raise ValueError(f"Atari: the state is of {state['task']}, the environment of {self.config.task}.")
+        kept = np.asarray(state["num_actions_kept"])
+        if kept.shape != (self.num_envs,):
+            raise ValueError(f"Atari: the state is of {kept.size} environments, the environment of {self.num_envs}.")
+        seeds, resets = np.asarray(state["seeds"], np.int64), np.asarray(state["resets"], np.int64)
+        actions = np.asarray(state["actions"], np.int32)
+        if not self._is_reset:
+            self.reset()
+        # All emulators step together: each is seeded as many steps before the end as it has actions kept.
+        longest = int(kept.max())
+        starts = longest - kept
+        for step in range(longest + 1):
+            starting = starts == step
+            if starting.any():
+                self._seeds[starting] = seeds[starting]
+                self._begin_games(starting, self._load(starting, resets))
+            if step < longest:
+                column = np.clip(step - starts, 0, longest - 1)
+                self._advance(np.where(step >= starts, actions[self._rows, column], 0).astype(np.int32))
+        self._seed = int(state["seed"])
+        self._seeds_drawn = np.array(state["seeds_drawn"], np.int64)
+        if self._checksum() != int(state["checksum"]):
+            raise RuntimeError(
+                "Atari: the replayed games differ from the saved ones; a state needs the same config and the "
+                f"same version of ale-py (here {ale_py.__version__})."
+            )
+        return self._observation()
+
+    def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
+        beginning, out_of_time = self._over, self._out_of_time
+        self._keep(actions)
+        self._stacked, reward, over, _, info = self._ale.step(actions)
+        life_lost = (info["lives"] < self._lives) & (info["lives"] > 0) & ~over
+        self._lives = info["lives"]
+        self._frames = info["episode_frame_number"] - self._first_frame
+        self._out_of_time = (self._frames >= self.config.max_frames) & ~over
+        self._over = over | self._out_of_time
+        self._returns += reward
+        self._last_action = actions
+        self._last_reward = self._clipped(reward)
+        if beginning.any():
+            life_lost &= ~beginning
+            self._next_games(beginning, out_of_time, info)
+        terminated = self._over & ~self._out_of_time
+        if self.config.life_loss_ends:
+            terminated |= life_lost
+        if self.config.time_limit_is_terminal:
+            terminated |= self._out_of_time
+        return self._last_reward.copy(), terminated, self._out_of_time & ~terminated
+
+    def _next_games(self, beginning: np.ndarray, out_of_time: np.ndarray, info: dict[str, np.ndarray]) -> None:
+        """Begins the games after those that ended; ALE has reset the emulators itself unless time ran out."""
+        if self._whole_history:
+            seeding = beginning & (self._num_actions_kept >= _STEPS_PER_SEED)
+        else:
+            self._resets[beginning] += 1
+            self._num_actions_kept[beginning] = 0
+            seeding = beginning & (self._resets >= _RESETS_PER_SEED)
+        if (resetting := out_of_time & ~seeding).any():
+            info = self._reset_emulators(resetting)
+        if seeding.any():
+            info = self._seed_anew(seeding)
+        self._begin_games(beginning, info)
+
+    def _begin_games(self, beginning: np.ndarray, info: dict[str, np.ndarray]) -> None:
+        """Sets what is known of games whose emulators were just reset, once each has begun with a no-op."""
+        while (refused := beginning & (info["episode_frame_number"] < self._least_first_frame)).any():
+            if not self._whole_history:
+                self._resets[refused] += 1
+            info = self._reset_emulators(refused)
+        self._lives = np.where(beginning, info["lives"], self._lives)
+        self._first_frame = np.where(beginning, info["episode_frame_number"], self._first_frame)
+        self._last_action = np.where(beginning, 0, self._last_action)
+        for array in (self._frames, self._returns, self._last_reward, self._over, self._out_of_time):
+            np.putmask(array, beginning, 0)
+
+    def _seed_anew(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
+        """Seeds some emulators with the next of their environments' seeds and resets them."""
+        for row in np.flatnonzero(seeding):
+            sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_drawn[row])))
+            self._seeds[row] = sequence.generate_state(1)[0] >> 1
+        self._seeds_drawn[seeding] += 1
+        return self._load(seeding, np.zeros(self.num_envs, np.int64))
+
+    def _load(self, loading: np.ndarray, resets: np.ndarray) -> dict[str, np.ndarray]:
+        """Loads some emulators with their seeds and then resets them the given numbers of times."""
+        info = self._reset_emulators(loading, self._seeds[loading])
+        self._num_actions_kept[loading] = 0
+        self._resets[loading] = resets[loading]
+        for done in range(int(resets[loading].max())):
+            info = self._reset_emulators(loading & (resets > done))
+        return info
+
+    def _reset_emulators(self, mask: np.ndarray, seeds: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        self._stacked, info = self._ale.reset(seed=seeds, options={"reset_mask": mask})
+        return info
+
+    def _keep(self, actions: np.ndarray) -> None:
+        if self._num_actions_kept.max() == self._actions.shape[1]:
+            self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
+        self._actions[self._rows, self._num_actions_kept] = actions
+        self._num_actions_kept += 1
+
+    def _clipped(self, reward: np.ndarray) -> np.ndarray:
+        reward = reward.astype(np.float32)
+        bound = self.config.reward_clip
+        return np.clip(reward, -bound, bound, out=reward) if bound else reward
+
+    def _observation(self) -> Observation:
+        frame = _channels_last(self._stacked)
+        if not self.config.last_action_and_reward:
+            return frame
+        return {
+            "frame": frame,
+            "last_action": self._last_action.copy(),
+            "last_reward": self._last_reward.copy(),
+        }
+
+    def _checksum(self) -> int:
+        """A checksum over everything that a caller can see of the present state."""
+        seen = (self._stacked, self._lives, self._frames, self._returns, self._over, self._last_reward)
+        checksum = 0
+        for array in seen:
+            checksum = zlib.crc32(np.ascontiguousarray(array).tobytes(), checksum)
+        return checksum
+
+
+def _channels_last(stacked: np.ndarray) -> np.ndarray:
+    """Returns uint8 [N, H, W, C] of [N, S, H, W] (C = S) or [N, S, H, W, 3] (C = 3 S)."""
+    n, s, h, w, *_ = stacked.shape
+    if stacked.ndim == 5:
+        return np.moveaxis(stacked, 1, 3).reshape(n, h, w, -1)
+    out = np.empty((n, h * w, s), np.uint8)
+    planes = stacked.reshape(n, s, h * w)
+    cv2.merge([planes[:, k] for k in range(s)], out)
+    return out.reshape(n, h, w, s)
+
+
+def _uses_fire(game: str) -> bool:
+    """Whether FIRE is among the actions that the game uses."""
+    emulator = ale_py.ALEInterface()
+    rom = roms.get_rom_path(game)
+    assert rom is not None, game
+    emulator.loadROM(rom)
+    return ale_py.Action.FIRE in emulator.getMinimalActionSet()

@@ -1,0 +1,89 @@
+"""Evaluates a run with its paper's protocol: `python -m repro.evaluate --run_dir=runs/x --episodes=200`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from repro import cli
+
+RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
+EPISODES = flags.DEFINE_integer("episodes", None, "Games to play; the protocol's number if not given.", 1)
+VIDEO = flags.DEFINE_string("video", None, "Write one more game as a video to this .mp4 file.")
+EXPORT = flags.DEFINE_string("export", None, "Write the policy as a TensorFlow SavedModel to this folder.")
+
+SEED_OFFSET = 1_000_000
+"""Evaluation games have other seeds than the training games of any run."""
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    import ml_collections
+    import numpy as np
+    from tf_agents.policies.policy_saver import PolicySaver
+    from tqdm import tqdm
+
+    from repro.evaluation import protocol
+    from repro.evaluation.video import record_game
+    from repro.papers import find_experiment
+    from repro.runtime import devices
+    from repro.runtime.checkpoint import CheckpointError
+    from repro.runtime.run_directory import RunDirectoryError, read_settings, write_json
+
+    run_dir = Path(RUN_DIR.value)
+    try:
+        settings = read_settings(run_dir)
+        config = ml_collections.ConfigDict(settings["config"])
+        episodes = EPISODES.value or config.evaluation.episodes
+        num_envs = largest_divisor(episodes, config.evaluation.num_envs)
+        seed = SEED_OFFSET + settings["seed"]
+        devices.configure_threads(deterministic=False)
+        experiment = find_experiment(config.paper)
+        policy, environment = experiment.load_policy(
+            config, run_dir / "checkpoints", num_envs, seed, lambda line: print(line, file=sys.stderr)
+        )
+    except (RunDirectoryError, CheckpointError, ValueError) as error:
+        cli.fail(error)
+
+    bar = tqdm(total=episodes, desc=f"Evaluating {config.env.task}", unit=" games", dynamic_ncols=True)
+    scores: list[float] = []
+
+    def show(game: protocol.Episode) -> None:
+        scores.append(game.score)
+        bar.set_postfix_str(f"mean return {np.mean(scores):.1f}", refresh=False)
+        bar.update()
+
+    games = protocol.play(policy, environment, episodes, seed, show)
+    bar.close()
+    returns = [game.score for game in games]
+    evaluation = {
+        "protocol": protocol.describe_protocol(
+            episodes, config.env.noop_max, config.env.max_frames, config.evaluation.greedy
+        ),
+        "episodes": episodes,
+        "unit": experiment.SCORE_UNIT,
+        "mean": float(np.mean(returns)),
+        "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
+        "returns": returns,
+    }
+    write_json(run_dir / "evaluation.json", evaluation)
+    print(f"{evaluation['mean']:.1f} +- {evaluation['std']:.1f} (standard deviation over {episodes} games)")
+    if VIDEO.value:
+        _, single = experiment.load_policy(config, run_dir / "checkpoints", 1, seed, print)
+        score = record_game(policy, single, seed, Path(VIDEO.value))
+        print(f"Video of a game that returned {score:g}: {VIDEO.value}")
+    if EXPORT.value:
+        PolicySaver(policy, batch_size=None).save(EXPORT.value)
+        print(f"SavedModel: {EXPORT.value}")
+
+
+def largest_divisor(number: int, limit: int) -> int:
+    """The largest divisor of `number` that is at most `limit`."""
+    return max(d for d in range(1, min(number, limit) + 1) if number % d == 0)
+
+
+if __name__ == "__main__":
+    cli.run(main)

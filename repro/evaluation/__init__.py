@@ -1,0 +1,1 @@
+"""Protocols, result records, statistics, published numbers and verdicts."""

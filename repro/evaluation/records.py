@@ -1,0 +1,339 @@
+"""Result records: one JSON file for one training run and its final evaluation.
+
+A record is a plain dictionary that follows `record_schema.json`. It lies at
+`<results>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, is written in one step, and is never half
+there.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import importlib.metadata
+import json
+import math
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jsonschema
+import ml_collections
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
+MAX_CURVE_POINTS = 500
+# What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
+CODE_PATHS = ("repro", "paper_configs", "setup.cfg", "requirements.lock", ":(exclude)paper_configs/published")
+PACKAGES = {
+    "tensorflow": "tensorflow",
+    "keras": "keras",
+    "tf_agents": "tf-agents",
+    "numpy": "numpy",
+    "gymnasium": "gymnasium",
+    "ale_py": "ale-py",
+    "mujoco": "mujoco",
+}
+
+
+class RecordError(Exception):
+    """A record cannot be read, written or trusted; the message is one sentence that names the file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredRecord:
+    """A valid record and the file it came from."""
+
+    path: pathlib.Path
+    record: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A file that is no valid record, and why, in one sentence."""
+
+    path: pathlib.Path
+    message: str
+
+
+def record_path(
+    results_dir: str | os.PathLike[str], paper: str, experiment: str, task: str, agent: str, seed: int
+) -> pathlib.Path:
+    """Returns `<results_dir>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, where a run's record lies.
+
+    Args:
+        results_dir: `results` for desk and paper scale, `runs/records` for smoke.
+        paper: short name, as `impala`.
+        experiment: name of the file in `paper_configs/<paper>`, without `.py`.
+        task: canonical task name, as `space_invaders`.
+        agent: name of the agent, the config's field `agent`.
+        seed: seed of the run, 0 or more.
+    """
+    return pathlib.Path(results_dir) / paper / experiment / task / agent / f"seed_{seed}.json"
+
+
+def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
+    """Validates a record and puts it at `path` in one step.
+
+    The bytes go to a temporary file in the same directory, reach the disk, and only then take the name.
+    Whatever goes wrong before that, a file already at `path` stays as it was.
+
+    Args:
+        path: the file to make or replace; missing directories are made.
+        record: follows `record_schema.json`; plain Python numbers, all finite.
+
+    Raises:
+        RecordError: the record breaks the schema or holds NaN or infinity, or the file cannot be written
+            (disk full, no permission).
+    """
+    path = pathlib.Path(path)
+    fault = _fault(record)
+    if fault:
+        raise RecordError(f"The record for {path} was refused: {fault}.")
+    lines = [f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in record.items()]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_directory(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise RecordError(f"The record {path} could not be written ({reason}); no file was changed.") from error
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads one record and checks it against the schema and against itself.
+
+    Args:
+        path: a file that `write_record` made.
+
+    Returns:
+        The record.
+
+    Raises:
+        RecordError: no such file, not JSON (also NaN or infinity), or not a valid record.
+    """
+    path = pathlib.Path(path)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise RecordError(f"The record {path} could not be read ({error.strerror or error}).") from error
+    except ValueError as error:
+        raise RecordError(f"The record {path} is not readable JSON ({error}).") from error
+    fault = _fault(record)
+    if fault:
+        raise RecordError(f"The record {path} is not valid: {fault}.")
+    return record
+
+
+def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], list[Fault]]:
+    """Reads every `seed_<n>.json` below a directory.
+
+    Args:
+        results_dir: root of the record layout; an absent directory holds no records.
+
+    Returns:
+        The valid records in order of their paths, and a fault for each file that is not one. A record
+        whose own fields name another place than the one it lies at is a fault too.
+    """
+    stored, faults = [], []
+    for path in sorted(pathlib.Path(results_dir).rglob("seed_*.json")):
+        try:
+            record = read_record(path)
+        except RecordError as error:
+            faults.append(Fault(path, str(error)))
+            continue
+        names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
+        if path != record_path(results_dir, *names):
+            place = record_path("", *names)
+            faults.append(Fault(path, f"The record {path} lies at the wrong place: its fields say {place}."))
+            continue
+        stored.append(StoredRecord(path, record))
+    return stored, faults
+
+
+def plain_config(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, Any]:
+    """Returns a config as nested plain dictionaries and lists, as it comes back from JSON.
+
+    Args:
+        config: nested mapping or ConfigDict with JSON values; field references are resolved, tuples become
+            lists.
+
+    Raises:
+        RecordError: a value that JSON cannot hold (NaN, a function, an array).
+    """
+    if isinstance(config, ml_collections.ConfigDict):
+        config = config.to_dict()
+    try:
+        return json.loads(json.dumps(config, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"The config cannot be recorded: {error}.") from error
+
+
+def config_sha256(config: Mapping[str, Any] | ml_collections.ConfigDict) -> str:
+    """Returns the SHA-256 (64 hex digits) of the config's canonical JSON: sorted keys, no spaces, UTF-8.
+
+    The order of fields and tuple against list make no difference.
+
+    Args:
+        config: as for `plain_config`.
+    """
+    canonical = json.dumps(plain_config(config), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+
+
+def thin_curve(curve: Sequence[Sequence[float]], most: int = MAX_CURVE_POINTS) -> list[list[float]]:
+    """Returns at most `most` evenly chosen points of a learning curve, the first and the last among them.
+
+    Points are chosen, not averaged, so that each is one that was logged. Points whose return is not finite
+    (no game had ended yet) are left out first.
+
+    Args:
+        curve: [frames, mean return] pairs in order of frames.
+        most: largest number of points, 2 or more.
+    """
+    points = [[int(frames), float(value)] for frames, value in curve if math.isfinite(value)]
+    if len(points) <= most:
+        return points
+    chosen = np.linspace(0, len(points) - 1, most).round().astype(int)
+    return [points[i] for i in chosen]
+
+
+def hardware() -> dict[str, Any]:
+    """Returns `{"cpu": model, "cores": cores this process may use, "gpu": name or None}` of this machine.
+
+    A GPU hidden by an empty CUDA_VISIBLE_DEVICES, or one without a working driver, counts as none.
+    """
+    return {"cpu": _cpu_model(), "cores": len(os.sched_getaffinity(0)), "gpu": _gpu_name()}
+
+
+def versions() -> dict[str, str | None]:
+    """Returns the versions of Python and of the packages a result may depend on; None where not installed.
+
+    They come from the packages' metadata, so nothing is imported.
+    """
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name, distribution in PACKAGES.items():
+        try:
+            found[name] = importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
+    """Returns the commit of the checkout at `root`, with `-dirty` when code or configs differ from it.
+
+    Call it when the run starts: that is the code in memory. Only `CODE_PATHS` count, since a run itself adds
+    records and a reader may edit documentation; untracked files in these paths count.
+
+    Args:
+        root: top directory of the checkout.
+
+    Returns:
+        None where `root` is not the top of a git checkout with a commit, or git is not installed.
+    """
+    try:
+        top = _git(root, "rev-parse", "--show-toplevel")
+        commit = _git(root, "rev-parse", "HEAD")
+        changes = _git(root, "status", "--porcelain", "--", *CODE_PATHS)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if pathlib.Path(top).resolve() != pathlib.Path(root).resolve():
+        return None
+    return f"{commit}-dirty" if changes else commit
+
+
+def _git(root: str | os.PathLike[str], *arguments: str) -> str:
+    command = ["git", "-C", os.fspath(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+
+
+def _cpu_model() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def _gpu_name() -> str | None:
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in ("", "-1") or not shutil.which("nvidia-smi"):
+        return None
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    names = [line.strip() for line in output.splitlines() if line.strip()]
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else f"{len(names)} x {names[0]}"
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number a record may hold")
+
+
+def _sync_directory(directory: pathlib.Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(schema)
+
+
+def _fault(record: Any) -> str | None:
+    """Returns what is wrong with a record in a few words, or None."""
+    errors = sorted(_validator().iter_errors(record), key=lambda error: [str(step) for step in error.absolute_path])
+    if errors:
+        where = ".".join(str(step) for step in errors[0].absolute_path)
+        return f"{where}: {errors[0].message}" if where else errors[0].message
+    return next(_content_faults(record), None)
+
+
+def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what the schema cannot say, the cheap and telling checks first."""
+    try:
+        json.dumps(record, allow_nan=False)
+    except ValueError:
+        yield "it holds NaN or infinity"
+    except TypeError as error:
+        yield f"it holds a value that is not plain JSON ({error})"
+    evaluation, curve = record["evaluation"], record["curve"]
+    if not all(_is_number(value) for value in evaluation["returns"]):
+        yield "evaluation.returns: every return must be a number"
+    if not all(isinstance(point, list | tuple) and len(point) == 2 and all(map(_is_number, point)) for point in curve):
+        yield "curve: every point must be [frames, mean return]"
+    if any(later[0] < earlier[0] for earlier, later in zip(curve, curve[1:])):
+        yield "curve: frames must not decrease"
+    if evaluation["episodes"] != len(evaluation["returns"]):
+        count = len(evaluation["returns"])
+        yield f"evaluation.episodes is {evaluation['episodes']} but there are {count} returns"
+    mean = math.fsum(evaluation["returns"]) / len(evaluation["returns"])
+    if not math.isclose(evaluation["mean"], mean, rel_tol=1e-5, abs_tol=1e-5):
+        yield f"evaluation.mean is {evaluation['mean']} but the returns have mean {mean}"
+    if config_sha256(record["config"]) != record["config_sha256"]:
+        yield "config_sha256 is not that of config"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,285 @@
+"""Rows: each published number beside ours, with interval, budget, verdict and the command to repeat it."""
+
+import collections
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repro.evaluation import published, staleness
+from repro.evaluation.records import StoredRecord
+from repro.evaluation.statistics import bootstrap_interval
+from repro.evaluation.verdicts import Verdict, verdict
+
+SCALES = ("smoke", "desk", "paper")
+# Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
+# its records.
+BOOTSTRAP_SEED = 0
+# What the command of a row without records asks for.
+DEFAULT_SCALE, DEFAULT_SEEDS = "desk", 3
+
+Key = tuple[str, str, str, str]  # paper, experiment, task, agent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of the tables, in plain values.
+
+    Attributes:
+        paper, experiment, task, agent: what is run; experiment and agent are None where nothing here answers.
+        table, column: where the number is printed and what the paper calls the agent; None for a run of ours
+            that answers no printed number.
+        statistic: `median` or `mean` of an aggregate over tasks, else None.
+        unit: unit of published, value and interval.
+        published: the printed number, or None.
+        published_seeds: the paper's runs, or None.
+        published_budget: the paper's training budget, in `budget_field`.
+        budget_field: frames, agent_steps or gradient_steps.
+        value: mean of ours over seeds of the mean over games, None when not run.
+        interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
+        interval_over: `seeds` when there are several, `games` when there is one.
+        random, human: reference scores of the task, or None.
+        budget: smallest budget of our runs, in `budget_field`.
+        share: `budget` over `published_budget`.
+        seeds: the seeds of our runs.
+        episodes: fewest games evaluated in one of our runs.
+        scale: scale of our runs, None when not run.
+        verdict: as in `verdicts`; None when there is no printed number to judge by.
+        command: makes the row again; None where there is no config for it.
+        note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
+            otherwise.
+    """
+
+    paper: str
+    experiment: str | None
+    task: str
+    agent: str | None
+    unit: str
+    table: str | None = None
+    column: str | None = None
+    statistic: str | None = None
+    published: float | None = None
+    published_seeds: int | None = None
+    published_budget: int | None = None
+    budget_field: str = "frames"
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_over: str | None = None
+    random: float | None = None
+    human: float | None = None
+    budget: int | None = None
+    share: float | None = None
+    seeds: tuple[int, ...] = ()
+    episodes: int | None = None
+    scale: str | None = None
+    verdict: Verdict | None = None
+    command: str | None = None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The records behind one row: current ones of one scale in order of seed; what was left out, and why."""
+
+    records: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...]
+
+
+def group_records(
+    stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR
+) -> dict[Key, Group]:
+    """Sorts records by what they answer, leaving stale ones aside.
+
+    Only runs of one scale are averaged: the largest scale at hand, since its budget is nearest to the
+        paper's.
+
+    Args:
+        stored: valid records.
+        configs_dir: current configs, for staleness.
+
+    Returns:
+        (paper, experiment, task, agent) to its group; a group may be empty when all its records are stale.
+    """
+    current: dict[Key, list[Mapping[str, Any]]] = collections.defaultdict(list)
+    notes: dict[Key, list[str]] = collections.defaultdict(list)
+    for item in stored:
+        record = item.record
+        key = (record["paper"], record["experiment"], record["task"], record["agent"])
+        current[key]  # a key with stale records only still has its row
+        reason = staleness.stale_reason(record, configs_dir)
+        if reason:
+            notes[key].append(f"seed {record['seed']} is stale: {reason}")
+        else:
+            current[key].append(record)
+    groups = {}
+    for key, records in current.items():
+        scale = max((record["scale"] for record in records), key=SCALES.index, default=None)
+        used = sorted((record for record in records if record["scale"] == scale), key=lambda record: record["seed"])
+        left = sorted(record["seed"] for record in records if record["scale"] != scale)
+        if left:
+            notes[key].append(f"seeds {', '.join(map(str, left))} are of a smaller scale and not averaged")
+        groups[key] = Group(tuple(used), tuple(notes[key]))
+    return groups
+
+
+def make_rows(
+    groups: Mapping[Key, Group],
+    *,
+    papers: Sequence[str] | None = None,
+    experiment: str | None = None,
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> list[Row]:
+    """Returns a row for every published number, then one for every group that answers none, paper by paper.
+
+    Args:
+        groups: from `group_records`.
+        papers: papers to show, default all with published numbers or records.
+        experiment: only rows of this experiment.
+        published_dir: published numbers.
+        configs_dir: configs, to know which rows have a command.
+    """
+    known = published.papers(published_dir)
+    if papers is None:
+        papers = sorted({*known, *(key[0] for key in groups)})
+    rows: list[Row] = []
+    for paper in papers:
+        printed = published.load(paper, published_dir).rows if paper in known else ()
+        answered = {_key(row) for row in printed if row.statistic is None}
+        rows += [_printed_row(row, groups, published_dir, configs_dir) for row in printed]
+        rows += [
+            _own_row(key, group, configs_dir)
+            for key, group in sorted(groups.items())
+            if key[0] == paper and key not in answered
+        ]
+    return [row for row in rows if experiment is None or row.experiment == experiment]
+
+
+def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Row]:
+    """Returns only the rows that the given records answer: what a finished run prints.
+
+    Args:
+        stored: valid records, as `records.read_all` gives them or those of one run.
+        configs_dir: current configs.
+    """
+    groups = group_records(stored, configs_dir)
+    rows = make_rows(groups, papers=sorted({key[0] for key in groups}), configs_dir=configs_dir)
+    return [row for row in rows if row.statistic is None and _key(row) in groups]
+
+
+def command(paper: str, experiment: str, task: str, scale: str = DEFAULT_SCALE, seeds: int = DEFAULT_SEEDS) -> str:
+    """Returns the shell command that makes the records of a row."""
+    return f"make reproduce-{paper} EXPERIMENT={experiment} TASK={task} SCALE={scale} SEEDS={seeds}"
+
+
+def _key(row: published.PublishedRow | Row) -> tuple[str, str | None, str, str | None]:
+    return (row.paper, row.experiment, row.task, row.agent)
+
+
+def _printed_row(
+    printed: published.PublishedRow,
+    groups: Mapping[Key, Group],
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> Row:
+    """The row of one printed number; an aggregate over tasks is not run before every one of its tasks is."""
+    group = Group((), ())
+    references: Mapping[str, float] = {}
+    note = ""
+    if printed.normaliser is not None:
+        scores = published.normaliser(printed.normaliser, published_dir)
+        references = scores.get(printed.task, {})
+        if printed.statistic is not None and printed.agent is not None:
+            names = (printed.paper, printed.experiment, printed.agent)
+            done = sum(bool(g.records) for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in scores)
+            note = f"{done} of the {len(scores)} tasks have a record"
+    if printed.statistic is None and printed.experiment is not None and printed.agent is not None:
+        group = groups.get((printed.paper, printed.experiment, printed.task, printed.agent), group)
+    wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
+    if wrong:
+        note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
+        group = Group((), group.notes)
+    field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
+    ours = _ours(group.records, field)
+    share = ours["budget"] / budget if ours and budget else None
+    judged = None
+    if printed.value is not None:
+        judged = verdict(
+            printed.value,
+            ours.get("interval"),
+            1.0 if share is None else share,
+            seeds=len(group.records),
+            published_seeds=printed.n_seeds,
+            episodes=ours.get("episodes"),
+            published_episodes=printed.protocol.get("episodes"),
+        )
+    return Row(
+        paper=printed.paper,
+        experiment=printed.experiment,
+        task=printed.task,
+        agent=printed.agent,
+        table=printed.table,
+        column=printed.column,
+        statistic=printed.statistic,
+        unit=printed.unit,
+        published=printed.value,
+        published_seeds=printed.n_seeds,
+        published_budget=budget,
+        budget_field=field,
+        random=references.get("random"),
+        human=references.get("human"),
+        share=share,
+        verdict=judged,
+        command=_command(printed, group, configs_dir),
+        note="; ".join(filter(None, [note, *group.notes])),
+        **ours,
+    )
+
+
+def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
+    """The row of runs that answer no printed number."""
+    paper, experiment, task, agent = key
+    units = sorted({record["evaluation"]["unit"] for record in group.records})
+    row = Row(
+        paper=paper,
+        experiment=experiment,
+        task=task,
+        agent=agent,
+        unit=", ".join(units),
+        note="; ".join(group.notes),
+        **_ours(group.records if len(units) == 1 else (), "frames"),
+    )
+    return dataclasses.replace(row, command=_command(row, group, configs_dir))
+
+
+def _ours(records: Sequence[Mapping[str, Any]], budget_field: str) -> dict[str, Any]:
+    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed."""
+    if not records:
+        return {}
+    several = len(records) > 1
+    means = [record["evaluation"]["mean"] for record in records]
+    scores = means if several else records[0]["evaluation"]["returns"]
+    interval = None
+    if len(scores) > 1:
+        interval = bootstrap_interval(scores, np.random.default_rng(BOOTSTRAP_SEED))
+    return {
+        "value": float(np.mean(means)),
+        "interval": interval,
+        "interval_over": "seeds" if several else "games",
+        "budget": min(record[budget_field] for record in records),
+        "seeds": tuple(record["seed"] for record in records),
+        "episodes": min(record["evaluation"]["episodes"] for record in records),
+        "scale": records[0]["scale"],
+    }
+
+
+def _command(row: published.PublishedRow | Row, group: Group, configs_dir: pathlib.Path) -> str | None:
+    if row.experiment is None or row.statistic is not None:
+        return None
+    if not staleness.config_path(row.paper, row.experiment, configs_dir).is_file():
+        return None
+    if not group.records:
+        return command(row.paper, row.experiment, row.task)
+    return command(row.paper, row.experiment, row.task, group.records[0]["scale"], len(group.records))

@@ -1,0 +1,108 @@
+"""Policy logits and a value from one torso, with or without a recurrent core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from tf_agents.trajectories import StepType
+
+from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+from repro.networks.recurrent import ResettingLSTM
+
+CoreState = tuple[tf.Tensor, ...]
+
+
+class ActorCritic(tf.keras.Model):
+    """IMPALA's network (Figure 4): torso, optional LSTM core, linear policy and value heads.
+
+    Torso and heads see time folded into the batch; only the core runs over time (Section 3.1). The core's
+    input is the torso's output beside the one-hot last action and the last reward clipped to [-1, 1].
+
+    Args:
+        torso: a Keras layer from uint8 [N, H, W, C] to float32 [N, F].
+        num_actions: A, width of the policy head.
+        core_units: width of the LSTM; None for a feed-forward network.
+        seed: integer >= 0 from which the weights of core and heads are drawn (the torso has its own).
+    """
+
+    def __init__(
+        self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int | None = None, *, seed: int
+    ) -> None:
+        super().__init__(name="actor_critic")
+        seeds = distinct_seeds(seed)
+        self._num_actions = num_actions
+        self._torso = torso
+        self._policy_head = tf.keras.layers.Dense(
+            num_actions, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="policy"
+        )
+        self._value_head = tf.keras.layers.Dense(1, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="value")
+        self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
+
+    @property
+    def num_actions(self) -> int:
+        """A, width of the policy head."""
+        return self._num_actions
+
+    def initial_state(self, batch_size: int | tf.Tensor) -> CoreState:
+        """() without a core, else (h, c) of zeros, float32 [batch_size, units] each."""
+        return () if self._core is None else self._core.initial_state(batch_size)
+
+    def build_variables(self, observation_spec: Any) -> None:
+        """Creates every variable, under the caller's strategy scope if there is one.
+
+        Args:
+            observation_spec: nest of `tf.TensorSpec` of one observation, without batch and time.
+        """
+        observation = tf.nest.map_structure(lambda spec: tf.zeros([1, 1, *spec.shape], spec.dtype), observation_spec)
+        self(observation, tf.zeros([1, 1], tf.int32), self.initial_state(1))
+
+    def call(
+        self, observation: Any, step_type: tf.Tensor, state: CoreState = ()
+    ) -> tuple[tf.Tensor, tf.Tensor, CoreState]:
+        """Policy and value of every observation of an unroll.
+
+        Args:
+            observation: uint8 [B, T, H, W, C]; with a core a dict {"frame": uint8 [B, T, H, W, C],
+                "last_action": int32 [B, T], "last_reward": float32 [B, T]}, where last action and reward are
+                those that led to the frame.
+            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST.
+                Not read without a core.
+            state: core state before the first step, as from `initial_state`.
+
+        Returns:
+            logits: float32 [B, T, A].
+            value: float32 [B, T].
+            state: core state after the last step.
+
+        Raises:
+            ValueError: when the observation is a dict without a core, or a tensor with one.
+        """
+        if isinstance(observation, Mapping) != (self._core is not None):
+            raise ValueError(
+                "ActorCritic: a recurrent core takes {frame, last_action, last_reward}, "
+                "a feed-forward network the frame alone."
+            )
+        frames = observation["frame"] if self._core is not None else observation  # [B, T, H, W, C]
+        batch_and_time = tf.shape(frames)[:2]
+        features = self._torso(tf.reshape(frames, [-1, *frames.shape[2:]]))  # [B T, F]
+        if self._core is not None:
+            core_input = tf.concat(
+                [
+                    _unfold(features, batch_and_time),
+                    tf.one_hot(observation["last_action"], self._num_actions),
+                    tf.clip_by_value(observation["last_reward"], -1.0, 1.0)[..., tf.newaxis],
+                ],
+                axis=-1,
+            )  # [B, T, F + A + 1]
+            outputs, state = self._core(core_input, step_type == StepType.FIRST, state)
+            features = tf.reshape(outputs, [-1, self._core.units])  # [B T, units]
+        logits = _unfold(self._policy_head(features), batch_and_time)
+        value = tf.squeeze(_unfold(self._value_head(features), batch_and_time), axis=-1)
+        return logits, value, state
+
+
+def _unfold(x: tf.Tensor, batch_and_time: tf.Tensor) -> tf.Tensor:
+    """[B T, F] to [B, T, F]."""
+    return tf.reshape(x, tf.concat([batch_and_time, x.shape[-1:]], axis=0))

@@ -1,0 +1,118 @@
+"""IMPALA's convolutional torsos (Figure 4), for Atari frames and any other image.
+
+Both map uint8 [N, H, W, C] to float32 [N, 256]. Weights: truncated normal of deviation 1 / sqrt(fan in), zero
+biases (assumed, see `initializers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+
+FEATURES = 256
+
+
+class FrameConv2D(tf.keras.layers.Conv2D):
+    """A convolution of frames scaled by 1/255: of uint8 [N, H, W, C] with values 0 to 255.
+
+        y = conv(x, K / 255) + b = conv(x / 255, K) + b
+
+    The scale is applied to the kernel, some thousand numbers instead of millions of pixels; K, and so its
+    gradient and its initialisation, belong to frames in [0, 1].
+    """
+
+    def convolution_op(self, inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        """Convolves the bytes, as float32, with the scaled kernel."""
+        return super().convolution_op(tf.cast(inputs, kernel.dtype), kernel * (1.0 / 255.0))
+
+
+class ResidualBlock(tf.keras.layers.Layer):
+    """x + conv(ReLU(conv(ReLU(x)))) on float32 [N, H, W, channels]; both 3x3, padded to the same size.
+
+    Args:
+        channels: of the input and the output.
+        seeds: two are taken, one for each kernel.
+    """
+
+    def __init__(self, channels: int, seeds: Iterator[int]) -> None:
+        super().__init__()
+        self._conv_1 = _conv(channels, 3, seeds, padding="same")
+        self._conv_2 = _conv(channels, 3, seeds, padding="same")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """float32 [N, H, W, channels] to the same shape."""
+        return x + self._conv_2(tf.nn.relu(self._conv_1(tf.nn.relu(x))))
+
+
+class Torso(tf.keras.layers.Layer):
+    """Layers applied one after the other: `shallow_torso` and `deep_torso` give them.
+
+    Args:
+        layers: the first takes uint8 [N, H, W, C], the last gives float32 [N, F].
+        name: of the layer.
+    """
+
+    def __init__(self, layers: Sequence[tf.keras.layers.Layer], name: str) -> None:
+        super().__init__(name=name)
+        self._layers = list(layers)
+
+    def call(self, frames: tf.Tensor) -> tf.Tensor:
+        """uint8 [N, H, W, C] to float32 [N, F]."""
+        x = frames
+        for layer in self._layers:
+            x = layer(x)
+        return x
+
+
+def _conv(channels: int, size: int, seeds: Iterator[int], **kwargs: Any) -> tf.keras.layers.Conv2D:
+    return tf.keras.layers.Conv2D(channels, size, kernel_initializer=TruncatedNormalFanIn(next(seeds)), **kwargs)
+
+
+def _frame_conv(channels: int, size: int, seeds: Iterator[int], **kwargs: Any) -> FrameConv2D:
+    return FrameConv2D(channels, size, kernel_initializer=TruncatedNormalFanIn(next(seeds)), **kwargs)
+
+
+def _dense(units: int, seeds: Iterator[int]) -> tf.keras.layers.Dense:
+    return tf.keras.layers.Dense(units, activation="relu", kernel_initializer=TruncatedNormalFanIn(next(seeds)))
+
+
+def shallow_torso(seed: int) -> Torso:
+    """The smaller network of Figure 4 (left) up to its core, the convolutions of A3C, without padding.
+
+    Args:
+        seed: integer >= 0 from which all weights are drawn.
+    """
+    seeds = distinct_seeds(seed)
+    layers = [
+        _frame_conv(16, 8, seeds, strides=4, activation="relu"),
+        _conv(32, 4, seeds, strides=2, activation="relu"),
+        tf.keras.layers.Flatten(),
+        _dense(FEATURES, seeds),
+    ]
+    return Torso(layers, name="shallow_torso")
+
+
+def deep_torso(seed: int) -> Torso:
+    """The residual network of Figure 4 (right) up to its core: 15 convolutions in three sections.
+
+    Zero padding keeps sizes; each pooling halves them, rounded up.
+
+    Args:
+        seed: integer >= 0 from which all weights are drawn.
+    """
+    seeds = distinct_seeds(seed)
+    layers: list[tf.keras.layers.Layer] = []
+    for channels in (16, 32, 32):
+        conv = _conv if layers else _frame_conv
+        layers += [
+            conv(channels, 3, seeds, padding="same"),
+            tf.keras.layers.MaxPool2D(3, 2, padding="same"),
+            ResidualBlock(channels, seeds),
+            ResidualBlock(channels, seeds),
+        ]
+    layers += [tf.keras.layers.ReLU(), tf.keras.layers.Flatten(), _dense(FEATURES, seeds)]
+    return Torso(layers, name="deep_torso")

@@ -1,0 +1,76 @@
+"""Recurrent cores that forget where an episode begins."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from repro.networks.initializers import GlorotUniform
+
+State = tuple[tf.Tensor, tf.Tensor]
+
+
+class ResettingLSTM(tf.keras.layers.Layer):
+    """An LSTM over an unroll, whose state is zeroed before a step that begins an episode.
+
+        (h, c) <- 0 where is_first_t
+        i, g, f, o = split([x_t, h] W + b)
+        c <- sigmoid(f + 1) c + sigmoid(i) tanh(g),    h <- sigmoid(o) tanh(c)
+
+    The constant 1 on the forget gate, zero biases and a Glorot-uniform W are the defaults of TensorFlow 1's
+    cells, which the paper's released code uses (assumed; the paper is silent).
+
+    Args:
+        units: width of h and c.
+        seed: integer >= 0 from which W is drawn.
+    """
+
+    def __init__(self, units: int, seed: int) -> None:
+        super().__init__(name="resetting_lstm")
+        self._units = units
+        self._seed = seed
+
+    @property
+    def units(self) -> int:
+        """Width of h and c."""
+        return self._units
+
+    def build(self, input_shape: tf.TensorShape) -> None:
+        """Creates W [F + units, 4 units] and b [4 units] for inputs [B, T, F]."""
+        rows = int(input_shape[-1]) + self._units
+        self._kernel = self.add_weight("kernel", [rows, 4 * self._units], initializer=GlorotUniform(self._seed))
+        self._bias = self.add_weight("bias", [4 * self._units], initializer="zeros")
+        super().build(input_shape)
+
+    def initial_state(self, batch_size: int | tf.Tensor) -> State:
+        """(h, c), zeros, float32 [batch_size, units] each."""
+        zeros = tf.zeros([batch_size, self._units], tf.float32)
+        return zeros, zeros
+
+    def call(self, inputs: tf.Tensor, is_first: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
+        """Runs over time.
+
+        Args:
+            inputs: float32 [B, T, F], T known when the graph is traced: the loop is unrolled.
+            is_first: bool [B, T], True where step t begins an episode; no gradient or value crosses it.
+            state: (h, c), float32 [B, units] each, before step 0. It receives gradient.
+
+        Returns:
+            h of every step, float32 [B, T, units], and (h, c) after the last.
+
+        Raises:
+            ValueError: when T is not known statically.
+        """
+        if inputs.shape[1] is None:
+            raise ValueError("ResettingLSTM: the time dimension of inputs [B, T, F] must be static.")
+        w_x, w_h = tf.split(self._kernel, [inputs.shape[-1], self._units])
+        projected = tf.unstack(tf.einsum("btf,fg->btg", inputs, w_x) + self._bias, axis=1)  # T of [B, 4 units]
+        keep = tf.unstack(~is_first[..., tf.newaxis], axis=1)  # T of [B, 1]
+        h, c = state
+        outputs = []
+        for projected_t, keep_t in zip(projected, keep):
+            h, c = tf.where(keep_t, h, 0.0), tf.where(keep_t, c, 0.0)
+            i, g, f, o = tf.split(projected_t + h @ w_h, 4, axis=-1)
+            c = tf.sigmoid(f + 1.0) * c + tf.sigmoid(i) * tf.tanh(g)
+            h = tf.sigmoid(o) * tf.tanh(c)
+            outputs.append(h)
+        return tf.stack(outputs, axis=1), (h, c)

@@ -1,0 +1,240 @@
+"""Targets for state values and advantages for the policy gradient, from sequences made by another policy.
+
+Every method is one backward recursion; the methods differ in the three weights that `CORRECTED` lists.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import tensorflow as tf
+
+from repro.ops import shapes
+
+Scalar: TypeAlias = float | tf.Tensor
+
+CORRECTED = {
+    #                               rho    c      pg_rho
+    "vtrace":                       (True,  True,  True),
+    "one_step_importance_sampling": (False, False, True),
+    "no_correction":                (False, False, False),
+}  # fmt: skip
+"""Which weights a method corrects by importance sampling: those of temporal differences, traces, advantages.
+
+A corrected weight is alpha min(clip, IS) + (1 - alpha) IS, any other is 1; c is then multiplied by lambda.
+"""
+
+
+class VTraceOutput(NamedTuple):
+    """What every method of this module returns, each float32 [T, B, ...].
+
+    targets: v_s, the target of V(x_s).
+    pg_advantages: weighted advantages, the factors of grad log pi(a_s|x_s) in the policy gradient.
+    rho_clipped: rho_s, the weight of the temporal difference.
+    """
+
+    targets: tf.Tensor
+    pg_advantages: tf.Tensor
+    rho_clipped: tf.Tensor
+
+
+def vtrace(
+    log_rho: tf.Tensor,
+    discount_t: tf.Tensor,
+    r_t: tf.Tensor,
+    v_tm1: tf.Tensor,
+    v_t: tf.Tensor,
+    *,
+    lambda_: Scalar = 1.0,
+    clip_rho: float | None = 1.0,
+    clip_c: float | None = 1.0,
+    clip_pg_rho: float | None = 1.0,
+    alpha_rho: Scalar = 1.0,
+    alpha_c: Scalar = 1.0,
+    is_boundary: tf.Tensor | None = None,
+) -> VTraceOutput:
+    """V-trace (IMPALA, Eq. 1) and leaky V-trace (STAC, Eq. 5).
+
+        v_s       = V(x_s) + sum_{t=s}^{s+n-1} gamma^{t-s} (prod_{i=s}^{t-1} c_i) delta_t
+        delta_t   = rho_t (r_t + gamma V(x_{t+1}) - V(x_t))
+        rho_t     = alpha_rho min(clip_rho, IS_t) + (1 - alpha_rho) IS_t,    IS_t = pi(a_t|x_t) / mu(a_t|x_t)
+        c_t       = lambda (alpha_c min(clip_c, IS_t) + (1 - alpha_c) IS_t)
+        advantage = pg_rho_s (r_s + gamma v_{s+1} - V(x_s))                  (IMPALA, Section 4.2)
+
+    with pg_rho as rho, but clipped at clip_pg_rho. The sum ends with the last row, or where the episode ends.
+    Alphas of 1 give V-trace, of 0 importance sampling. The analysis of both papers assumes clip_rho >= clip_c
+    and alpha_rho >= alpha_c. The papers' r_s is `r_t[s]` here, their V(x_s) is `v_tm1[s]`.
+
+    Args:
+        log_rho: log(pi(a_s|x_s) / mu(a_s|x_s)), float32 [T, B, ...].
+        discount_t: gamma in [0, 1], and 0 where step s ended the episode, float32 [T, B, ...].
+        r_t: reward received after a_s, float32 [T, B, ...].
+        v_tm1: V(x_s), float32 [T, B, ...].
+        v_t: V(x_{s+1}), the value of the state after step s, float32 [T, B, ...]; equals `v_tm1[s+1]` wherever
+            row s+1 continues row s, and `v_t[T-1]` is the bootstrap value.
+        lambda_: further discount of the traces (IMPALA, Remark 2), scalar in [0, 1].
+        clip_rho, clip_c, clip_pg_rho: truncation levels above 0; None: no truncation.
+        alpha_rho, alpha_c: share of the truncated weight, scalars in [0, 1].
+        is_boundary: bool [T, B, ...], true for rows that are no transition: the observation is the last of an
+            episode, the next row is the first of another. None: no such rows.
+
+    Returns:
+        `VTraceOutput`.
+
+    Gradients: none to `log_rho`, `r_t`, `v_tm1` and `v_t`: importance weights, rewards and values are constants
+        in every output. `discount_t`, `lambda_`, `alpha_rho` and `alpha_c` receive the exact gradient of every
+        output, for metagradients; where these are constants, so are the outputs.
+
+    Boundary: where `discount_t[s]` is 0, row s reads neither `v_t[s]` nor any later row, and `discount_t[s]`
+        receives a gradient of 0. On a boundary row the target is `v_tm1[s]`, the advantage and rho are 0, and
+        nothing but `v_tm1[s]` is read; the row before it bootstraps from its own `v_t`. Entries that are not
+        read may be NaN.
+
+    Raises:
+        ValueError: different shapes, a rank below 2, a `lambda_` or alpha that is no scalar, or a number of
+            steps that is 0 or, when a graph is traced, unknown.
+        tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
+    """
+    return _targets(
+        "vtrace", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
+        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho),
+    )  # fmt: skip
+
+
+def one_step_importance_sampling(
+    log_rho: tf.Tensor,
+    discount_t: tf.Tensor,
+    r_t: tf.Tensor,
+    v_tm1: tf.Tensor,
+    v_t: tf.Tensor,
+    *,
+    lambda_: Scalar = 1.0,
+    clip_rho: float | None = 1.0,
+    clip_c: float | None = 1.0,
+    clip_pg_rho: float | None = 1.0,
+    alpha_rho: Scalar = 1.0,
+    alpha_c: Scalar = 1.0,
+    is_boundary: tf.Tensor | None = None,
+) -> VTraceOutput:
+    """1-step importance sampling (IMPALA, Section 5.2.2, item 3): uncorrected targets, weighted advantages.
+
+        v_s       = sum_{t=s}^{s+n-1} gamma^{t-s} r_t + gamma^n V(x_{s+n})     (IMPALA, Eq. 2; lambda = 1)
+        advantage = pg_rho_s (r_s + gamma v_{s+1} - V(x_s))
+
+    with pg_rho as in `vtrace`. Below 1, lambda makes v_s the lambda-return. rho_clipped is 1.
+    Arguments, gradients, boundary and errors are those of `vtrace`, so that one takes the other's place;
+    `clip_rho`, `clip_c` and `alpha_c` belong to weights that are 1 here and change nothing.
+    """
+    return _targets(
+        "one_step_importance_sampling", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
+        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho),
+    )  # fmt: skip
+
+
+def no_correction(
+    log_rho: tf.Tensor,
+    discount_t: tf.Tensor,
+    r_t: tf.Tensor,
+    v_tm1: tf.Tensor,
+    v_t: tf.Tensor,
+    *,
+    lambda_: Scalar = 1.0,
+    clip_rho: float | None = 1.0,
+    clip_c: float | None = 1.0,
+    clip_pg_rho: float | None = 1.0,
+    alpha_rho: Scalar = 1.0,
+    alpha_c: Scalar = 1.0,
+    is_boundary: tf.Tensor | None = None,
+) -> VTraceOutput:
+    """No correction (IMPALA, Section 5.2.2, item 1): the n-step return and its advantage.
+
+        v_s       = sum_{t=s}^{s+n-1} gamma^{t-s} r_t + gamma^n V(x_{s+n})     (IMPALA, Eq. 2; lambda = 1)
+        advantage = r_s + gamma v_{s+1} - V(x_s)
+
+    Also the targets of the epsilon-correction (item 2), which changes log pi in the policy gradient and
+    nothing here. Below 1, lambda makes v_s the lambda-return. rho_clipped is 1.
+    Arguments, gradients, boundary and errors are those of `vtrace`, so that one takes the other's place; the
+    values of `log_rho`, the clips and the alphas change nothing.
+    """
+    return _targets(
+        "no_correction", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
+        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho),
+    )  # fmt: skip
+
+
+def _targets(
+    operator: str,
+    log_rho: tf.Tensor,
+    discount_t: tf.Tensor,
+    r_t: tf.Tensor,
+    v_tm1: tf.Tensor,
+    v_t: tf.Tensor,
+    is_boundary: tf.Tensor | None,
+    lambda_: Scalar,
+    clips: tuple[float | None, float | None, float | None],
+    alphas: tuple[Scalar, Scalar, Scalar],
+) -> VTraceOutput:
+    """The body of every method: `vtrace`, with the weights that `CORRECTED` gives `operator`.
+
+    `clips` and `alphas` are in that table's order.
+    """
+    data = {"log_rho": log_rho, "discount_t": discount_t, "r_t": r_t, "v_tm1": v_tm1, "v_t": v_t}
+    data = {name: tf.convert_to_tensor(x, tf.float32) for name, x in data.items()}
+    log_rho, discount_t, r_t, v_tm1, v_t = data.values()  # [T, B, ...], like everything below
+    boundary = tf.zeros_like(r_t, tf.bool) if is_boundary is None else tf.convert_to_tensor(is_boundary, tf.bool)
+    lambda_ = tf.convert_to_tensor(lambda_, tf.float32)
+    alpha_rho, alpha_c, alpha_pg_rho = (tf.convert_to_tensor(x, tf.float32) for x in alphas)
+    shapes.assert_rank_at_least(operator, 2, **data)
+    shapes.assert_scalar(operator, lambda_=lambda_, alpha_rho=alpha_rho, alpha_c=alpha_c)
+    shapes.assert_same_shape(operator, **data, is_boundary=boundary)
+    shapes.assert_steps(operator, r_t=r_t)
+
+    # What must not be read is replaced before any arithmetic: neither values nor gradients can see it.
+    discount_t = tf.where(boundary, 0.0, discount_t)
+    goes_on = tf.not_equal(discount_t, 0.0)
+    next_v = tf.where(goes_on, tf.stop_gradient(v_t), 0.0)
+    v, r_t, log_rho = (tf.where(boundary, 0.0, tf.stop_gradient(x)) for x in (v_tm1, r_t, log_rho))
+
+    rho, c, pg_rho = (
+        _leaky(tf.exp(log_rho), clip, alpha) if corrected else tf.ones_like(r_t)
+        for corrected, clip, alpha in zip(CORRECTED[operator], clips, (alpha_rho, alpha_c, alpha_pg_rho))
+    )
+    delta = rho * (r_t + discount_t * next_v - v)
+    e, next_e = _backward_recursion(delta, discount_t * lambda_ * c, goes_on)  # e_s = v_s - V(x_s)
+    advantages = pg_rho * (r_t + discount_t * (next_v + next_e) - v)
+    return VTraceOutput(tf.stop_gradient(v_tm1) + e, advantages, tf.where(boundary, 0.0, rho))
+
+
+def _leaky(importance: tf.Tensor, clip: float | None, alpha: tf.Tensor) -> tf.Tensor:
+    """alpha min(clip, IS) + (1 - alpha) IS; at alpha = 1 exactly min(clip, IS), even where IS is infinite."""
+    if clip is None:
+        return importance
+    return alpha * tf.minimum(clip, importance) + tf.math.multiply_no_nan(importance, 1.0 - alpha)
+
+
+def _backward_recursion(delta: tf.Tensor, decay: tf.Tensor, goes_on: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """e_s = delta_s + decay_s e_{s+1}, where e_{s+1} is 0 after the last row and wherever `goes_on` is false.
+
+    The recursion composes maps x -> delta + decay x, so it is evaluated by doubling: when a round begins, the
+    map of row s covers rows s to s + span - 1. That is log2(T) operations on whole tensors in place of T on rows.
+
+    Args:
+        delta, decay: float32 [T, ...], T known when a graph is traced.
+        goes_on: bool [T, ...].
+
+    Returns:
+        e_s, and e_{s+1} as row s reads it, each float32 [T, ...].
+    """
+
+    def later(x: tf.Tensor, steps: int) -> tf.Tensor:
+        """Row s + steps of x at row s; 0 or false past the end."""
+        return tf.concat([x[steps:], tf.zeros_like(x[:steps])], axis=0)
+
+    reads_next = goes_on & later(tf.ones_like(goes_on), 1)
+    e, decay, covered, span = delta, tf.where(reads_next, decay, 0.0), reads_next, 1
+    while span < delta.shape[0]:
+        e += decay * tf.where(covered, later(e, span), 0.0)
+        decay = tf.where(covered, decay * later(decay, span), 0.0)
+        covered &= later(covered, span)
+        span *= 2
+    return e, tf.where(reads_next, later(e, 1), 0.0)

@@ -1,0 +1,45 @@
+"""What happens between a gradient and the optimiser: the sum over replicas, then the clip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> tuple[list[tf.Tensor], tf.Tensor]:
+    """Sums gradients over replicas, then clips the sum by its global norm.
+
+        G = sum_replica g,    g' = G min(1, clip_global_norm / ||G||),    ||G||^2 = sum_i ||G_i||^2
+
+    Losses are sums over the global batch, so the sum over replicas is the gradient of the whole batch; to
+    clip each replica's part first would bound another quantity. Apply the result with
+    `optimizer.apply_gradients(..., skip_gradients_aggregation=True)`: Keras would otherwise sum it again.
+
+    Args:
+        gradients: one float tensor for each variable, this replica's part of the sum.
+        clip_global_norm: bound on ||G||, positive and finite.
+
+    Returns:
+        the clipped gradients, equal on all replicas, and ||G|| before the clip, float32 [].
+
+    Without replicas (no strategy, or one device) the sum is the gradient itself. A norm that is NaN or
+    infinite makes every returned gradient NaN.
+
+    Raises:
+        ValueError: when a gradient is None, that is, a variable does not reach the loss; when the bound is
+            not positive and finite.
+        RuntimeError: when called in a cross-replica context.
+    """
+    if not 0.0 < clip_global_norm < float("inf"):
+        raise ValueError(f"reduce_and_clip: clip_global_norm must be positive and finite, not {clip_global_norm}.")
+    missing = [index for index, gradient in enumerate(gradients) if gradient is None]
+    if missing:
+        raise ValueError(f"reduce_and_clip: no gradient for the variables at positions {missing}.")
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        raise RuntimeError("reduce_and_clip: call it inside strategy.run, where each replica has a gradient.")
+    gradients = list(gradients)
+    if context.num_replicas_in_sync > 1:
+        gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    return tf.clip_by_global_norm(gradients, clip_global_norm)

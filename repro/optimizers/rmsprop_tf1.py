@@ -1,0 +1,88 @@
+"""RMSProp as TensorFlow 1 computed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+class RMSPropTF1(tf.keras.optimizers.Optimizer):
+    """RMSProp with the semantics of `tf.compat.v1.train.RMSPropOptimizer`.
+
+        s <- decay s + (1 - decay) g^2,             s starts at one
+        m <- momentum m + rate g / sqrt(s + epsilon),   m starts at zero
+        w <- w - m
+
+    `tf.keras.optimizers.RMSprop` starts s at zero: the two differ by orders of magnitude in the first
+    hundred updates wherever gradients are small, and the hyper-parameters of papers written with TensorFlow 1
+    hold for this one alone. Epsilon stands inside the square root, so 0.01 bounds a step by 10 rate g.
+
+    The update is one fused kernel a variable (`ResourceApplyRMSProp`), on CPU, on GPU and under XLA.
+
+    Args:
+        learning_rate: a float, or a schedule that is called with `iterations`, the updates applied so far.
+        decay: weight of the past in the mean of squares, in [0, 1].
+        momentum: weight of the past in the step, in [0, 1).
+        epsilon: added to the mean of squares, in units of a squared gradient, > 0.
+
+    Under `tf.distribute` the gradients handed to `apply_gradients(..., skip_gradients_aggregation=True)` must
+    be equal on all replicas (see `gradients.reduce_and_clip`). Slots and `iterations` are saved and restored
+    by `tf.train.Checkpoint`.
+
+    Raises:
+        TypeError: from `apply_gradients`, for a sparse gradient (`tf.IndexedSlices`).
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | tf.keras.optimizers.schedules.LearningRateSchedule,
+        decay: float = 0.99,
+        momentum: float = 0.0,
+        epsilon: float = 0.01,
+        name: str = "RMSPropTF1",
+        **kwargs: Any,
+    ) -> None:
+        # Keras would wrap the fused kernel in an XLA computation of its own on a GPU.
+        super().__init__(name=name, **({"jit_compile": False} | kwargs))
+        self._learning_rate = self._build_learning_rate(learning_rate)
+        self.decay = decay
+        self.momentum = momentum
+        self.epsilon = epsilon
+
+    def build(self, var_list: Sequence[tf.Variable]) -> None:
+        """Creates both slots of every variable; a second call changes nothing."""
+        super().build(var_list)
+        if getattr(self, "_built", False):
+            return
+        self._built = True
+        self._mean_squares = [
+            self.add_variable_from_reference(variable, "mean_square", initial_value=tf.ones_like(variable))
+            for variable in var_list
+        ]
+        self._moments = [self.add_variable_from_reference(variable, "momentum") for variable in var_list]
+
+    def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
+        """Applies `gradient`, of the variable's shape, to `variable` and its slots in place."""
+        if isinstance(gradient, tf.IndexedSlices):
+            raise TypeError(f"RMSPropTF1: the gradient of {variable.name} is sparse; make it dense first.")
+        index = self._index_dict[self._var_key(variable)]
+        tf.raw_ops.ResourceApplyRMSProp(
+            var=variable.handle,
+            ms=self._mean_squares[index].handle,
+            mom=self._moments[index].handle,
+            lr=tf.cast(self.learning_rate, variable.dtype),
+            rho=tf.constant(self.decay, variable.dtype),
+            momentum=tf.constant(self.momentum, variable.dtype),
+            epsilon=tf.constant(self.epsilon, variable.dtype),
+            grad=gradient,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {
+            "learning_rate": self._serialize_hyperparameter(self._learning_rate),
+            "decay": self.decay,
+            "momentum": self.momentum,
+            "epsilon": self.epsilon,
+        }

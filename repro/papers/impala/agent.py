@@ -1,0 +1,110 @@
+"""IMPALA's learner and policies as a TF-Agents agent."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import StepType, Trajectory
+from tf_agents.trajectories import time_step as ts
+
+from repro.networks.actor_critic import ActorCritic
+from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.optimizers.gradients import reduce_and_clip
+from repro.papers.impala.loss import ImpalaLoss, LossSettings, impala_loss
+
+
+def time_major(x: tf.Tensor) -> tf.Tensor:
+    """[B, T, ...] to [T, B, ...]."""
+    return tf.transpose(x, [1, 0, *range(2, x.shape.rank)])
+
+
+class ImpalaAgent(tf_agent.TFAgent):
+    """V-trace actor-critic.
+
+    `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the
+    last one, from which the targets bootstrap; action, reward and discount of the last row are not read.
+    Losses are summed over batch and time (Table C.1), over all replicas under `tf.distribute`.
+
+    Args:
+        time_step_spec, action_spec: of one unbatched environment.
+        network: policy logits and values.
+        optimizer: Keras optimiser; its learning-rate schedule counts updates.
+        discount: gamma, in [0, 1].
+        loss_settings: coefficients of the loss.
+        clip_global_norm: bound on the global norm of the summed gradient.
+        greedy: whether `policy` (not `collect_policy`) takes the most probable action.
+        train_step_counter: int64 variable, incremented at each update.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        *,
+        network: ActorCritic,
+        optimizer: tf.keras.optimizers.Optimizer,
+        discount: float,
+        loss_settings: LossSettings,
+        clip_global_norm: float,
+        train_step_counter: tf.Variable,
+        greedy: bool = False,
+    ) -> None:
+        self._network = network
+        self._optimizer = optimizer
+        self._discount = discount
+        self._loss_settings = loss_settings
+        self._clip_global_norm = clip_global_norm
+        network.build_variables(time_step_spec.observation)
+        optimizer.build(network.trainable_variables)
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy=ActorCriticPolicy(time_step_spec, action_spec, network, greedy),
+            collect_policy=ActorCriticPolicy(time_step_spec, action_spec, network),
+            train_sequence_length=None,
+            train_step_counter=train_step_counter,
+        )
+
+    def _initialize(self) -> None:
+        """Variables are created in the constructor, under the caller's strategy scope."""
+
+    def _per_step_loss(self, experience: Trajectory) -> ImpalaLoss:
+        core_state = tf.nest.map_structure(lambda x: x[:, 0], experience.policy_info.get("core_state", ()))
+        logits, values, _ = self._network(experience.observation, experience.step_type, core_state)
+        logits, values = time_major(logits), time_major(values)  # [T+1, B, A], [T+1, B]
+        return impala_loss(
+            target_logits=logits[:-1],
+            behaviour_logits=time_major(experience.policy_info["logits"])[:-1],
+            actions=time_major(experience.action)[:-1],
+            r_t=time_major(experience.reward)[:-1],
+            discount_t=self._discount * time_major(experience.discount)[:-1],
+            v_tm1=values[:-1],
+            v_t=values[1:],
+            is_boundary=time_major(experience.step_type)[:-1] == StepType.LAST,
+            settings=self._loss_settings,
+        )
+
+    def _loss(
+        self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
+    ) -> tf_agent.LossInfo:
+        losses = self._per_step_loss(experience)
+        extra = {
+            "policy_gradient_loss": tf.reduce_sum(losses.policy_gradient),
+            "baseline_loss": tf.reduce_sum(losses.baseline),
+            "entropy_loss": tf.reduce_sum(losses.entropy),
+            "entropy": tf.reduce_mean(losses.extras["entropy"]),
+            "rho_clipped": tf.reduce_mean(losses.extras["rho_clipped"]),
+            "value": tf.reduce_mean(losses.extras["values"]),
+        }
+        per_unroll = tf.reduce_sum(losses.total, axis=0)  # [B]
+        return tf_agent.LossInfo(tf.reduce_sum(per_unroll if weights is None else weights * per_unroll), extra)
+
+    def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
+        variables = self._network.trainable_variables
+        with tf.GradientTape() as tape:
+            loss, extra = self._loss(experience, weights, training=True)
+        gradients, norm = reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm)
+        self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
+        self.train_step_counter.assign_add(1)
+        return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})

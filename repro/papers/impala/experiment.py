@@ -1,0 +1,174 @@
+"""Builds IMPALA's parts from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+
+from repro.environments.atari import AtariEnvironment, make_atari
+from repro.networks import atari
+from repro.networks.actor_critic import ActorCritic
+from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.optimizers.schedules import LinearOnFrames
+from repro.papers.impala.agent import ImpalaAgent
+from repro.papers.impala.loss import CORRECTIONS, LossSettings
+from repro.runtime import checkpoint, devices
+from repro.runtime.actor import Actor
+from repro.runtime.learner import Learner
+from repro.runtime.run_directory import RunDirectory
+from repro.runtime.sources import AsyncSource, BatchSource, GroupSizes, LockstepSource
+from repro.runtime.training import EpisodeLog, TrainingLoop
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+
+SCORE_UNIT = "game score"
+"""Unit of returns in records."""
+
+TORSOS = {"shallow": atari.shallow_torso, "deep": atari.deep_torso}
+
+
+def frames_per_update(config: ml_collections.ConfigDict) -> int:
+    """Environment frames in one batch: unrolls x steps x frames per step."""
+    return config.learner.batch_size * config.learner.unroll_length * config.env.frame_skip
+
+
+def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> AtariEnvironment:
+    return make_atari(config.env, num_envs, seed, config.runtime.env_threads)
+
+
+def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int) -> ActorCritic:
+    """Raises ValueError for an unknown torso."""
+    if config.network.torso not in TORSOS:
+        raise ValueError(f"network.torso={config.network.torso!r}: choose {' or '.join(TORSOS)}.")
+    torso = TORSOS[config.network.torso](seed=seed)
+    return ActorCritic(torso, num_actions, config.network.core_units or None, seed=seed)
+
+
+def make_agent(config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int) -> ImpalaAgent:
+    """The agent with newly initialised weights; call it under the strategy's scope."""
+    if config.loss.correction not in CORRECTIONS:
+        raise ValueError(f"loss.correction={config.loss.correction!r}: choose {', '.join(CORRECTIONS)}.")
+    learner = config.learner
+    learning_rate = LinearOnFrames(
+        learner.learning_rate, learner.final_learning_rate, config.frames, frames_per_update(config)
+    )
+    settings = {name: config.loss[name] for name in LossSettings._fields}
+    return ImpalaAgent(
+        environment.time_step_spec,
+        environment.action_spec,
+        network=make_network(config, environment.num_actions, seed),
+        optimizer=RMSPropTF1(
+            learning_rate,
+            decay=learner.rmsprop_decay,
+            momentum=learner.rmsprop_momentum,
+            epsilon=learner.rmsprop_epsilon,
+        ),
+        discount=config.loss.discount,
+        loss_settings=LossSettings(**settings),
+        clip_global_norm=learner.clip_global_norm,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
+        greedy=config.evaluation.greedy,
+    )
+
+
+def make_local_policy(config: ml_collections.ConfigDict, environment: AtariEnvironment) -> tf_policy.TFPolicy:
+    """A collect policy with variables of its own, which the actor overwrites with the published ones."""
+    network = make_network(config, environment.num_actions, seed=0)
+    network.build_variables(environment.time_step_spec.observation)
+    return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+
+def make_source(
+    config: ml_collections.ConfigDict,
+    actors: list[Actor],
+    agent: ImpalaAgent,
+    learner: Learner,
+) -> BatchSource:
+    """The schedule. Raises ValueError for an unknown one, or sizes that do not fit."""
+    runtime = config.runtime
+    sizes = GroupSizes(runtime.envs_per_actor, config.learner.batch_size)
+
+    def make_group() -> UnrollGroup:
+        return UnrollGroup(agent.collect_data_spec, sizes.group, config.learner.unroll_length)
+
+    if runtime.schedule == "async":
+        return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, learner.place)
+    if runtime.schedule == "lockstep":
+        return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, learner.place)
+    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async or lockstep.")
+
+
+def build_training(
+    config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
+) -> TrainingLoop:
+    """The whole of a run, restored from its last checkpoint if it has one.
+
+    Args:
+        config: of `paper_configs/impala`.
+        seed: from which the seeds of weights, environments and action sampling are derived.
+        run: folder for checkpoints.
+        warn: called with one line when a broken checkpoint is passed over.
+
+    Raises:
+        ValueError: a field has an impossible value; the message names it.
+    """
+    runtime = config.runtime
+    seeds = np.random.SeedSequence(seed).generate_state(1 + 2 * runtime.num_actors) % 2**31
+    environments = [
+        make_environment(config, runtime.envs_per_actor, int(seeds[1 + 2 * i])) for i in range(runtime.num_actors)
+    ]
+    strategy = devices.make_strategy()
+    with strategy.scope():
+        agent = make_agent(config, environments[0], int(seeds[0]))
+    learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
+    weights = WeightsPublisher(agent.collect_policy.variables())
+    episodes = EpisodeLog()
+    actors = [
+        Actor(
+            environment,
+            make_local_policy(config, environment),
+            weights,
+            config.learner.unroll_length,
+            int(seeds[2 + 2 * i]),
+            episodes.append,
+        )
+        for i, environment in enumerate(environments)
+    ]
+    return TrainingLoop(
+        learner,
+        make_source(config, actors, agent, learner),
+        weights,
+        episodes,
+        budget=config.frames,
+        frames_per_update=frames_per_update(config),
+        checkpoints=run.checkpoints,
+        checkpoint_seconds=runtime.checkpoint_seconds,
+        warn=warn,
+    )
+
+
+def load_policy(
+    config: ml_collections.ConfigDict,
+    checkpoints: Path,
+    num_envs: int,
+    seed: int,
+    warn: Callable[[str], None],
+) -> tuple[tf_policy.TFPolicy, AtariEnvironment]:
+    """The trained policy of a run and environments to evaluate it in: whole games, a life lost changes nothing.
+
+    Raises:
+        CheckpointError: the run has no checkpoint yet, or none is whole.
+    """
+    config = config.copy_and_resolve_references()
+    config.env.life_loss_ends = False
+    environment = make_environment(config, num_envs, seed)
+    agent = make_agent(config, environment, seed=0)
+    if checkpoint.restore(checkpoints, tf.train.Checkpoint(agent=agent), warn) is None:
+        raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    return agent.policy, environment

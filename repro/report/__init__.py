@@ -1,0 +1,1 @@
+"""Tables, learning curves and the report page."""

@@ -1,0 +1,35 @@
+"""Writes the report: `python -m repro.report --out=report [--results_dir=results]`."""
+
+import pathlib
+
+from absl import flags
+
+from repro import cli
+from repro.evaluation.published import PublishedError
+from repro.report import page
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    values = flags.FLAGS
+    results_dir, out = pathlib.Path(values.results_dir), pathlib.Path(values.out)
+    if values["results_dir"].present and not results_dir.is_dir():
+        cli.fail(f"there is no directory {values.results_dir!r} with records.")
+    try:
+        path = page.write_report(out, results_dir)
+    except OSError as error:
+        cli.fail(f"the report could not be written to {values.out!r} ({error.strerror or error}).")
+    except PublishedError as error:
+        cli.fail(error, code=1)
+    print(f"Page: {path}")
+
+
+def _define_flags() -> None:
+    flags.DEFINE_string("out", "report", "Folder to write index.html and summary.md to.")
+    flags.DEFINE_string("results_dir", "results", "Folder with the records.")
+
+
+if __name__ == "__main__":
+    _define_flags()
+    cli.run(main)

@@ -1,0 +1,213 @@
+"""Learning curves: inline SVG for the page, PNG for documents."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from repro.evaluation import published
+from repro.evaluation.rows import Row
+from repro.report.tables import amount, exact
+
+WIDTH, HEIGHT = 480, 290
+LEFT, RIGHT, TOP, BOTTOM = 54, 20, 22, 40
+MAX_POINTS = 120  # of one line in the page; a phone shows no more
+# A published number so far off that our curve would fill less than this share of the axis is named, not
+# drawn.
+SMALLEST_SHARE = 0.15
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """What a learning curve shows, in data units.
+
+    Attributes:
+        lines: seed to [N, 2] (frames, return).
+        mean: [M, 2], mean over seeds on a common grid that ends with the shortest line; empty with one seed.
+        published, published_label: the printed number and its text, None without one.
+        on_scale: whether the printed number lies on the axis.
+        random: the random player's score, or None.
+        y_range: (low, high) of the axis.
+        x_end: last frame of the axis.
+        unit: unit of the returns.
+    """
+
+    lines: Mapping[int, np.ndarray]
+    mean: np.ndarray
+    published: float | None
+    published_label: str | None
+    on_scale: bool
+    random: float | None
+    y_range: tuple[float, float]
+    x_end: float
+    unit: str
+
+
+def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
+    """Prepares the curve of one row.
+
+    Args:
+        records: those behind the row, one a seed, at least one.
+        row: gives the printed number with its budget and the random score; None without either.
+    """
+    lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
+    lines = {seed: line for seed, line in lines.items() if len(line)}
+    mean = _mean_line(list(lines.values()))
+    target, random = (row.published, row.random) if row else (None, None)
+    label = None
+    if row is not None and target is not None:
+        label = f"published {exact(target)} at {amount(row.published_budget)} {row.budget_field}"
+    values = [line[:, 1] for line in lines.values()] + [[r["evaluation"]["mean"]] for r in records]
+    values += [[random]] if random is not None else []
+    low, high = float(min(map(np.min, values))), float(max(map(np.max, values)))
+    on_scale = target is not None and (high - low) >= SMALLEST_SHARE * (max(high, target) - min(low, target))
+    if on_scale and target is not None:
+        low, high = min(low, target), max(high, target)
+    margin = 0.06 * (high - low) or 1.0
+    x_end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
+    unit = records[0]["evaluation"]["unit"]
+    return Plot(lines, mean, target, label, on_scale, random, (low - margin, high + margin), x_end, unit)
+
+
+def curve_svg(plot: Plot, title: str) -> Markup:
+    """Returns a learning curve as an `<svg>` element that takes its colours from the page's CSS.
+
+    Args:
+        plot: from `make_plot`.
+        title: what it shows, read out by screen readers.
+    """
+    low, high = plot.y_range
+    right, foot = WIDTH - RIGHT, HEIGHT - BOTTOM
+
+    def x(frames: float) -> float:
+        return LEFT + (right - LEFT) * frames / plot.x_end
+
+    def y(value: float) -> float:
+        return TOP + (foot - TOP) * (high - value) / (high - low)
+
+    def line(points: np.ndarray, kind: str, name: str) -> str:
+        path = " ".join(f"{x(frames):.1f},{y(value):.1f}" for frames, value in _thin(points))
+        return f'<polyline class="{kind}" points="{path}"><title>{escape(name)}</title></polyline>'
+
+    parts = [_text(4, 12, f"mean return, {plot.unit}", anchor="start")]
+    for value in ticks(low, high):
+        parts += [_level(y(value), "grid"), _text(LEFT - 6, y(value) + 4, f"{value:g}", anchor="end")]
+    for frames in ticks(0, plot.x_end):
+        parts.append(_text(x(frames), foot + 18, amount(int(frames))))
+    parts.append(_text((LEFT + right) / 2, HEIGHT - 4, "environment frames"))
+    labels = []
+    if plot.random is not None:
+        parts.append(_level(y(plot.random), "random"))
+        labels.append(_text(right - 4, y(plot.random) + 15, f"random {exact(plot.random)}", "end", "label"))
+    if plot.published is not None and plot.on_scale:
+        parts.append(_level(y(plot.published), "published"))
+        labels.append(_text(LEFT + 4, y(plot.published) - 6, f"{plot.published_label}", "start", "label"))
+    elif plot.published is not None:
+        arrow = "\u2191" if plot.published > high else "\u2193"
+        labels.append(_text(right - 4, 12, f"{arrow} {plot.published_label}, off scale", "end", "label"))
+    parts += [line(points, "seed", f"seed {seed}") for seed, points in plot.lines.items()]
+    if len(plot.mean):
+        parts.append(line(plot.mean, "mean", "mean over seeds"))
+    body = "".join(parts + labels)
+    return Markup(f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{body}</svg>')
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "axis") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _level(y: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
+def save_curve(
+    records: Sequence[Mapping[str, Any]],
+    printed: published.PublishedRow | None,
+    path_png: str | os.PathLike[str],
+) -> None:
+    """Writes the learning curve of some records beside the printed number as a PNG.
+
+    Args:
+        records: runs of one agent on one task, one a seed, at least one.
+        printed: the number they answer, or None.
+        path_png: file to write.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    row = None
+    if printed is not None:
+        references = published.normaliser(printed.normaliser).get(printed.task, {}) if printed.normaliser else {}
+        row = Row(
+            paper=printed.paper,
+            experiment=printed.experiment,
+            task=printed.task,
+            agent=printed.agent,
+            unit=printed.unit,
+            published=printed.value,
+            published_budget=printed.protocol.get("budget"),
+            budget_field=printed.protocol.get("budget_field", "frames"),
+            random=references.get("random"),
+        )
+    plot = make_plot(records, row)
+    figure, axes = plt.subplots(figsize=(7.5, 4.2), dpi=160, layout="constrained")
+    for seed, points in plot.lines.items():
+        alone = len(plot.lines) == 1
+        axes.plot(
+            points[:, 0] / 1e6,
+            points[:, 1],
+            color="#2a78d6",
+            lw=2 if alone else 0.9,
+            alpha=1 if alone else 0.5,
+        )
+        axes.annotate(f"seed {seed}", (points[-1, 0] / 1e6, points[-1, 1]), fontsize=7, color="#52514e")
+    if len(plot.mean):
+        axes.plot(plot.mean[:, 0] / 1e6, plot.mean[:, 1], color="#184f95", lw=2.2, label="mean over seeds")
+    if plot.published is not None and plot.on_scale:
+        axes.axhline(plot.published, color="#0b0b0b", ls="--", lw=1.2, label=plot.published_label)
+    elif plot.published is not None:
+        axes.plot([], [], color="#0b0b0b", ls="--", lw=1.2, label=f"{plot.published_label} (off this scale)")
+    if plot.random is not None:
+        axes.axhline(plot.random, color="#898781", ls=":", lw=1.2, label=f"random {exact(plot.random)}")
+    axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel="environment frames, millions")
+    axes.set_ylabel(f"mean return, {plot.unit}")
+    first = records[0]
+    axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {len(records)} seed(s)", loc="left")
+    axes.grid(axis="y", color="#e1e0d9", lw=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9)
+    figure.savefig(path_png)
+    plt.close(figure)
+
+
+def ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Returns at most `most` multiples of a round step (1, 2 or 5 times a power of ten) in [low, high]."""
+    rough = (high - low) / (most - 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
+
+
+def _mean_line(lines: Sequence[np.ndarray]) -> np.ndarray:
+    if len(lines) < 2:
+        return np.zeros((0, 2))
+    start = max(line[0, 0] for line in lines)
+    end = min(line[-1, 0] for line in lines)
+    if end < start:
+        return np.zeros((0, 2))
+    frames = np.linspace(start, end, MAX_POINTS)
+    values = np.mean([np.interp(frames, line[:, 0], line[:, 1]) for line in lines], axis=0)
+    return np.stack([frames, values], axis=1)
+
+
+def _thin(points: np.ndarray) -> np.ndarray:
+    chosen = np.linspace(0, len(points) - 1, min(len(points), MAX_POINTS)).round().astype(int)
+    return points[chosen]

@@ -1,0 +1,111 @@
+"""Rows as text: a table for the terminal and one in Markdown."""
+
+from collections.abc import Sequence
+
+import rich.box
+import rich.table
+import rich.text
+
+from repro.evaluation.rows import Row
+
+STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
+HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "over", "Budget", "Seeds", "Verdict")
+NUMERIC = {"Published", "Ours [95 %]", "Seeds"}
+
+
+def number(value: float | None) -> str:
+    """A score with about four significant digits; a dash for None."""
+    if value is None:
+        return "-"
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def exact(value: float | None) -> str:
+    """A published number as it is printed, no digit lost; a dash for None."""
+    return "-" if value is None else f"{value:.12g}"
+
+
+def amount(count: int | None) -> str:
+    """A budget as people say it, 200M or 1.5B; a dash for None."""
+    if count is None:
+        return "-"
+    for size, letter in ((10**9, "B"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            return f"{count / size:.3g}{letter}"
+    return str(count)
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage, two digits below 10 %; 100 % only when it is reached; a dash for None."""
+    if share is None:
+        return "-"
+    value = 100 * share
+    if value < 10:
+        return f"{value:.2g} %"
+    return f"{value:.1f} %" if 99 <= value < 99.95 else f"{value:.0f} %"
+
+
+def ours(row: Row) -> str:
+    """Our value with its interval, as `12.30 [11.90, 12.70]`."""
+    if row.interval is None:
+        return number(row.value)
+    return f"{number(row.value)} [{number(row.interval[0])}, {number(row.interval[1])}]"
+
+
+def budget(row: Row) -> str:
+    """Our budget with its share of the paper's, as `40M frames (20 %)`."""
+    if row.budget is None:
+        return "-"
+    share = "" if row.share is None else f" ({percent(row.share)})"
+    return f"{amount(row.budget)} {row.budget_field.replace('_', ' ')}{share}"
+
+
+def task(row: Row) -> str:
+    """The task, with the statistic of an aggregate."""
+    return row.task if row.statistic is None else f"{row.task} {row.statistic}"
+
+
+def judgement(row: Row) -> str:
+    """The verdict in words, also for a row without a printed number."""
+    return row.verdict or "no published number"
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The texts of a row under `HEADERS`."""
+    where = row.paper if row.table is None else f"{row.paper} {row.table}"
+    agent = row.column or row.agent or "-"
+    seeds = str(len(row.seeds) or "-")
+    over = row.interval_over or "-"
+    return (
+        where,
+        task(row),
+        agent,
+        exact(row.published),
+        ours(row),
+        over,
+        budget(row),
+        seeds,
+        judgement(row),
+    )
+
+
+def terminal_table(rows: Sequence[Row], title: str | None = None) -> rich.table.Table:
+    """Returns the rows as a table for `rich.console.Console.print`."""
+    table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for header in HEADERS:
+        table.add_column(header, justify="right" if header in NUMERIC else "left")
+    for row in rows:
+        *texts, judged = cells(row)
+        table.add_row(*texts, rich.text.Text(judged, STYLES.get(judged, "")))
+    return table
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """Returns the rows as a Markdown table with the command of each."""
+    rules = ["---:" if header in NUMERIC else "---" for header in HEADERS]
+    lines = ["| " + " | ".join((*HEADERS, "Command")) + " |", "| " + " | ".join((*rules, "---")) + " |"]
+    for row in rows:
+        command = f"`{row.command}`" if row.command else "-"
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in (*cells(row), command)) + " |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,109 @@
+"""Reproduces experiments: `python -m repro.reproduce --paper=impala --scale=desk --task=pong --seeds=3`.
+
+Trains, evaluates and records each run, skips those whose record is complete, prints the rows beside the
+published numbers, and rebuilds the page.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from absl import flags
+
+from repro import cli
+from repro.jobs import Job, run_jobs
+
+PAPER = flags.DEFINE_string("paper", None, "impala, acer, refer, ctrace or stac.", required=True)
+SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
+EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, or all; its first if not given.")
+TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
+SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
+JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
+RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
+RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
+
+CONFIGS = Path("paper_configs")
+
+
+def find_jobs() -> Iterator[Job]:
+    """Every run that the flags ask for.
+
+    Raises:
+        ValueError: an unknown paper, experiment, scale or task; the message names the known ones.
+    """
+    folder = CONFIGS / PAPER.value
+    known = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    if not known:
+        papers = sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
+        raise ValueError(f"no experiments for paper {PAPER.value!r}; there are some for {', '.join(papers)}.")
+    package = importlib.import_module(f"paper_configs.{PAPER.value}")
+    names = EXPERIMENT.value or [package.DEFAULT_EXPERIMENT]
+    for name in known if names == ["all"] else names:
+        if name not in known:
+            raise ValueError(
+                f"no experiment {name!r} in {folder}{cli.nearest(name, known)} (there are {', '.join(known)})"
+            )
+        module = importlib.import_module(f"paper_configs.{PAPER.value}.{name}")
+        config = module.get_config(SCALE.value)
+        for task in TASK.value or [config.env.task]:
+            for seed in range(1, SEEDS.value + 1):
+                yield Job(module.get_config(SCALE.value), task, seed, results_dir(), Path(RUNS_DIR.value))
+
+
+def results_dir() -> Path:
+    """Records of smoke scale prove the path and stay out of version control."""
+    default = "runs/records" if SCALE.value == "smoke" else "results"
+    return Path(RESULTS_DIR.value or default)
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    from rich.console import Console
+
+    from repro.evaluation import records, rows
+    from repro.report import tables
+
+    console = Console()
+    try:
+        jobs = list(find_jobs())
+    except ValueError as error:
+        cli.fail(error)
+    waiting = [job for job in jobs if not job.recorded()]
+    for job in jobs:
+        if job not in waiting:
+            console.print(f"{job.label}: complete, {job.record_path}", highlight=False)
+    began = time.monotonic()
+    failures = run_jobs(waiting, JOBS.value, console)
+    stored = [
+        records.StoredRecord(job.record_path, records.read_record(job.record_path)) for job in jobs if job.recorded()
+    ]
+    if stored:
+        console.print(tables.terminal_table(rows.rows_for(stored)))
+    unfinished = [job for job in waiting if not job.recorded() and job not in failures]
+    for job, reason in failures.items():
+        console.print(f"{job.label} failed: {reason}", style="red", highlight=False)
+    if unfinished:
+        console.print(f"{len(unfinished)} runs are not finished; the same command resumes them.")
+    elif waiting:
+        console.print(f"Took {time.monotonic() - began:.0f} s.")
+    _build_page(console)
+    sys.exit(1 if failures else 0)
+
+
+def _build_page(console: object) -> None:
+    from repro.report.page import write_report
+
+    out = Path("runs/report" if SCALE.value == "smoke" else "report")
+    console.print(f"Page: {write_report(out, results_dir())}", highlight=False)  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    cli.run(main)

@@ -1,0 +1,1 @@
+"""Actors, queue, learner, checkpoints and progress; knows no paper."""

@@ -1,0 +1,145 @@
+"""An actor: one batched environment, one local policy, unrolls written in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import PolicyStep, StepType
+from tf_agents.trajectories import time_step as ts
+
+from repro.environments.batched import BatchedEnvironment
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+
+
+class Episode(NamedTuple):
+    """One finished game: its unclipped return and its length in environment frames."""
+
+    score: float
+    frames: int
+
+
+class Actor:
+    """Plays its environments with a local copy of the policy.
+
+    Args:
+        environment: its games.
+        policy: local copy; its variables are overwritten with the published weights.
+        weights: where the learner publishes.
+        unroll_length: T.
+        seed: of this actor's action sampling.
+        on_episode: called with every finished game.
+    """
+
+    def __init__(
+        self,
+        environment: BatchedEnvironment,
+        policy: tf_policy.TFPolicy,
+        weights: WeightsPublisher,
+        unroll_length: int,
+        seed: int,
+        on_episode: Callable[[Episode], None],
+    ) -> None:
+        self.environment = environment
+        self._policy = policy
+        self._weights = weights
+        self._version = -1  # of the weights in the policy; none yet
+        self._unroll_length = unroll_length
+        self._seed = np.array([seed, 0], np.int32)  # [seed of the actor, number of the step]
+        self._on_episode = on_episode
+        self._act = compile_act(policy, environment.num_envs)
+        self._observation: Any = None
+        self._step_type = np.full(environment.num_envs, StepType.FIRST, np.int32)
+        self._policy_state = policy.get_initial_state(environment.num_envs)
+
+    @property
+    def started(self) -> bool:
+        """Whether the first observation was made."""
+        return self._observation is not None
+
+    def renew_weights(self) -> None:
+        """Takes the latest published weights; for the schedule to call before each unroll (Section 3)."""
+        version, values = self._weights.latest
+        if version != self._version:
+            for variable, value in zip(self._policy.variables(), values):
+                variable.assign(value)
+            self._version = version
+
+    def collect(self, groups: Sequence[UnrollGroup]) -> None:
+        """Plays T steps into `groups`, which together have a place for each environment."""
+        if not self.started:
+            self._observation, _ = self.environment.reset()
+        size = self.environment.num_envs // len(groups)
+        places = [(group, slice(i * size, (i + 1) * size)) for i, group in enumerate(groups)]
+        for row in range(self._unroll_length):
+            self._step(row, places)
+        for group, environments in places:
+            group.version = self._version
+            group.write(self._unroll_length, environments, observation=self._observation, step_type=self._step_type)
+
+    def _step(self, row: int, places: Sequence[tuple[UnrollGroup, slice]]) -> None:
+        step_type = self._step_type
+        choice = self._act(self._observation, step_type, self._policy_state, self._seed)
+        self._seed[1] += 1
+        self._policy_state = choice.state
+        action, policy_info = tf.nest.map_structure(lambda x: x.numpy(), (choice.action, choice.info))
+        for group, environments in places:  # before the step: the environment may reuse its memory
+            group.write(
+                row,
+                environments,
+                observation=self._observation,
+                step_type=step_type,
+                action=action,
+                policy_info=policy_info,
+            )
+        self._observation, reward, terminated, _, info = self.environment.step(action)
+        self._step_type = next_step_type(step_type, terminated, info["game_over"])
+        discount = np.where(terminated, np.float32(0), np.float32(1))
+        for group, environments in places:
+            group.write(row, environments, reward=reward, discount=discount, next_step_type=self._step_type)
+        for i in np.flatnonzero(info["game_over"]):
+            self._on_episode(Episode(float(info["episode_return"][i]), int(info["episode_frames"][i])))
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the next unroll depends on besides the published weights."""
+        return {
+            "environment": self.environment.get_state(),
+            "step_type": self._step_type.copy(),
+            "seed": self._seed.copy(),
+            "policy_state": {str(i): x.numpy() for i, x in enumerate(tf.nest.flatten(self._policy_state))},
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues exactly where `get_state` was taken."""
+        self._observation = self.environment.set_state(state["environment"])
+        self._step_type = state["step_type"]
+        self._seed = state["seed"]
+        saved = state["policy_state"]
+        flat = [tf.constant(saved[str(i)]) for i in range(len(saved))]
+        self._policy_state = tf.nest.pack_sequence_as(self._policy_state, flat)
+        self._version = -1
+
+
+def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., PolicyStep]:
+    """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once."""
+
+    @tf.function
+    def act(observation: Any, step_type: tf.Tensor, policy_state: Any, seed: tf.Tensor) -> PolicyStep:
+        time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
+        return policy.action(time_step, policy_state, seed)
+
+    return act
+
+
+def next_step_type(step_type: np.ndarray, terminated: np.ndarray, game_over: np.ndarray) -> np.ndarray:
+    """Step types of the observations that a step led to, int32 [N].
+
+    FIRST after a LAST one (that step reset the game) and where the episode ended for learning while the game
+    goes on (a lost life); LAST where the game is over; MID elsewhere.
+    """
+    following = np.where(game_over, StepType.LAST, np.where(terminated, StepType.FIRST, StepType.MID))
+    return np.where(step_type == StepType.LAST, StepType.FIRST, following).astype(np.int32)

@@ -1,0 +1,145 @@
+"""Checkpoints that are whole or absent: weights, optimiser, counters, generators, actors."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+KEEP = 3
+PREFIX = "checkpoint_"
+MANIFEST = "manifest.json"
+
+
+class CheckpointError(RuntimeError):
+    """No checkpoint could be written or read; the message says what to do."""
+
+
+def save(directory: Path, updates: int, variables: tf.train.Checkpoint, state: dict[str, Any]) -> Path:
+    """Writes `directory/checkpoint_<updates>` and removes all but the newest `KEEP`.
+
+    All files are written to a temporary folder, with their sizes and checksums in a manifest, flushed to the
+    disk and only then renamed into place. So a kill at any moment leaves the previous checkpoints untouched.
+
+    Args:
+        directory: created if missing.
+        updates: learner updates made.
+        variables: TensorFlow's part.
+        state: nested dictionaries, with string keys, of NumPy arrays, numbers and strings.
+
+    Raises:
+        CheckpointError: the disk is full or not writable.
+    """
+    final = directory / f"{PREFIX}{updates:09d}"
+    partial = directory / f"partial_{final.name}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for leftover in directory.glob("partial_*"):
+            shutil.rmtree(leftover)
+        if final.exists():
+            return final
+        partial.mkdir()
+        variables.write(str(partial / "variables"))
+        np.savez(partial / "state.npz", **dict(_flatten(state)))
+        names = sorted(path.name for path in partial.iterdir())
+        manifest = {name: _fingerprint(partial / name) for name in names}
+        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        for path in [*partial.iterdir(), partial]:
+            _flush(path)
+        os.rename(partial, final)
+        _flush(directory)
+    except (OSError, tf.errors.OpError) as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise CheckpointError(
+            f"Could not write a checkpoint to {directory} ({_reason(error)}); free some space and resume "
+            "the run: its earlier checkpoints are intact."
+        ) from error
+    for old in _newest_first(directory)[KEEP:]:
+        shutil.rmtree(old)
+    return final
+
+
+def restore(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> dict[str, Any] | None:
+    """Restores the newest whole checkpoint; returns its state, or None if there is no checkpoint.
+
+    Args:
+        directory: where `save` wrote.
+        variables: restored in place; every one of its variables must be in the checkpoint.
+        warn: called with one line for each broken checkpoint that is passed over.
+
+    Raises:
+        CheckpointError: there are checkpoints, but none is whole.
+    """
+    candidates = _newest_first(directory)
+    for path in candidates:
+        damage = _damage(path)
+        if damage:
+            warn(f"Checkpoint {path} is broken ({damage}); falling back to the one before.")
+            continue
+        variables.read(str(path / "variables")).assert_existing_objects_matched()
+        with np.load(path / "state.npz", allow_pickle=False) as arrays:
+            return _unflatten({name: arrays[name] for name in arrays.files})
+    if candidates:
+        raise CheckpointError(f"All checkpoints in {directory} are broken; start again in a new run_dir.")
+    return None
+
+
+def _newest_first(directory: Path) -> list[Path]:
+    return sorted(directory.glob(f"{PREFIX}*"), reverse=True)
+
+
+def _damage(path: Path) -> str | None:
+    """What is wrong with a checkpoint, or None."""
+    try:
+        manifest = json.loads((path / MANIFEST).read_text())
+        for name, expected in manifest.items():
+            if _fingerprint(path / name) != expected:
+                return f"{name} was changed or cut short"
+    except (OSError, ValueError) as error:
+        return _reason(error)
+    return None
+
+
+def _fingerprint(path: Path) -> dict[str, int]:
+    data = path.read_bytes()
+    return {"bytes": len(data), "crc32": zlib.crc32(data)}
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).splitlines()[0]
+
+
+def _flatten(state: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in state.items():
+        if isinstance(value, dict):
+            yield f"{prefix}{key}/", 0  # the dictionary itself, which may be empty
+            yield from _flatten(value, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _unflatten(flat: dict[str, np.ndarray]) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    for name, value in flat.items():
+        *parents, key = name.split("/")
+        node = state
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        if key:
+            node[key] = value if value.ndim else value.item()
+    return state

@@ -1,0 +1,76 @@
+"""The compiled train step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.trajectories import Trajectory
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss or the gradient became NaN or infinite."""
+
+
+class RetracedError(RuntimeError):
+    """The train step was traced again after its first call, which costs seconds each time."""
+
+
+class Learner:
+    """Runs `agent.train` as one compiled function under a distribution strategy.
+
+    Args:
+        agent: built under the strategy's scope.
+        strategy: one device, several (mirrored), or several machines.
+        jit_compile: compile with XLA; only with one replica.
+    """
+
+    def __init__(self, agent: tf_agent.TFAgent, strategy: tf.distribute.Strategy, jit_compile: bool = False) -> None:
+        self.agent = agent
+        self._strategy = strategy
+        self._names: list[str] = []
+        train = tf.function(agent.train, jit_compile=True) if jit_compile else agent.train
+
+        @tf.function
+        def step(trajectory: Trajectory) -> tf.Tensor:
+            loss_info = strategy.run(train, args=(trajectory,))
+            scalars = {"loss": strategy.reduce(tf.distribute.ReduceOp.SUM, loss_info.loss, axis=None)}
+            for name, value in loss_info.extra.items():
+                scalars[name] = strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+            self._names = list(scalars)
+            return tf.stack(list(scalars.values()))
+
+        self._step = step
+
+    def place(self, trajectory: Trajectory) -> Any:
+        """A batch of NumPy arrays [B, ...] as tensors on the learner's devices, split over the replicas.
+
+        On a CPU the tensors share the arrays' memory, which must not change before the step has ended.
+        """
+        replicas = self._strategy.num_replicas_in_sync
+        if replicas == 1:
+            return tf.nest.map_structure(tf.convert_to_tensor, trajectory)
+
+        def share(context: tf.distribute.ValueContext) -> Trajectory:
+            i = context.replica_id_in_sync_group
+            return tf.nest.map_structure(lambda x: x[i * len(x) // replicas : (i + 1) * len(x) // replicas], trajectory)
+
+        return self._strategy.experimental_distribute_values_from_function(share)
+
+    def step(self, trajectory: Any) -> dict[str, float]:
+        """One update; returns the loss (summed over replicas) and the agent's extras by name.
+
+        Raises:
+            NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
+            RetracedError: the batch's shapes or types differ from the first one's.
+        """
+        values = self._step(trajectory).numpy()
+        scalars = dict(zip(self._names, values.tolist()))
+        if not np.isfinite(values).all():
+            broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
+            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter)} gave {broken}")
+        if self._step.experimental_get_tracing_count() > 1:
+            raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
+        return scalars

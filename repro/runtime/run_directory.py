@@ -1,0 +1,119 @@
+"""The folder of one run: configuration, log, checkpoints, and the lock that keeps a second process out."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any, TextIO
+
+
+class RunDirectoryError(RuntimeError):
+    """The folder cannot be used; the message says what to do."""
+
+
+class RunDirectory:
+    """Opens or creates a run's folder and holds its lock until the process ends.
+
+    Contents: `config.json`, `progress.csv`, `tensorboard/`, `checkpoints/`, and, once training is complete,
+    `complete.json`.
+
+    Args:
+        path: created if missing.
+        config: plain dictionaries; a folder that holds a run must hold the same configuration and seed.
+        seed: of the run.
+
+    Raises:
+        RunDirectoryError: another process uses the folder, or it holds a run with other settings.
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any], seed: int) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.progress_csv = path / "progress.csv"
+        self.tensorboard = path / "tensorboard"
+        self.complete_json = path / "complete.json"
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = _lock(path / ".lock")
+        except OSError as error:
+            raise RunDirectoryError(f"Cannot use --run_dir={path}: {error.strerror}.") from error
+        self._check_settings({"seed": seed, "config": config})
+
+    def _check_settings(self, settings: dict[str, Any]) -> None:
+        file = self.path / "config.json"
+        settings = json.loads(json.dumps(settings))
+        if not file.exists():
+            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            write_json(file, {"started": now, **settings})
+            return
+        saved = read_settings(self.path)
+        del saved["started"]
+        changed = sorted(
+            name
+            for name in _flat(saved).keys() | _flat(settings).keys()
+            if _flat(saved).get(name) != _flat(settings).get(name)
+        )
+        if changed:
+            raise RunDirectoryError(
+                f"{self.path} holds a run with other settings ({', '.join(changed[:5])}); "
+                "give the same settings to resume it, or another --run_dir to start anew."
+            )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The `{"started", "seed", "config"}` that a run was started with.
+
+    Raises:
+        RunDirectoryError: the folder holds no run.
+    """
+    try:
+        return json.loads((path / "config.json").read_text())
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path} holds no readable run (no valid config.json).") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a file whole or not at all.
+
+    Raises:
+        RunDirectoryError: the disk is full or not writable; a file already there stays as it was.
+    """
+    partial = path.with_suffix(".partial")
+    try:
+        with partial.open("w") as file:
+            json.dump(value, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise RunDirectoryError(f"Could not write {path} ({error.strerror}).") from error
+
+
+def read_progress(path: Path) -> list[dict[str, float]]:
+    """The rows of a `progress.csv`; a last line cut short by a kill is left out."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: float(v) for k, v in row.items()} for row in rows if None not in row.values()]
+
+
+def _lock(path: Path) -> TextIO:
+    handle = path.open("w")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RunDirectoryError(
+            f"Another process is running in {path.parent}; wait for it, stop it, or give another --run_dir."
+        ) from None
+    return handle
+
+
+def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

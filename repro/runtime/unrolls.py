@@ -1,0 +1,54 @@
+"""Preallocated memory that actors write unrolls into and the learner reads without copying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.trajectories import Trajectory
+
+ALIGNMENT = 64
+"""Bytes. TensorFlow takes a NumPy array as a tensor without a copy if its memory is aligned to this."""
+
+
+def aligned_zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
+    """`np.zeros` whose first byte lies on an `ALIGNMENT` boundary."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    memory = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+class UnrollGroup:
+    """Unrolls of several environments under one behaviour version.
+
+    Attributes:
+        arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
+            its step type count.
+        version: learner updates made before the behaviour weights were taken.
+    """
+
+    def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:
+        self.arrays: Trajectory = tf.nest.map_structure(
+            lambda spec: aligned_zeros(
+                (group_size, unroll_length + 1, *spec.shape), np.dtype(spec.dtype.as_numpy_dtype)
+            ),
+            trajectory_spec,
+        )
+        self.version = 0
+        self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
+
+    def write(self, row: int, environments: slice, **fields: Any) -> None:
+        """Copies the named `Trajectory` fields, [N, ...] each, of some environments into one time row."""
+        for name, value in fields.items():
+            for array, part in zip(self._flat[name], tf.nest.flatten(value)):
+                array[:, row] = part[environments]
+
+
+def stack_groups(groups: Sequence[UnrollGroup]) -> Trajectory:
+    """One batch [B, T+1, ...] from its groups; a single group is passed on without a copy."""
+    if len(groups) == 1:
+        return groups[0].arrays
+    return tf.nest.map_structure(lambda *parts: np.concatenate(parts), *[group.arrays for group in groups])

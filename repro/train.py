@@ -1,0 +1,80 @@
+"""Trains one run: `python -m repro.train --config=paper_configs/impala/atari_shallow.py:desk --seed=1`."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from absl import flags
+
+from repro import cli
+
+CONFIG = cli.define_config()
+SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and action sampling.", lower_bound=0)
+RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run; one that holds a run resumes it.", required=True)
+flags.mark_flag_as_required("config")
+
+
+class _StopFlag:
+    """Set by Ctrl-C or SIGTERM; the run then saves and ends."""
+
+    def __init__(self) -> None:
+        self.set = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.set = True
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    stop = _StopFlag()
+
+    from repro.papers import find_experiment
+    from repro.runtime import devices
+    from repro.runtime.checkpoint import CheckpointError
+    from repro.runtime.learner import NonFiniteLossError
+    from repro.runtime.progress import Progress
+    from repro.runtime.run_directory import RunDirectory, RunDirectoryError, write_json
+
+    config, run_dir = CONFIG.value, Path(RUN_DIR.value)
+    label = f"{config.experiment} {config.env.task} seed {SEED.value}"
+    try:
+        run = RunDirectory(run_dir, config.to_dict(), SEED.value)
+        devices.configure_threads(deterministic=config.runtime.schedule == "lockstep")
+        loop = find_experiment(config.paper).build_training(config, SEED.value, run, _say)
+    except (RunDirectoryError, CheckpointError, ValueError) as error:
+        cli.fail(error)
+    if loop.updates:
+        _say(f"Resuming {run_dir} at {loop.updates * loop.frames_per_update:,} frames.")
+    progress = Progress(run, loop.total_updates, loop.frames_per_update, loop.updates, label)
+    try:
+        for update in loop:
+            progress(update)
+            if stop.set and loop.can_save and not loop.complete:
+                loop.save()
+                break
+        if loop.complete:
+            write_json(run.complete_json, loop.summary())
+    except (NonFiniteLossError, CheckpointError, RunDirectoryError) as error:
+        progress.close()
+        cli.fail(f"{error} The last good checkpoint is in {run.checkpoints}.", code=1)
+    finally:
+        progress.close()
+        loop.close()
+    if not loop.complete:
+        resume = shlex.join(["python", "-m", "repro.train", *sys.argv[1:]])
+        _say(f"Stopped and saved. Resume with: {resume}")
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    cli.run(main)

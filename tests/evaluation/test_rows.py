@@ -1,0 +1,125 @@
+"""Rows: what is averaged, what the interval is over, what is left out and said."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from repro.evaluation import records, rows
+from repro.evaluation.statistics import bootstrap_interval
+from tests.evaluation.synthetic_records import make_record
+
+
+def _stored(*made):
+    return [records.StoredRecord(records.record_path("results", "p", "e", "t", "a", 0), record) for record in made]
+
+
+def _row(*made, task="pong"):
+    (row,) = (row for row in rows.rows_for(_stored(*made)) if row.task == task)
+    return row
+
+
+def _with_config(record, **learner):
+    config = copy.deepcopy(record["config"])
+    config["learner"] |= learner
+    return record | {"config": config, "config_sha256": records.config_sha256(config)}
+
+
+def test_every_published_number_has_a_row_without_any_record():
+    made = rows.make_rows({})
+    assert len([row for row in made if row.paper == "impala"]) == 3 * 57 + 12
+    assert {row.verdict for row in made} == {"not run", None}  # None: a cell printed as not available
+    pong = next(row for row in made if (row.task, row.agent) == ("pong", "impala_shallow"))
+    assert (pong.published, pong.random, pong.human, pong.value, pong.seeds) == (20.4, -20.7, 14.6, None, ())
+    assert pong.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
+
+
+def test_experiment_without_a_config_has_no_command(tmp_path):
+    made = rows.make_rows({}, configs_dir=tmp_path)
+    assert {row.command for row in made} == {None}
+
+
+def test_several_seeds_are_averaged_and_the_interval_is_over_them():
+    made = [make_record(seed, final=final) for seed, final in ((3, 1.0), (1, 5.0), (2, 3.0))]
+    row = _row(*made)
+    means = [record["evaluation"]["mean"] for record in (made[1], made[2], made[0])]
+    assert row.value == pytest.approx(np.mean(means))
+    assert row.seeds == (1, 2, 3)
+    assert row.interval_over == "seeds"
+    assert row.interval == bootstrap_interval(means, np.random.default_rng(rows.BOOTSTRAP_SEED))
+    assert row.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
+
+
+def test_one_seed_has_an_interval_over_its_games():
+    record = make_record(1)
+    row = _row(record)
+    assert row.interval_over == "games"
+    games = record["evaluation"]["returns"]
+    assert row.interval == bootstrap_interval(games, np.random.default_rng(rows.BOOTSTRAP_SEED))
+
+
+def test_one_seed_and_one_game_have_no_interval():
+    row = _row(make_record(1, episodes=1))
+    assert (row.interval, row.verdict) == (None, "partial")
+
+
+def test_interval_does_not_depend_on_other_rows():
+    pong = make_record(1, "pong")
+    assert _row(pong).interval == _row(make_record(1, "breakout", final=20.0), pong).interval
+
+
+def test_share_is_that_of_the_shortest_run():
+    row = _row(make_record(1, frames=40_000_000), make_record(2, frames=30_000_000))
+    assert (row.budget, row.published_budget, row.share) == (30_000_000, 200_000_000, 0.15)
+    assert row.verdict == "partial"
+
+
+def test_full_budget_is_judged():
+    assert _row(make_record(1, scale="paper", final=21.0)).verdict == "reproduced"
+    assert _row(make_record(1, scale="paper", final=15.0)).verdict == "below"
+    assert _row(make_record(1, scale="paper", final=21.0, episodes=50)).verdict == "partial"
+
+
+def test_stale_record_is_said_and_not_counted():
+    stale = _with_config(make_record(1, scale="paper"), learning_rate=1.0)
+    row = _row(stale)
+    assert (row.verdict, row.value, row.seeds) == ("not run", None, ())
+    assert row.note == "seed 1 is stale: learner.learning_rate was 1.0 and is 0.0006"
+    assert _row(stale, make_record(2, scale="paper")).seeds == (2,)
+
+
+def test_only_the_largest_scale_is_averaged():
+    row = _row(make_record(1, scale="desk", final=-10.0), make_record(2, scale="paper", final=21.0))
+    assert (row.scale, row.seeds, row.value > 20) == ("paper", (2,), True)
+    assert row.note == "seeds 1 are of a smaller scale and not averaged"
+
+
+def test_wrong_unit_is_not_compared():
+    record = make_record(1, scale="paper")
+    row = _row(record | {"evaluation": record["evaluation"] | {"unit": "percent"}})
+    assert (row.verdict, row.value) == ("not run", None)
+    assert "records are in percent, the paper in game score" in row.note
+
+
+def test_run_that_answers_no_number_has_a_row_without_verdict():
+    row = _row(make_record(1, agent="impala_leaky"))
+    assert (row.published, row.verdict, row.agent) == (None, None, "impala_leaky")
+    assert row.value == pytest.approx(15.0, abs=1)
+
+
+def test_aggregate_waits_for_its_tasks():
+    groups = rows.group_records(_stored(make_record(1, "pong"), make_record(1, "breakout")))
+    made = rows.make_rows(groups)
+    (median,) = (r for r in made if (r.statistic, r.agent) == ("median", "impala_shallow"))
+    assert (median.verdict, median.note) == ("not run", "2 of the 57 tasks have a record")
+
+
+def test_rows_for_gives_only_what_the_records_answer():
+    made = rows.rows_for(_stored(make_record(1, "pong"), make_record(1, "breakout")))
+    assert [row.task for row in made] == ["breakout", "pong"]
+
+
+def test_experiment_filter():
+    made = rows.make_rows({}, experiment="atari_deep")
+    assert {row.experiment for row in made} == {"atari_deep"}
+    assert len(made) == 57 + 2

@@ -1,0 +1,47 @@
+"""Verdicts, each at the edge where it turns."""
+
+import pytest
+
+from repro.evaluation.verdicts import verdict
+
+PAPER = {"published_seeds": 1, "published_episodes": 200}
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        ((19.0, 21.0), "reproduced"),  # inside
+        ((18.0, 20.4), "reproduced"),  # at its edge
+        ((20.8, 20.9), "reproduced"),  # better
+        ((18.0, 20.3), "below"),
+    ],
+)
+def test_with_the_paper_s_means_the_interval_decides(interval, expected):
+    assert verdict(20.4, interval, 1.0, seeds=1, episodes=200, **PAPER) == expected
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"fraction_of_budget": 0.99},
+        {"seeds": 4, "published_seeds": 5},
+        {"episodes": 199},
+        {"interval": None},
+    ],
+)
+def test_less_than_the_paper_is_partial_however_good(less):
+    settings = {"interval": (20.8, 20.9), "fraction_of_budget": 1.0, "seeds": 1, "episodes": 200, **PAPER}
+    assert verdict(20.4, **settings) == "reproduced"
+    assert verdict(20.4, **(settings | less)) == "partial"
+
+
+def test_whole_batches_may_miss_the_round_budget_by_a_little():
+    assert verdict(20.4, (18.0, 19.0), 0.9995, seeds=1) == "below"
+
+
+def test_without_seeds_it_is_not_run():
+    assert verdict(20.4, None, 0.0, seeds=0) == "not run"
+
+
+def test_unknown_number_of_seeds_counts_as_one():
+    assert verdict(20.4, (20.0, 21.0), 1.0, seeds=1, published_seeds=None) == "reproduced"

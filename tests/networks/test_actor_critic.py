@@ -1,0 +1,234 @@
+"""The actor-critic network: time, state, last action and reward, sizes, seeds."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.networks.actor_critic import ActorCritic
+from repro.networks.atari import deep_torso, shallow_torso
+from repro.networks.recurrent import ResettingLSTM
+
+B, T, ACTIONS, UNITS = 2, 5, 4, 7
+FRAME = (36, 36, 2)
+FIRST, MID, LAST = 0, 1, 2
+STEP_TYPE = np.array([[MID, MID, LAST, FIRST, MID], [MID, FIRST, MID, MID, LAST]], np.int32)  # [B, T]
+
+
+def spec(frame=FRAME, core=True):
+    frame_spec = tf.TensorSpec(frame, tf.uint8)
+    if not core:
+        return frame_spec
+    return {
+        "frame": frame_spec,
+        "last_action": tf.TensorSpec([], tf.int32),
+        "last_reward": tf.TensorSpec([], tf.float32),
+    }
+
+
+def make(core_units=UNITS, seed=3):
+    network = ActorCritic(shallow_torso(2), ACTIONS, core_units, seed=seed)
+    network.build_variables(spec(core=core_units is not None))
+    return network
+
+
+def observation(core=True, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = rng.integers(0, 256, size=(B, T, *FRAME), dtype=np.uint8)
+    if not core:
+        return frame
+    return {
+        "frame": frame,
+        "last_action": rng.integers(0, ACTIONS, size=(B, T), dtype=np.int32),
+        "last_reward": rng.uniform(-1, 1, size=(B, T)).astype(np.float32),
+    }
+
+
+def some_state(network):
+    rng = np.random.default_rng(1)
+    return tuple(tf.constant(rng.normal(size=part.shape), tf.float32) for part in network.initial_state(B))
+
+
+def rows(x, start, stop):
+    return tf.nest.map_structure(lambda part: part[:, start:stop], x)
+
+
+@pytest.mark.parametrize("core_units", [None, UNITS])
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+def test_a_whole_unroll_is_step_by_step(core_units, mode):
+    network = make(core_units)
+    x = observation(core_units is not None)
+    state = some_state(network)
+    whole = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla")
+    logits, value, final = whole(x, STEP_TYPE, state)
+    assert logits.shape == (B, T, ACTIONS)
+    assert value.shape == (B, T)
+    for t in range(T):
+        step_logits, step_value, state = network(rows(x, t, t + 1), STEP_TYPE[:, t : t + 1], state)
+        np.testing.assert_allclose(logits[:, t], step_logits[:, 0], atol=1e-5)
+        np.testing.assert_allclose(value[:, t], step_value[:, 0], atol=1e-5)
+    assert len(final) == (0 if core_units is None else 2)
+    for a, b in zip(final, state):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4])
+def test_carrying_the_state_over_two_calls_is_one_call(cut):
+    network, x = make(), observation()
+    logits, value, final = network(x, STEP_TYPE, some_state(network))
+    logits_1, value_1, state = network(rows(x, 0, cut), STEP_TYPE[:, :cut], some_state(network))
+    logits_2, value_2, state = network(rows(x, cut, T), STEP_TYPE[:, cut:], state)
+    np.testing.assert_allclose(logits, np.concatenate([logits_1, logits_2], 1), atol=1e-5)
+    np.testing.assert_allclose(value, np.concatenate([value_1, value_2], 1), atol=1e-5)
+    for a, b in zip(final, state):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_only_a_first_step_resets_the_core():
+    network, x = make(), observation()
+    state = some_state(network)
+    logits, _, _ = network(x, STEP_TYPE, state)
+    # Row 0 begins anew at step 3, row 1 at step 1: from there on the same as from the initial state.
+    for row, start in ((0, 3), (1, 1)):
+        fresh, _, _ = network(rows(x, start, T), np.full((B, T - start), MID, np.int32), network.initial_state(B))
+        np.testing.assert_allclose(logits[row, start:], fresh[row], atol=1e-5)
+    never, _, _ = network(x, np.full((B, T), MID, np.int32), state)
+    last, _, _ = network(x, np.full((B, T), LAST, np.int32), state)
+    np.testing.assert_array_equal(never, last)
+    assert np.abs(logits[0, 3] - never[0, 3]).max() > 1e-4
+    np.testing.assert_allclose(logits[0, :3], never[0, :3], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["last_action", "last_reward"])
+def test_last_action_and_reward_reach_the_core(name):
+    network, x = make(), observation()
+    step_type = np.full((B, T), MID, np.int32)
+    logits, value, _ = network(x, step_type, network.initial_state(B))
+    changed = {key: part.copy() for key, part in x.items()}
+    changed[name][0, 2] = (x[name][0, 2] + 1) % ACTIONS if name == "last_action" else -x[name][0, 2] + 0.1
+    new_logits, new_value, _ = network(changed, step_type, network.initial_state(B))
+    np.testing.assert_array_equal(logits[0, :2], new_logits[0, :2])
+    np.testing.assert_array_equal(logits[1], new_logits[1])
+    assert (np.abs(logits[0, 2:] - new_logits[0, 2:]).max(axis=-1) > 1e-7).all()
+    assert (np.abs(value[0, 2:] - new_value[0, 2:]) > 1e-7).all()
+
+
+def test_last_reward_is_clipped():
+    network, x = make(), observation()
+
+    def logits(reward):
+        changed = x | {"last_reward": np.full((B, T), reward, np.float32)}
+        return network(changed, STEP_TYPE, network.initial_state(B))[0].numpy()
+
+    np.testing.assert_array_equal(logits(1.0), logits(400.0))
+    np.testing.assert_array_equal(logits(-1.0), logits(-2.0))
+    assert not np.array_equal(logits(1.0), logits(0.5))
+
+
+def test_each_action_is_its_own_input():
+    network, x = make(), observation()
+    outputs = [
+        network(x | {"last_action": np.full((B, T), a, np.int32)}, STEP_TYPE, network.initial_state(B))[0]
+        for a in range(ACTIONS)
+    ]
+    for i, a in enumerate(outputs):
+        assert all(not np.array_equal(a, b) for b in outputs[:i])
+
+
+def test_feed_forward_ignores_step_type_and_needs_no_static_time():
+    network, x = make(None), observation(core=False)
+    logits, value, state = network(x, STEP_TYPE)
+    assert state == ()
+    other, _, _ = network(x, np.zeros_like(STEP_TYPE))
+    np.testing.assert_array_equal(logits, other)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, *FRAME], tf.uint8)])
+    def run(frames):
+        return network(frames, tf.zeros(tf.shape(frames)[:2], tf.int32))[:2]
+
+    dynamic_logits, dynamic_value = run(x)
+    np.testing.assert_allclose(dynamic_logits, logits, atol=1e-6)
+    np.testing.assert_allclose(dynamic_value, value, atol=1e-6)
+
+
+@pytest.mark.parametrize("core_units", [None, UNITS])
+def test_refuses_the_other_kind_of_observation(core_units):
+    with pytest.raises(ValueError, match="recurrent core takes"):
+        make(core_units)(observation(core_units is None), STEP_TYPE, ())
+
+
+@pytest.mark.parametrize("core_units", [None, UNITS])
+def test_every_variable_exists_after_building_and_gets_a_gradient(core_units):
+    network = make(core_units)
+    names = {variable.name for variable in network.variables}
+    with tf.GradientTape() as tape:
+        logits, value, _ = network(observation(core_units is not None), STEP_TYPE, some_state(network))
+        loss = tf.reduce_sum(logits**2) + tf.reduce_sum(value**2)
+    gradients = tape.gradient(loss, network.trainable_variables)
+    assert {variable.name for variable in network.variables} == names
+    assert all(np.abs(gradient).max() > 0 for gradient in gradients)
+    assert len(names) == len(network.trainable_variables)
+
+
+@pytest.mark.parametrize("core_units", [None, UNITS])
+def test_weights_follow_from_the_seed(core_units):
+    tf.random.set_seed(0)
+    first = make(core_units, seed=3).get_weights()
+    tf.random.set_seed(1)
+    again, other = make(core_units, seed=3).get_weights(), make(core_units, seed=4).get_weights()
+    for a, b in zip(first, again):
+        np.testing.assert_array_equal(a, b)
+    torso_variables = 6
+    changed = [not np.array_equal(a, b) for a, b in zip(first, other) if a.ndim > 1]
+    assert changed == [index >= torso_variables // 2 for index in range(len(changed))]
+
+
+def test_a_feed_forward_network_has_the_heads_of_the_recurrent_one():
+    """The core's seed comes last, so that the two differ by the core alone where widths allow it."""
+    plain, recurrent = make(None), make(256)
+    heads = [w for w in plain.get_weights() if w.shape in {(256, ACTIONS), (256, 1)}]
+    others = [w for w in recurrent.get_weights() if w.shape in {(256, ACTIONS), (256, 1)}]
+    assert len(heads) == 2
+    for a, b in zip(heads, others):
+        np.testing.assert_array_equal(a, b)
+
+
+def built(make_torso, frame, actions, core_units):
+    network = ActorCritic(make_torso(0), actions, core_units, seed=0)
+    network.build_variables(spec(frame, core_units is not None))
+    return network.count_params()
+
+
+@pytest.mark.parametrize(("make_torso", "torso_count"), [(shallow_torso, 676_144), (deep_torso, 1_089_232)])
+@pytest.mark.parametrize("actions", [3, 6, 18])
+def test_atari_parameter_counts(make_torso, torso_count, actions):
+    heads = 257 * actions + 257
+    assert built(make_torso, (84, 84, 4), actions, None) == torso_count + heads
+    core = (256 + actions + 1 + 256 + 1) * 4 * 256
+    assert built(make_torso, (84, 84, 4), actions, 256) == torso_count + core + heads
+
+
+@pytest.mark.parametrize(
+    ("make_torso", "without", "paper"), [(shallow_torso, 1_123_130, 1.2), (deep_torso, 1_520_714, 1.6)]
+)
+def test_figure_4_counts_include_the_instruction_channel(make_torso, without, paper):
+    """Figure 4's 1.2 and 1.6 million are the DMLab networks with their instruction channel.
+
+    72 x 96 x 3 frames, 9 actions, LSTM 256. The network without instructions falls short of both numbers;
+    with an embedding of 1 000 hashed words in 20 dimensions (assumed, as in the released code), an LSTM of
+    64 units over it, and 64 more inputs to the core, both come out.
+    """
+    assert built(make_torso, (72, 96, 3), 9, 256) == without
+    assert round(without / 1e6, 1) != paper
+
+    embedding = tf.keras.layers.Embedding(1000, 20)
+    words = embedding(tf.zeros([1, 16], tf.int32))
+    instruction = ResettingLSTM(64, seed=0)
+    instruction(words, tf.zeros([1, 16], tf.bool), instruction.initial_state(1))
+    cores = []
+    for width in (256 + 9 + 1, 256 + 64 + 9 + 1):
+        core = ResettingLSTM(256, seed=0)
+        core(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.bool), core.initial_state(1))
+        cores.append(core.count_params())
+    channel = embedding.count_params() + instruction.count_params() + cores[1] - cores[0]
+    assert channel == 20_000 + (20 + 64 + 1) * 4 * 64 + 64 * 4 * 256
+    assert round((without + channel) / 1e6, 1) == paper

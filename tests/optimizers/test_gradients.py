@@ -1,0 +1,63 @@
+"""The clip of the summed gradient: known answers and errors. Two replicas: `test_two_replicas.py`."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.optimizers.gradients import reduce_and_clip
+
+GRADIENTS = [
+    np.array([[3.0, 0.0], [0.0, 0.0]], np.float32),
+    np.array([0.0, 4.0, 12.0], np.float32),
+]  # norm 13
+
+
+def call(clip, jit_compile=None):
+    def clipped():
+        return reduce_and_clip([tf.constant(g) for g in GRADIENTS], clip)
+
+    return clipped() if jit_compile is None else tf.function(clipped, jit_compile=jit_compile)()
+
+
+@pytest.mark.parametrize("jit_compile", [None, False, True])
+def test_clips_the_norm_of_all_tensors_together(jit_compile):
+    clipped, norm = call(6.5, jit_compile)
+    assert float(norm) == pytest.approx(13.0)
+    for got, gradient in zip(clipped, GRADIENTS):
+        np.testing.assert_allclose(got, gradient / 2, rtol=1e-6)
+
+
+def test_leaves_a_shorter_gradient_as_it_is():
+    clipped, norm = call(13.5)
+    assert float(norm) == pytest.approx(13.0)
+    for got, gradient in zip(clipped, GRADIENTS):
+        np.testing.assert_array_equal(got, gradient)
+
+
+def test_zero_gradient_stays_zero():
+    clipped, norm = reduce_and_clip([tf.zeros([3])], 1.0)
+    assert float(norm) == 0.0
+    np.testing.assert_array_equal(clipped[0], [0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_that_is_not_finite_is_seen_in_the_norm_and_everywhere(bad):
+    clipped, norm = reduce_and_clip([tf.constant([1.0, bad]), tf.constant([2.0])], 1.0)
+    assert not np.isfinite(norm)
+    assert all(np.isnan(g).all() for g in clipped)
+
+
+@pytest.mark.parametrize("clip", [0.0, -1.0, np.inf, np.nan])
+def test_refuses_a_bound_that_is_not_positive_and_finite(clip):
+    with pytest.raises(ValueError, match="positive and finite"):
+        call(clip)
+
+
+def test_names_the_variables_without_gradient():
+    with pytest.raises(ValueError, match=r"positions \[1\]"):
+        reduce_and_clip([tf.ones([2]), None, tf.ones([2])], 1.0)
+
+
+def test_refuses_a_cross_replica_context():
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope(), pytest.raises(RuntimeError, match="strategy.run"):
+        reduce_and_clip([tf.ones([2])], 1.0)

@@ -1,0 +1,25 @@
+"""Random batches of unrolls."""
+
+from __future__ import annotations
+
+import numpy as np
+from tf_agents.trajectories import StepType, Trajectory
+
+from repro.papers.impala.agent import ImpalaAgent
+from repro.runtime.unrolls import UnrollGroup
+
+
+def random_batch(agent: ImpalaAgent, size: int, seed: int, length: int = 5) -> Trajectory:
+    """[size, length + 1] of everything, with an end and a boundary row inside; the last row is poisoned."""
+    rng = np.random.default_rng(seed)
+    arrays = UnrollGroup(agent.collect_data_spec, size, length).arrays
+    arrays.observation[:] = rng.integers(256, size=arrays.observation.shape)
+    arrays.action[:] = rng.integers(3, size=arrays.action.shape)
+    arrays.policy_info["logits"][:] = rng.normal(size=arrays.policy_info["logits"].shape)
+    arrays.reward[:] = rng.normal(size=arrays.reward.shape)
+    arrays.discount[:] = 1.0
+    arrays.step_type[:] = StepType.MID
+    arrays.discount[0, 1] = 0.0
+    arrays.step_type[1, 2] = StepType.LAST
+    arrays.reward[:, -1] = arrays.discount[:, -1] = arrays.policy_info["logits"][:, -1] = np.nan
+    return arrays

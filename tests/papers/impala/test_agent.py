@@ -1,0 +1,110 @@
+"""The agent as a TF-Agents agent: update, replicas, compilation, drivers, saved policy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.drivers.dynamic_step_driver import DynamicStepDriver
+from tf_agents.environments import random_py_environment, tf_py_environment
+from tf_agents.policies.policy_saver import PolicySaver
+from tf_agents.replay_buffers import tf_uniform_replay_buffer
+from tf_agents.specs.tensor_spec import to_nest_array_spec
+
+from repro.runtime.learner import Learner
+from tests.papers.impala.batches import random_batch
+from tests.support.catch import COLUMNS, ROWS, Catch
+from tests.support.training import SETTINGS, make_agent
+
+
+def step(agent, batch, jit_compile=False):
+    learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
+    return learner.step(learner.place(batch))
+
+
+def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
+    path = tmp_path / "result.npz"
+    command = [sys.executable, "-m", "tests.papers.impala.two_replicas", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result = np.load(path)
+    np.testing.assert_allclose(result["one_loss"], result["two_loss"], rtol=1e-5)
+    for i in range(result["count"]):
+        np.testing.assert_allclose(result[f"one_{i}"], result[f"two_{i}"], atol=1e-5)
+    assert np.abs(result["one_0"] - make_agent(Catch(1, 0), seed=3).trainable_variables[0]).max() > 1e-4
+
+
+def test_graph_and_xla_make_the_same_update():
+    results = []
+    for jit_compile in (False, True):
+        agent = make_agent(Catch(1, 0), seed=1)
+        step(agent, random_batch(agent, 4, seed=0), jit_compile)
+        results.append([v.numpy() for v in agent.trainable_variables])
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_the_loss_is_a_sum_over_batch_and_time():
+    agent = make_agent(Catch(1, 0))
+    batch = random_batch(agent, 4, seed=0)
+    twice = tf.nest.map_structure(lambda x: np.concatenate([x, x]), batch)
+    once, both = (agent.loss(tf.nest.map_structure(tf.constant, b)).loss for b in (batch, twice))
+    np.testing.assert_allclose(2 * once, both, rtol=1e-5)
+
+
+def test_weights_scale_the_loss_of_each_unroll():
+    agent = make_agent(Catch(1, 0))
+    batch = tf.nest.map_structure(tf.constant, random_batch(agent, 3, seed=0))
+    parts = [agent.loss(batch, weights=tf.one_hot(i, 3)).loss for i in range(3)]
+    np.testing.assert_allclose(sum(parts), agent.loss(batch).loss, rtol=1e-5)
+
+
+def test_the_gradient_is_clipped_and_the_counter_counts():
+    agent = make_agent(Catch(1, 0), settings=SETTINGS._replace(baseline_cost=1e6), learning_rate=1.0)
+    before = [v.numpy() for v in agent.trainable_variables]
+    scalars = step(agent, random_batch(agent, 4, seed=0))
+    assert scalars["gradient_norm"] > 1e4
+    # RMSProp: |g| / sqrt(0.99 + 0.01 g^2 + 0.01) with |g| at most the clip
+    moves = [np.abs(v.numpy() - b).max() for v, b in zip(agent.trainable_variables, before)]
+    assert max(moves) < 40.0
+    assert int(agent.train_step_counter) == 1
+
+
+def test_collects_through_a_tf_agents_driver_and_learns_from_its_replay_buffer():
+    agent = make_agent(Catch(1, 0))
+    environment = tf_py_environment.TFPyEnvironment(
+        random_py_environment.RandomPyEnvironment(
+            to_nest_array_spec(agent.time_step_spec.observation),
+            to_nest_array_spec(agent.action_spec),
+            episode_end_probability=0.3,
+        )
+    )
+    buffer = tf_uniform_replay_buffer.TFUniformReplayBuffer(agent.collect_data_spec, batch_size=1, max_length=50)
+    DynamicStepDriver(environment, agent.collect_policy, [buffer.add_batch], num_steps=40).run()
+    batch, _ = next(iter(buffer.as_dataset(sample_batch_size=4, num_steps=6)))
+    info = agent.train(batch)
+    assert np.isfinite(info.loss)
+    assert set(info.extra) >= {"policy_gradient_loss", "baseline_loss", "entropy_loss", "entropy"}
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_saved_policy_loads_in_plain_tensorflow_and_acts(tmp_path, size):
+    agent = make_agent(Catch(1, 0))
+    PolicySaver(agent.policy, batch_size=None).save(str(tmp_path / "policy"))
+    code = (
+        "import collections, tensorflow as tf\n"
+        f"policy = tf.saved_model.load({str(tmp_path / 'policy')!r})\n"
+        "TimeStep = collections.namedtuple('TimeStep', 'step_type reward discount observation')\n"
+        f"n = {size}\n"
+        f"obs = tf.zeros([n, {ROWS}, {COLUMNS}, 1], tf.uint8)\n"
+        "step = policy.action(TimeStep(tf.ones([n], tf.int32), tf.zeros([n]), tf.ones([n]), obs), ())\n"
+        "assert step.action.shape == (n,), step\n"
+        "assert 'tf_agents' not in __import__('sys').modules\n"
+        "print(step.action.numpy().tolist())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert set(eval(done.stdout)) <= {0, 1, 2}

@@ -1,0 +1,112 @@
+"""A whole IMPALA run on Catch, as the tests of runtime and agent need it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from repro.networks.actor_critic import ActorCritic
+from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.optimizers.schedules import LinearOnFrames
+from repro.papers.impala.agent import ImpalaAgent
+from repro.papers.impala.loss import LossSettings
+from repro.runtime.actor import Actor
+from repro.runtime.learner import Learner
+from repro.runtime.sources import AsyncSource, GroupSizes, LockstepSource
+from repro.runtime.training import EpisodeLog, TrainingLoop
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+from tests.support.catch import Catch
+
+SETTINGS = LossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
+UNROLL = 10
+
+
+def dense_torso(seed: int) -> tf.keras.layers.Layer:
+    """uint8 [N, H, W, C] to float32 [N, 32]."""
+    return tf.keras.Sequential(
+        [
+            tf.keras.layers.Lambda(lambda x: tf.cast(x, tf.float32) / 255.0),
+            tf.keras.layers.Flatten(),
+            tf.keras.layers.Dense(32, "relu", kernel_initializer=tf.keras.initializers.GlorotUniform(seed=seed)),
+        ]
+    )
+
+
+def make_network(seed: int) -> ActorCritic:
+    return ActorCritic(dense_torso(seed), 3, seed=seed)
+
+
+def make_agent(
+    environment: Catch,
+    seed: int = 0,
+    settings: LossSettings = SETTINGS,
+    learning_rate: float = 0.005,
+    updates: int = 10_000,
+) -> ImpalaAgent:
+    return ImpalaAgent(
+        environment.time_step_spec,
+        environment.action_spec,
+        network=make_network(seed),
+        optimizer=RMSPropTF1(LinearOnFrames(learning_rate, 0.0, updates, 1), epsilon=0.01),
+        discount=0.99,
+        loss_settings=settings,
+        clip_global_norm=40.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+
+
+def make_loop(
+    checkpoints: Path,
+    *,
+    updates: int,
+    schedule: str = "lockstep",
+    lag: int = 1,
+    seed: int = 0,
+    num_actors: int = 2,
+    envs_per_actor: int = 8,
+    batch_size: int = 8,
+    warn: object = print,
+    **agent_arguments: object,
+) -> tuple[TrainingLoop, EpisodeLog, ImpalaAgent]:
+    environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
+    agent = make_agent(environments[0], seed, **agent_arguments)
+    learner = Learner(agent, tf.distribute.get_strategy())
+    weights = WeightsPublisher(agent.collect_policy.variables())
+    episodes = EpisodeLog()
+    actors = []
+    for i, environment in enumerate(environments):
+        network = make_network(0)
+        network.build_variables(environment.time_step_spec.observation)
+        policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+        actors.append(Actor(environment, policy, weights, UNROLL, seed + i, episodes.append))
+    sizes = GroupSizes(envs_per_actor, batch_size)
+
+    def make_group() -> UnrollGroup:
+        return UnrollGroup(agent.collect_data_spec, sizes.group, UNROLL)
+
+    if schedule == "lockstep":
+        source = LockstepSource(actors, make_group, sizes, lag, learner.place)
+    else:
+        source = AsyncSource(actors, make_group, sizes, 1, learner.place)
+    frames = batch_size * UNROLL
+    loop = TrainingLoop(
+        learner,
+        source,
+        weights,
+        episodes,
+        budget=updates * frames,
+        frames_per_update=frames,
+        checkpoints=checkpoints,
+        checkpoint_seconds=1e9,
+        warn=warn,
+    )
+    return loop, episodes, agent
+
+
+def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:
+    """Network, optimiser slots and counters."""
+    return [variable.numpy() for variable in agent.variables]

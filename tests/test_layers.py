@@ -1,0 +1,62 @@
+"""Lower layers never import higher ones, and no paper imports another."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LAYERS = [
+    {"ops"},
+    {"distributions"},
+    {"networks", "replay", "environments", "optimizers", "tabular"},
+    {"runtime", "evaluation"},
+    {"papers"},
+]
+"""From low to high; whatever is not listed (commands, report, benchmarks) may import everything."""
+
+
+def level(package: str) -> int:
+    return next((i for i, names in enumerate(LAYERS) if package in names), len(LAYERS))
+
+
+def imports(path: Path) -> set[str]:
+    """Full names of the modules of repro that a file imports, wherever in the file."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.startswith("repro.")}
+
+
+def faults(path: Path, names: set[str]) -> list[str]:
+    package, *rest = path.relative_to(ROOT / "repro").with_suffix("").parts
+    found = []
+    for name in names:
+        other = name.split(".")[1]
+        if level(other) > level(package):
+            found.append(f"{path} imports {name} of a higher layer")
+        if package == "ops" and other != "ops":
+            found.append(f"{path}: ops imports nothing else of repro, but {name}")
+        if package == other == "papers" and len(rest) > 1 and name.split(".")[2] != rest[0]:
+            found.append(f"{path} imports another paper's {name}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "repro").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path):
+    assert faults(path, imports(path)) == []
+
+
+def test_the_rule_sees_each_kind_of_fault():
+    repro = ROOT / "repro"
+    assert faults(repro / "ops/x.py", {"repro.networks.atari"})
+    assert faults(repro / "networks/x.py", {"repro.runtime.actor"})
+    assert faults(repro / "runtime/x.py", {"repro.papers.impala.loss"})
+    assert faults(repro / "papers/stac/loss.py", {"repro.papers.impala.loss"})
+    assert not faults(repro / "papers/stac/loss.py", {"repro.papers.stac.meta", "repro.ops.v_targets"})
+    assert not faults(repro / "train.py", {"repro.papers.impala.loss"})
