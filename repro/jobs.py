@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from repro.evaluation import records
+from repro.evaluation.staleness import stale_reason
 from repro.runtime.run_directory import read_progress, read_settings, write_json
 
 
@@ -54,11 +55,11 @@ class Job:
         self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
 
     def recorded(self) -> bool:
-        """Whether a valid record of this very configuration lies in place."""
+        """Whether a valid record of this scale and of the current configuration lies in place."""
         if not self.record_path.exists():
             return False
         record = records.read_record(self.record_path)
-        return record["config_sha256"] == records.config_sha256(self.config)
+        return record["scale"] == self.config.scale and stale_reason(record) is None
 
     def run(self, cores: list[int], log: Path | None) -> None:
         """Does what is left to do, in processes of their own on the given cores.

@@ -404,8 +404,15 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._lives = np.where(beginning, info["lives"], self._lives)
         self._first_frame = np.where(beginning, info["episode_frame_number"], self._first_frame)
         self._last_action = np.where(beginning, 0, self._last_action)
-        for array in (self._frames, self._returns, self._last_reward, self._over, self._out_of_time):
-            np.putmask(array, beginning, 0)
+        zero_at_start: tuple[np.ndarray, ...] = (
+            self._frames,
+            self._returns,
+            self._last_reward,
+            self._over,
+            self._out_of_time,
+        )
+        for array in zero_at_start:
+            array[beginning] = 0
 
     def _seed_anew(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
         """Seeds some emulators with the next of their environments' seeds and resets them."""

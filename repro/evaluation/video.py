@@ -39,7 +39,7 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
     observation, _ = environment.reset()
     height, width = newest_frame(observation).shape
     size = (width * SCALE, height * SCALE)
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"mp4v"), STEPS_PER_SECOND, size)
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), STEPS_PER_SECOND, size)
     if not writer.isOpened():
         raise ValueError(f"--video={path} cannot be written.")
     step_type, step, over = np.array([StepType.FIRST], np.int32), 0, False

@@ -69,19 +69,16 @@ def test_faulty_record_is_refused_on_writing_and_on_reading(tmp_path, change, wo
 
 
 def test_value_that_is_not_json_is_refused_in_one_sentence(tmp_path):
+    record = make_record()
+    record["evaluation"]["protocol"] = {"games": {1, 2}}
     with pytest.raises(records.RecordError, match="not plain JSON"):
-        records.write_record(
-            tmp_path / "seed_1.json",
-            make_record(throughput={"learner_seconds": 1.0})
-            | {"seed": 1}
-            | {"evaluation": make_record()["evaluation"] | {"protocol": {"games": {1, 2}}}},
-        )
+        records.write_record(tmp_path / "seed_1.json", record)
 
 
 def test_number_beyond_float_range_is_refused(tmp_path):
-    path = write(tmp_path, make_record())
-    path.write_text(path.read_text().replace('"wall_seconds": ', '"wall_seconds": 1e999, "x": ').replace('"x": ', ""))
-    with pytest.raises(records.RecordError):
+    path = write(tmp_path, make_record(wall_seconds=123.0))
+    path.write_text(path.read_text().replace("123.0", "1e999"))
+    with pytest.raises(records.RecordError, match="NaN or infinity"):
         records.read_record(path)
 
 

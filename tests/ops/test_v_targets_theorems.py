@@ -1,0 +1,195 @@
+"""IMPALA's Theorem 1 and STAC's Theorem 2 on random finite MDPs, where the expected operator is exact.
+
+The n-step operator comes from `vtrace` itself, run on every path of n steps and weighted by the path's
+probability; the operator of Eq. (5), which sums without end, is the closed form that these agree with for every n.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from repro.ops import v_targets
+from tests.ops.finite_mdp import FiniteMDP, all_paths, random_mdp
+
+NUM_STATES, NUM_ACTIONS = 3, 2
+
+
+class Problem(NamedTuple):
+    mdp: FiniteMDP
+    pi: np.ndarray
+    mu: np.ndarray
+
+
+class Settings(NamedTuple):
+    clip_rho: float | None
+    clip_c: float | None
+    alpha_rho: float = 1.0
+    alpha_c: float = 1.0
+
+
+def random_problem(seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(NUM_STATES, NUM_ACTIONS, gamma=0.9, rng=rng)
+    pi, mu = 0.9 * rng.dirichlet(np.ones(NUM_ACTIONS), size=(2, NUM_STATES)) + 0.1 / NUM_ACTIONS
+    return Problem(mdp, pi, mu)
+
+
+VTRACE = [Settings(1.0, 1.0), Settings(1.0, 0.5), Settings(2.0, 1.0), Settings(0.6, 0.6), Settings(None, 1.0)]
+LEAKY = [Settings(1.0, 1.0, 0.5, 0.5), Settings(1.0, 0.5, 0.8, 0.3), Settings(0.6, 0.6, 0.9, 0.9)]
+LEAKY += [Settings(1.0, 1.0, 0.0, 0.0), Settings(1.0, 1.0, 0.5, 0.0)]
+SEEDS = range(4)
+
+
+def n_step_operator(problem: Problem, settings: Settings, num_steps: int, values: np.ndarray) -> np.ndarray:
+    """E_mu[v_0 | x_0] of the n-step targets under V = `values` [S], by `vtrace` on every path, [S]."""
+    mdp, pi, mu = problem
+    paths = all_paths(mdp, mu, num_steps)
+    x, a = paths.states[:-1], paths.actions
+    output = v_targets.vtrace(
+        log_rho=np.log(pi[x, a] / mu[x, a]),
+        discount_t=np.full(x.shape, mdp.gamma),
+        r_t=mdp.reward[x, a],
+        v_tm1=values[x],
+        v_t=values[paths.states[1:]],
+        **settings._asdict(),
+    )
+    return paths.expectation(output.targets[0].numpy())
+
+
+def linear_part(problem: Problem, settings: Settings, num_steps: int) -> np.ndarray:
+    """The matrix A of the affine n-step operator V -> A V + b, [S, S]."""
+    origin = n_step_operator(problem, settings, num_steps, np.zeros(NUM_STATES))
+    columns = [n_step_operator(problem, settings, num_steps, e) - origin for e in np.eye(NUM_STATES)]
+    return np.stack(columns, axis=1)
+
+
+class Closed(NamedTuple):
+    """E_mu of the weights: rho [S]; gamma E[c; x, y] and gamma E[rho; x, y] [S, S]; E[rho r] [S]."""
+
+    rho: np.ndarray
+    decay: np.ndarray
+    bootstrap: np.ndarray
+    reward: np.ndarray
+
+
+def closed_form(problem: Problem, settings: Settings) -> Closed:
+    mdp, pi, mu = problem
+    ratio = pi / mu
+
+    def weight(clip: float | None, alpha: float) -> np.ndarray:
+        """mu(a|x) times the weight, as Theorem 2 writes it, [S, A]."""
+        return pi if clip is None else alpha * np.minimum(clip * mu, mu * ratio) + (1 - alpha) * pi
+
+    rho, c = weight(settings.clip_rho, settings.alpha_rho), weight(settings.clip_c, settings.alpha_c)
+    decay, bootstrap = (mdp.gamma * np.einsum("xa,xay->xy", w, mdp.transition) for w in (c, rho))
+    return Closed(rho.sum(axis=1), decay, bootstrap, (rho * mdp.reward).sum(axis=1))
+
+
+def policy_of_the_theorem(problem: Problem, settings: Settings) -> np.ndarray:
+    """pi_{rho_bar} of IMPALA's Eq. (6), pi_{rho_bar, alpha_rho} of STAC's Eq. (9), [S, A]."""
+    pi, mu = problem.pi, problem.mu
+    truncated = pi if settings.clip_rho is None else np.minimum(settings.clip_rho * mu, pi)
+    mixed = settings.alpha_rho * truncated + (1 - settings.alpha_rho) * pi
+    return mixed / mixed.sum(axis=1, keepdims=True)
+
+
+def eta(problem: Problem, settings: Settings) -> np.ndarray:
+    """gamma^-1 - (gamma^-1 - 1) E_mu[sum_{t>=0} gamma^t (prod_{i<=t-2} c_i) rho_{t-1}], by first state, [S].
+
+    Summed as it stands until a term falls below 1e-12; rho_{-1} = 1.
+    """
+    gamma, closed = problem.mdp.gamma, closed_form(problem, settings)
+    total, term = np.ones(NUM_STATES), gamma * closed.rho
+    while np.max(term) > 1e-12:
+        total, term = total + term, closed.decay @ term
+    return 1 / gamma - (1 / gamma - 1) * total
+
+
+@pytest.mark.parametrize("settings", VTRACE + LEAKY)
+@pytest.mark.parametrize("num_steps", [1, 2, 4])
+def test_the_operator_in_expectation_is_the_sum_of_eq_5(settings, num_steps):
+    """R_n V = V + sum_{t<n} (gamma P_c)^t (E[rho r] + gamma P_rho V - E[rho] V)."""
+    problem, values = random_problem(0), np.random.default_rng(1).normal(size=NUM_STATES)
+    closed = closed_form(problem, settings)
+    term, expected = closed.reward + closed.bootstrap @ values - closed.rho * values, values.copy()
+    for _ in range(num_steps):
+        expected += term
+        term = closed.decay @ term
+    actual = n_step_operator(problem, settings, num_steps, values)
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+    if num_steps > 1:  # the next term is not lost in the tolerance
+        assert not np.allclose(actual, expected + term, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", VTRACE + LEAKY)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_fixed_point_is_the_value_of_the_clipped_policy(settings, seed):
+    problem = random_problem(seed)
+    value = problem.mdp.value(policy_of_the_theorem(problem, settings))
+    for num_steps in (1, 3):
+        image = n_step_operator(problem, settings, num_steps, value)
+        np.testing.assert_allclose(image, value, rtol=1e-4, atol=1e-4)
+    # Unique: what the operator leaves in place solves (I - A) V = b.
+    origin = n_step_operator(problem, settings, 3, np.zeros(NUM_STATES))
+    solution = np.linalg.solve(np.eye(NUM_STATES) - linear_part(problem, settings, 3), origin)
+    np.testing.assert_allclose(solution, value, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_other_policies_are_no_fixed_point(seed):
+    """The theorem's policy is neither pi nor mu nor the one of another truncation or leak."""
+    problem = random_problem(seed)
+    settings = Settings(0.8, 0.8, 0.7, 0.7)
+    wrong = [Settings(None, 1.0), Settings(1.2, 0.8, 0.7), Settings(0.8, 0.8, 1.0), Settings(0.8, 0.8, 0.3)]
+    policies = [problem.mu, *(policy_of_the_theorem(problem, other) for other in wrong)]
+    for policy in policies:
+        value = problem.mdp.value(policy)
+        image = n_step_operator(problem, settings, 3, value)
+        assert np.max(np.abs(image - value)) > 1e-3
+
+
+@pytest.mark.parametrize("settings", VTRACE + LEAKY)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_operator_contracts_no_slower_than_stated(settings, seed):
+    """Sup-norm modulus = eta <= 1 - (1 - gamma) (alpha_rho beta + 1 - alpha_rho), where beta = min E_mu rho.
+
+    Any beta with E_mu rho_0 >= beta will do; rho_0 is the truncated weight, before the leak.
+    """
+    problem = random_problem(seed)
+    gamma, closed = problem.mdp.gamma, closed_form(problem, settings)
+    beta = np.min(closed_form(problem, settings._replace(alpha_rho=1.0)).rho)
+    stated = 1 - (1 - gamma) * (settings.alpha_rho * beta + 1 - settings.alpha_rho)
+
+    resolvent = np.linalg.inv(np.eye(NUM_STATES) - closed.decay)  # sum_t (gamma P_c)^t
+    infinite = np.eye(NUM_STATES) + resolvent @ (closed.bootstrap - np.diag(closed.rho))
+    modulus = np.linalg.norm(infinite, ord=np.inf)
+    assert modulus == pytest.approx(np.max(eta(problem, settings)), abs=1e-9)
+    assert modulus <= stated + 1e-9
+    assert stated < 1
+
+    # The n-step operator, from the code: its modulus falls with n, from below the stated bound to eta.
+    moduli = [np.linalg.norm(linear_part(problem, settings, n), ord=np.inf) for n in (1, 2, 3, 4)]
+    assert moduli[0] <= stated + 1e-5
+    assert all(later <= earlier + 1e-5 for earlier, later in zip(moduli, moduli[1:]))
+    assert modulus <= moduli[-1] + 1e-5
+
+
+def test_the_truncation_of_c_moves_the_rate_and_not_the_fixed_point():
+    """Remark 3: c_bar sets the speed, rho_bar the fixed point; so do alpha_c and alpha_rho."""
+    problem = random_problem(0)
+    slow, fast = Settings(1.0, 0.3), Settings(1.0, 1.0)
+    value = problem.mdp.value(policy_of_the_theorem(problem, slow))
+    for settings in (slow, fast, Settings(1.0, 0.3, 1.0, 0.5)):
+        np.testing.assert_allclose(n_step_operator(problem, settings, 4, value), value, rtol=1e-4, atol=1e-4)
+    norms = [np.linalg.norm(linear_part(problem, s, 4), ord=np.inf) for s in (slow, fast)]
+    assert norms[0] > norms[1] + 1e-2
+
+
+def test_without_the_assumption_of_the_theorem_the_weights_can_be_negative():
+    """rho_bar < c_bar: A has negative entries, which rho_bar >= c_bar excludes; the test above sees weights."""
+    problem = random_problem(0)
+    assert np.min(linear_part(problem, Settings(1.0, 1.0), 4)) >= -1e-6
+    assert np.min(linear_part(problem, Settings(0.1, 20.0), 4)) < -1e-3

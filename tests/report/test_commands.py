@@ -1,0 +1,175 @@
+"""`repro.check` and `repro.report` as programs and as functions: each planted fault is caught, usage errors are 2."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from repro import check
+from repro.evaluation import records, staleness
+from tests.evaluation.synthetic_records import make_record, write
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(*arguments, cwd=ROOT):
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def results(tmp_path):
+    for seed in (1, 2):
+        write(tmp_path / "results", make_record(seed))
+    return tmp_path / "results"
+
+
+def _spoil(results, change):
+    path = results / "impala/atari_shallow/pong/impala_shallow/seed_2.json"
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_sound_records_have_no_faults(results):
+    findings = check.check(results)
+    assert (len(findings.records), findings.faults, findings.stale) == (2, [], {})
+    assert [row.task for row in findings.rows if row.seeds] == ["pong"]
+
+
+PLANTED = {
+    "truncated file": (lambda path: path.write_text(path.read_text()[:100]), "not readable JSON"),
+    "empty file": (lambda path: path.write_text(""), "not readable JSON"),
+    "changed mean": (
+        lambda path: path.write_text(path.read_text().replace('"mean": ', '"mean": 9', 1).replace("99", "9")),
+        "not valid",
+    ),
+    "record of another game": (
+        lambda path: shutil.move(path, path.parents[1] / "seed_2.json"),
+        "lies at the wrong place",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plant", "words"), PLANTED.values(), ids=PLANTED.keys())
+def test_planted_file_fault_is_caught(results, plant, words):
+    plant(results / "impala/atari_shallow/pong/impala_shallow/seed_2.json")
+    findings = check.check(results)
+    assert [words in fault.message for fault in findings.faults] == [True]
+    assert len(findings.records) == 1
+
+
+def test_wrong_unit_is_a_fault(results):
+    path = _spoil(results, lambda record: record["evaluation"].update(unit="percent"))
+    findings = check.check(results)
+    assert [fault.path for fault in findings.faults] == [path]
+    assert "is in 'percent' but the paper's number in 'game score'" in findings.faults[0].message
+    assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
+
+
+def test_edited_config_is_a_fault_and_a_changed_one_stale(results):
+    path = _spoil(results, lambda record: record["config"]["learner"].update(learning_rate=1.0))
+    (fault,) = check.check(results).faults
+    assert "config_sha256 is not that of config" in fault.message
+    _spoil(results, lambda record: record.update(config_sha256=records.config_sha256(record["config"])))
+    findings = check.check(results)
+    assert findings.faults == []
+    assert findings.stale == {path: "learner.learning_rate was 1.0 and is 0.0006"}
+    assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
+
+
+def test_changed_config_file_makes_records_stale(results, tmp_path):
+    configs = tmp_path / "paper_configs"
+    shutil.copytree(staleness.CONFIGS_DIR, configs)
+    assert check.check(results, configs_dir=configs).stale == {}
+    with (configs / "impala/atari_shallow.py").open("a") as file:
+        file.write("\n_get = get_config\n\n\ndef get_config(scale='desk'):\n    config = _get(scale)\n")
+        file.write("    config.learner.batch_size = 7\n    config.learner.new_field = 1\n    return config\n")
+    staleness.current_config.cache_clear()
+    reasons = set(check.check(results, configs_dir=configs).stale.values())
+    assert reasons == {"learner.batch_size was 32 and is 7"}
+
+
+def test_filters(results):
+    write(results, make_record(1, experiment="atari_deep", agent="impala_deep"))
+    assert len(check.check(results, paper="impala").records) == 3
+    assert len(check.check(results, paper="acer").records) == 0
+    findings = check.check(results, experiment="atari_deep")
+    assert len(findings.records) == 1
+    assert {row.experiment for row in findings.rows} == {"atari_deep"}
+
+
+def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path):
+    done = run("repro.check", f"--results_dir={results}", f"--json={tmp_path / 'out.json'}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "partial" in done.stdout
+    assert "1 partial, 181 not run" in done.stdout
+    out = json.loads((tmp_path / "out.json").read_text())
+    assert (out["records"], out["faults"], out["stale"]) == (2, [], [])
+    assert out["verdicts"]["impala"] == {"reproduced": 0, "below": 0, "partial": 1, "not run": 181}
+    assert len(out["rows"]) == 183
+
+
+def test_check_exits_1_on_a_fault_and_says_why(results):
+    _spoil(results, lambda record: record.pop("frames"))
+    done = run("repro.check", f"--results_dir={results}")
+    assert done.returncode == 1
+    assert "fault: " in done.stdout
+    assert "'frames' is a required property" in done.stdout
+
+
+def test_stale_records_are_shown_and_no_fault(results):
+    def change(record):
+        record["config"]["learner"]["learning_rate"] = 1.0
+        record["config_sha256"] = records.config_sha256(record["config"])
+
+    path = _spoil(results, change)
+    done = run("repro.check", f"--results_dir={results}")
+    assert done.returncode == 0
+    assert f"stale: {path}: learner.learning_rate was 1.0 and is 0.0006" in done.stdout
+
+
+def test_check_without_records_says_so(tmp_path):
+    done = run("repro.check", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "No records were found" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("repro.check", "--results_dir=absent"), "there is no directory 'absent'"),
+        (("repro.check", "--paper=impla"), "did you mean 'impala'?"),
+        (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'"),
+        (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
+        (("repro.check", "--json=/proc/none/out.json"), "could not be written"),
+        (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),
+        (("repro.report", "--out=/proc/none"), "could not be written"),
+        (("repro.report", "stray"), "stray"),
+    ],
+)
+def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_report_writes_page_and_summary(results, tmp_path):
+    done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"Page: {tmp_path / 'out' / 'index.html'}\n"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"index.html", "summary.md"}
+
+
+def test_tables_and_page_start_without_tensorflow():
+    code = "import sys, repro.check, repro.report.__main__; assert 'tensorflow' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,234 @@
+"""The page: complete, self-contained, sound for screen readers; the summary equals it."""
+
+import html.parser
+import re
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+
+from repro.evaluation import published, records
+from repro.evaluation.rows import group_records, make_rows
+from repro.report import curves, page
+from tests.evaluation.synthetic_records import make_record, write
+
+VOID = {"meta", "link", "input", "br"}
+
+
+class Outline(html.parser.HTMLParser):
+    """Checks that elements close in order, and keeps what the tests ask for."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.headings, self.attributes = [], [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.attributes.append((tag, attributes))
+        if tag not in VOID:
+            self.open.append(tag)
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+    def handle_startendtag(self, tag, attributes):
+        self.attributes.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def of(self, tag):
+        return [attributes for name, attributes in self.attributes if name == tag]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Records of three games, one of them stale, and a broken file."""
+    root = tmp_path_factory.mktemp("results")
+    for seed in (1, 2, 3):
+        write(root, make_record(seed, "pong", frames=40_000_000, final=float(seed)))
+    write(root, make_record(1, "beam_rider", final=9000.0, scale="paper"))
+    write(root, make_record(1, "freeway", agent="impala_<b>own</b>".replace("<b>", "").replace("</b>", "")))
+    config = make_record()["config"] | {"frames": 1}
+    write(root, make_record(1, "alien", config=config, config_sha256=records.config_sha256(config)))
+    broken = records.record_path(root, "impala", "atari_deep", "pong", "impala_deep", 1)
+    broken.parent.mkdir(parents=True)
+    broken.write_text('{"paper": "<script>alert(1)</script>')
+    return root
+
+
+@pytest.fixture(scope="module")
+def text(results, tmp_path_factory):
+    return page.write_report(tmp_path_factory.mktemp("report"), results).read_text()
+
+
+@pytest.fixture(scope="module")
+def outline(text):
+    parser = Outline()
+    parser.feed(text)
+    assert parser.open == []
+    return parser
+
+
+def test_page_loads_nothing_from_elsewhere(text, outline):
+    assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", text)
+    assert "@import" not in text
+    assert "url(" not in text
+    assert "fetch(" not in text
+    policy = next(meta["content"] for meta in outline.of("meta") if "content" in meta and "http-equiv" in meta)
+    assert policy.startswith("default-src 'none'")
+
+
+def test_every_row_is_on_the_page(results, outline):
+    rows = make_rows(group_records(records.read_all(results)[0]))
+    assert len([row for row in outline.of("tr") if "data-verdict" in row]) == len(rows)
+    assert len(rows) == 3 * 57 + 12 + 1
+
+
+def test_commands_can_be_copied(outline):
+    commands = [button["data-copy"] for button in outline.of("button")]
+    assert "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3" in commands
+    assert "make reproduce-impala EXPERIMENT=atari_shallow TASK=beam_rider SCALE=paper SEEDS=1" in commands
+
+
+def test_result_links_lead_to_their_curves(outline):
+    targets = [link["href"][1:] for link in outline.of("a")]
+    assert set(targets) <= set(outline.ids)
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {"impala-atari_shallow-pong-impala_shallow", "impala-atari_shallow-beam_rider-impala_shallow"} <= set(
+        targets
+    )
+
+
+def test_bar_counts_the_printed_numbers(outline):
+    (bar,) = (div for div in outline.of("div") if div.get("class") == "bar")
+    assert bar["aria-label"] == "Of 182 published numbers: 1 reproduced, 0 below, 1 partial, 180 not run"
+
+
+def test_screen_reader_basics(text, outline):
+    assert text.startswith('<!doctype html>\n<html lang="en">')
+    assert outline.headings[0] == 1
+    assert all(later <= earlier + 1 for earlier, later in zip(outline.headings, outline.headings[1:]))
+    assert all("scope" in header for header in outline.of("th"))
+    assert all(svg["role"] == "img" and svg["aria-label"] for svg in outline.of("svg"))
+    assert all(button["aria-label"] for button in outline.of("button"))
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in outline.of("meta")
+
+
+def test_what_was_left_out_is_said_and_escaped(text):
+    assert "Records left out" in text
+    assert "frames was 1 and is " in text
+    assert "<script>alert(1)" not in text
+    assert "seed_1.json is not readable JSON" in text
+
+
+def test_differences_from_the_paper_are_listed_for_desk_runs(text):
+    cards = {card.split('"', 1)[0]: card for card in text.split('<article class="card" id="')[1:]}
+    pong = cards["impala-atari_shallow-pong-impala_shallow"]
+    assert re.search(r"<code>frames</code> \d+, paper 200000000", pong)
+    assert "Differs from" not in cards["impala-atari_shallow-beam_rider-impala_shallow"]
+    assert "Example CPU, 2 cores, no GPU" in pong
+    assert "Human-normalised" in pong
+
+
+def test_report_is_the_same_bytes_each_time(results, tmp_path, text):
+    assert page.write_report(tmp_path, results).read_text() == text
+
+
+def test_summary_has_the_rows_of_the_page(results, tmp_path):
+    page.write_report(tmp_path, results)
+    summary = (tmp_path / "summary.md").read_text()
+    rows = make_rows(group_records(records.read_all(results)[0]))
+    assert summary.count("\n| impala") == len(rows)
+    assert "1 reproduced, 0 below, 1 partial, 180 not run" in summary
+    first = next(line for line in summary.splitlines() if line.startswith("| impala"))
+    assert "beam_rider" in first  # rows with results come first
+
+
+def test_page_without_records_says_so(tmp_path):
+    text = page.write_report(tmp_path, tmp_path / "none").read_text()
+    assert "No records yet." in text
+    assert "Learning curves" not in text
+    assert "182</b> not run" in text.replace("\n", "")
+
+
+def _svg(*made):
+    (row,) = (r for r in make_rows(_groups(made)) if r.seeds and r.statistic is None)
+    plot = curves.make_plot(made, row)
+    return plot, xml.etree.ElementTree.fromstring(curves.curve_svg(plot, 'title "quoted" & <b>'))
+
+
+def _groups(made):
+    path = records.record_path("r", "p", "e", "t", "a", 0)
+    return group_records([records.StoredRecord(path, record) for record in made])
+
+
+def _texts(svg):
+    return [element.text for element in svg.iter("text")]
+
+
+def test_curve_has_a_line_a_seed_the_mean_and_both_references():
+    plot, svg = _svg(*[make_record(seed, frames=40_000_000) for seed in (1, 2, 3)])
+    assert [line.get("class") for line in svg.iter("polyline")] == ["seed", "seed", "seed", "mean"]
+    kinds = [line.get("class") for line in svg.iter("line")]
+    assert kinds.count("published") == kinds.count("random") == 1
+    assert "published 20.4 at 200M frames" in _texts(svg)
+    assert "random -20.7" in _texts(svg)
+    published_y = next(float(line.get("y1")) for line in svg.iter("line") if line.get("class") == "published")
+    random_y = next(float(line.get("y1")) for line in svg.iter("line") if line.get("class") == "random")
+    assert curves.TOP < published_y < random_y < curves.HEIGHT - curves.BOTTOM
+    assert plot.y_range[0] < -20.7 < 20.4 < plot.y_range[1]
+
+
+def test_lines_stay_inside_the_axes():
+    _, svg = _svg(make_record(1, final=18.0))
+    points = np.array(
+        [[float(v) for v in p.split(",")] for line in svg.iter("polyline") for p in line.get("points").split()]
+    )
+    assert (points.min(axis=0) >= (curves.LEFT - 0.1, curves.TOP)).all()
+    assert (points.max(axis=0) <= (curves.WIDTH - curves.RIGHT + 0.1, curves.HEIGHT - curves.BOTTOM)).all()
+    assert points[-1, 0] == pytest.approx(curves.WIDTH - curves.RIGHT, abs=0.1)
+
+
+def test_published_number_far_away_is_named_and_not_drawn():
+    plot, svg = _svg(make_record(1, "breakout", final=10.0))
+    assert not plot.on_scale
+    assert plot.y_range[1] < 20
+    assert "published" not in [line.get("class") for line in svg.iter("line")]
+    assert "\u2191 published 640.43 at 200M frames, off scale" in _texts(svg)
+
+
+def test_curve_without_any_finished_game_still_draws():
+    plot, svg = _svg(make_record(1, curve=[]))
+    assert not list(svg.iter("polyline"))
+    assert plot.x_end > 0
+
+
+def test_mean_line_is_the_mean_where_all_seeds_have_data():
+    made = [make_record(1, curve=[[0, 0.0], [100, 10.0]]), make_record(2, curve=[[0, 2.0], [50, 7.0]])]
+    mean = curves.make_plot(made, None).mean
+    assert (mean[0, 0], mean[-1, 0]) == (0, 50)
+    np.testing.assert_allclose(mean[:, 1], 1 + mean[:, 0] / 10)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0, 40e6, [0, 1e7, 2e7, 3e7, 4e7]), (-21, 21, [-20, -10, 0, 10, 20]), (0.2, 0.31, [0.2, 0.25, 0.3])],
+)
+def test_ticks_are_round(low, high, expected):
+    assert curves.ticks(low, high) == pytest.approx(expected)
+
+
+def test_picture_is_written(tmp_path):
+    printed = published.published_row("impala", "atari_shallow", "pong", "impala_shallow")
+    curves.save_curve([make_record(1), make_record(2)], printed, tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "curve.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(44.6, "45 s"), (60, "1 min"), (3599, "1 h 00 min"), (7500, "2 h 05 min")]
+)
+def test_durations(seconds, text):
+    assert page.duration(seconds) == text

@@ -1,0 +1,83 @@
+"""Texts of the tables."""
+
+import io
+
+import pytest
+import rich.console
+
+from repro.evaluation.rows import Row
+from repro.report import tables
+
+ROW = Row(
+    paper="impala",
+    experiment="atari_shallow",
+    task="pong",
+    agent="impala_shallow",
+    unit="game score",
+    table="C.1",
+    column="IMPALA, shallow, experts",
+    published=20.4,
+    published_budget=200_000_000,
+    value=-4.026,
+    interval=(-6.071, -1.984),
+    interval_over="seeds",
+    budget=40_000_000,
+    share=0.2,
+    seeds=(1, 2, 3),
+    verdict="partial",
+    command="make reproduce-impala TASK=pong",
+)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (tables.number, None, "-"),
+        (tables.number, -0.001, "0.00"),
+        (tables.number, 20.98, "20.98"),
+        (tables.number, 640.43, "640.4"),
+        (tables.number, 351_200.12, "351200"),
+        (tables.exact, 640.43, "640.43"),
+        (tables.exact, 849_967.75, "849967.75"),
+        (tables.exact, None, "-"),
+        (tables.amount, 200_000_000, "200M"),
+        (tables.amount, 11_400_000_000, "11.4B"),
+        (tables.amount, 12_500, "12.5k"),
+        (tables.amount, 999, "999"),
+        (tables.percent, 0.001, "0.1 %"),
+        (tables.percent, 0.2, "20 %"),
+        (tables.percent, 0.999, "99.9 %"),
+        (tables.percent, 0.9999, "100 %"),
+        (tables.percent, 1.02, "102 %"),
+    ],
+)
+def test_numbers_read_well(function, value, text):
+    assert function(value) == text
+
+
+def test_cells_stand_under_their_headers():
+    cells = dict(zip(tables.HEADERS, tables.cells(ROW), strict=True))
+    assert cells == {
+        "Table": "impala C.1",
+        "Task": "pong",
+        "Agent": "IMPALA, shallow, experts",
+        "Published": "20.4",
+        "Ours [95 %]": "-4.03 [-6.07, -1.98]",
+        "over": "seeds",
+        "Budget": "40M frames (20 %)",
+        "Seeds": "3",
+        "Verdict": "partial",
+    }
+
+
+def test_terminal_table_shows_every_cell():
+    file = io.StringIO()
+    rich.console.Console(file=file, width=200).print(tables.terminal_table([ROW]))
+    assert all(cell in file.getvalue() for cell in tables.cells(ROW))
+
+
+def test_markdown_table_has_as_many_cells_in_each_line():
+    lines = tables.markdown_table([ROW, Row(paper="p", experiment=None, task="a|b", agent=None, unit="")]).splitlines()
+    assert len(lines) == 4
+    assert {line.replace("\\|", "").count("|") for line in lines} == {len(tables.HEADERS) + 2}
+    assert "`make reproduce-impala TASK=pong`" in lines[2]
