@@ -20,6 +20,9 @@ from ml_collections import config_flags
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, where nothing had to be saved."""
+
 
 def quiet() -> None:
     """Keeps third-party messages off the screen; call before TensorFlow is imported."""
@@ -37,8 +40,11 @@ def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:
 
 
 def run(main: Callable[[list[str]], None]) -> None:
-    """`absl.app.run`, with one sentence and exit code 2 for flags that cannot be used."""
-    app.run(main, flags_parser=parse_flags)
+    """`absl.app.run`, with one sentence and exit code 2 for flags that cannot be used; Ctrl-C ends quietly."""
+    try:
+        app.run(main, flags_parser=parse_flags)
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:

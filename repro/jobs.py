@@ -6,6 +6,7 @@ import datetime
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from repro import cli
 from repro.evaluation import records
 from repro.evaluation.staleness import stale_reason
 from repro.runtime.run_directory import read_progress, read_settings, write_json
@@ -52,6 +54,7 @@ class Job:
         self.label = f"{config.experiment} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
         self.record_path = records.record_path(results_dir, *names, seed)
+        self._process: subprocess.Popen | None = None
         self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
 
     def recorded(self) -> bool:
@@ -95,6 +98,11 @@ class Job:
             raise Stopped
         records.write_record(self.record_path, self._make_record(len(cores)))
 
+    def stop(self) -> None:
+        """Asks the process that works on this job, if there is one, to save and end."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def frames_done(self) -> float:
         """Frames trained so far, from the run's log; 0 before its first row."""
         path = self.run_dir / "progress.csv"
@@ -111,13 +119,20 @@ class Job:
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
         command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
         output = log.open("a") if log else None
+        self._process = subprocess.Popen(
+            command, stdout=output, stderr=output, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+        )
         try:
-            code = subprocess.run(
-                command, stdout=output, stderr=output, preexec_fn=lambda: os.sched_setaffinity(0, cores)
-            ).returncode
+            code = self._process.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            self._process.wait()  # it saves before it ends
+            raise Stopped from None
         finally:
             if output:
                 output.close()
+        if -code in (signal.SIGINT, signal.SIGTERM) or code == cli.INTERRUPTED:
+            raise Stopped
         if code:
             raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}." if log else "."))
 
@@ -182,7 +197,7 @@ def _run_in_turn(jobs: list[Job], console: Console) -> dict[Job, str]:
             job.run(cores, log=None)
         except (JobError, records.RecordError) as error:
             failures[job] = str(error)
-        except (Stopped, KeyboardInterrupt):
+        except Stopped:
             break
     return failures
 
@@ -223,6 +238,8 @@ def _run_side_by_side(jobs: list[Job], at_once: int, console: Console) -> dict[J
                     bars.update(bar, completed=job.frames_done())
                 for thread in threads:
                     thread.join(timeout=0.5)
-            except KeyboardInterrupt:  # the processes were interrupted too, save, and end
+            except KeyboardInterrupt:
                 stop.set()
+                for job in running:
+                    job.stop()
     return failures

@@ -7,7 +7,6 @@ published numbers, and rebuilds the page.
 from __future__ import annotations
 
 import importlib
-import os
 import signal
 import sys
 import time
@@ -73,9 +72,9 @@ def main(argv: list[str]) -> None:
     console = Console()
     try:
         jobs = list(find_jobs())
-    except ValueError as error:
+        waiting = [job for job in jobs if not job.recorded()]
+    except (ValueError, records.RecordError) as error:
         cli.fail(error)
-    waiting = [job for job in jobs if not job.recorded()]
     for job in jobs:
         if job not in waiting:
             console.print(f"{job.label}: complete, {job.record_path}", highlight=False)
@@ -90,10 +89,11 @@ def main(argv: list[str]) -> None:
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False)
     if unfinished:
-        console.print(f"{len(unfinished)} runs are not finished; the same command resumes them.")
+        console.print(f"{len(unfinished)} of {len(jobs)} runs are not finished; the same command resumes them.")
     elif waiting:
         console.print(f"Took {time.monotonic() - began:.0f} s.")
-    _build_page(console)
+    if not unfinished:
+        _build_page(console)
     sys.exit(1 if failures else 0)
 
 
@@ -105,5 +105,5 @@ def _build_page(console: object) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     cli.run(main)

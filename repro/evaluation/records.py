@@ -5,6 +5,7 @@ A record is a plain dictionary that follows `record_schema.json`. It lies at
 there.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -105,7 +106,8 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
         os.replace(temporary, path)
         _sync_directory(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
         reason = error.strerror or str(error)
         raise RecordError(f"The record {path} could not be written ({reason}); no file was changed.") from error
 
@@ -289,10 +291,9 @@ def _refuse_constant(name: str) -> None:
 
 def _sync_directory(directory: pathlib.Path) -> None:
     descriptor = os.open(directory, os.O_RDONLY)
-    try:
+    with contextlib.suppress(OSError):  # not every file system can; the record is whole either way
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    os.close(descriptor)
 
 
 @functools.cache

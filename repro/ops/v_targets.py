@@ -62,8 +62,9 @@ def vtrace(
         advantage = pg_rho_s (r_s + gamma v_{s+1} - V(x_s))                  (IMPALA, Section 4.2)
 
     with pg_rho as rho, but clipped at clip_pg_rho. The sum ends with the last row, or where the episode ends.
-    Alphas of 1 give V-trace, of 0 importance sampling. The analysis of both papers assumes clip_rho >= clip_c
-    and alpha_rho >= alpha_c. The papers' r_s is `r_t[s]` here, their V(x_s) is `v_tm1[s]`.
+    Alphas of 1 give V-trace, of 0 importance sampling. The papers' r_s is `r_t[s]` here, their V(x_s) `v_tm1[s]`.
+    Contraction (IMPALA, Theorem 1; STAC, Theorem 2) takes rho_t >= c_t: clip_rho >= clip_c and alpha_rho <= alpha_c,
+    which STAC prints the other way round.
 
     Args:
         log_rho: log(pi(a_s|x_s) / mu(a_s|x_s)), float32 [T, B, ...].

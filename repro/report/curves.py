@@ -157,16 +157,10 @@ def save_curve(
         )
     plot = make_plot(records, row)
     figure, axes = plt.subplots(figsize=(7.5, 4.2), dpi=160, layout="constrained")
-    for seed, points in plot.lines.items():
-        alone = len(plot.lines) == 1
-        axes.plot(
-            points[:, 0] / 1e6,
-            points[:, 1],
-            color="#2a78d6",
-            lw=2 if alone else 0.9,
-            alpha=1 if alone else 0.5,
-        )
-        axes.annotate(f"seed {seed}", (points[-1, 0] / 1e6, points[-1, 1]), fontsize=7, color="#52514e")
+    width, color = (2.2, "#184f95") if len(plot.lines) == 1 else (0.9, "#6da7ec")
+    for i, points in enumerate(plot.lines.values()):
+        label = "one seed" if i == 0 else None
+        axes.plot(points[:, 0] / 1e6, points[:, 1], label=label, lw=width, color=color)
     if len(plot.mean):
         axes.plot(plot.mean[:, 0] / 1e6, plot.mean[:, 1], color="#184f95", lw=2.2, label="mean over seeds")
     if plot.published is not None and plot.on_scale:
@@ -177,8 +171,8 @@ def save_curve(
         axes.axhline(plot.random, color="#898781", ls=":", lw=1.2, label=f"random {exact(plot.random)}")
     axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel="environment frames, millions")
     axes.set_ylabel(f"mean return, {plot.unit}")
-    first = records[0]
-    axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {len(records)} seed(s)", loc="left")
+    first, seeds = records[0], f"{len(records)} seed{'s' if len(records) > 1 else ''}"
+    axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {seeds}", loc="left")
     axes.grid(axis="y", color="#e1e0d9", lw=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:

@@ -111,6 +111,12 @@ def test_full_disk_keeps_the_old_record(tmp_path, monkeypatch, step):
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
 
 
+def test_file_in_place_of_a_directory_is_one_sentence(tmp_path):
+    (tmp_path / "impala").write_text("")
+    with pytest.raises(records.RecordError, match="could not be written"):
+        write(tmp_path, make_record())
+
+
 def test_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
     calls = []
     fsync, replace = os.fsync, os.replace

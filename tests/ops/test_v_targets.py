@@ -265,17 +265,16 @@ def test_what_is_read_is_not_hidden():
 
 
 def test_importance_ratios_that_overflow():
+    """A truncated ratio may be infinite; so may a trace that leads nowhere, after an end or the last row."""
     sequence = random_sequence(6, 8, seed=16, p_end=0.0, p_boundary=0.0)
-    sequence.log_rho[2], sequence.log_rho[5] = 200.0, 200.0
-    clipped = sequence._replace(log_rho=np.minimum(sequence.log_rho, 1.0))
-    np.testing.assert_array_equal(fields(run("vtrace", sequence)), fields(run("vtrace", clipped)))
-    sequence.log_rho[2] = 0.0  # the trace of the last row leads nowhere, whatever its size
-    clipped = sequence._replace(log_rho=np.minimum(sequence.log_rho, 1.0))
-    unclipped_c = fields(run("vtrace", sequence, clip_c=None))
-    np.testing.assert_array_equal(unclipped_c, fields(run("vtrace", clipped, clip_c=None)))
-    sequence.discount_t[2], sequence.v_t[2], sequence.log_rho[2] = 0.0, np.nan, 200.0  # nor that of an ended one
-    assert np.isfinite(run("vtrace", sequence, clip_c=None).targets).all()
-    assert np.isinf(run("vtrace", sequence, clip_rho=None).rho_clipped[5]).all()
+    sequence.discount_t[2], sequence.v_t[2] = 0.0, np.nan
+    infinite, large = (sequence._replace(log_rho=sequence.log_rho.copy()) for _ in range(2))
+    infinite.log_rho[[2, 5]], large.log_rho[[2, 5]] = 200.0, 3.0
+    for settings in ({}, {"clip_c": None}):
+        outputs = [fields(run("vtrace", x, **settings)) for x in (infinite, large)]
+        np.testing.assert_array_equal(*outputs)
+        assert np.isfinite(outputs).all()
+    assert np.isinf(run("vtrace", infinite, clip_rho=None).rho_clipped[5]).all()
 
 
 # Gradients

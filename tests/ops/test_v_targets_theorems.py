@@ -38,8 +38,8 @@ def random_problem(seed: int) -> Problem:
 
 
 VTRACE = [Settings(1.0, 1.0), Settings(1.0, 0.5), Settings(2.0, 1.0), Settings(0.6, 0.6), Settings(None, 1.0)]
-LEAKY = [Settings(1.0, 1.0, 0.5, 0.5), Settings(1.0, 0.5, 0.8, 0.3), Settings(0.6, 0.6, 0.9, 0.9)]
-LEAKY += [Settings(1.0, 1.0, 0.0, 0.0), Settings(1.0, 1.0, 0.5, 0.0)]
+LEAKY = [Settings(1.0, 1.0, 0.5, 0.5), Settings(1.0, 0.5, 0.3, 0.8), Settings(0.6, 0.6, 0.9, 0.9)]
+LEAKY += [Settings(1.0, 1.0, 0.0, 0.0), Settings(1.0, 1.0, 0.2, 1.0)]
 SEEDS = range(4)
 
 
@@ -61,8 +61,9 @@ def n_step_operator(problem: Problem, settings: Settings, num_steps: int, values
 
 def linear_part(problem: Problem, settings: Settings, num_steps: int) -> np.ndarray:
     """The matrix A of the affine n-step operator V -> A V + b, [S, S]."""
-    origin = n_step_operator(problem, settings, num_steps, np.zeros(NUM_STATES))
-    columns = [n_step_operator(problem, settings, num_steps, e) - origin for e in np.eye(NUM_STATES)]
+    basis = np.eye(len(problem.mdp.reward))
+    origin = n_step_operator(problem, settings, num_steps, 0 * basis[0])
+    columns = [n_step_operator(problem, settings, num_steps, e) - origin for e in basis]
     return np.stack(columns, axis=1)
 
 
@@ -77,11 +78,10 @@ class Closed(NamedTuple):
 
 def closed_form(problem: Problem, settings: Settings) -> Closed:
     mdp, pi, mu = problem
-    ratio = pi / mu
 
     def weight(clip: float | None, alpha: float) -> np.ndarray:
         """mu(a|x) times the weight, as Theorem 2 writes it, [S, A]."""
-        return pi if clip is None else alpha * np.minimum(clip * mu, mu * ratio) + (1 - alpha) * pi
+        return pi if clip is None else alpha * np.minimum(clip * mu, pi) + (1 - alpha) * pi
 
     rho, c = weight(settings.clip_rho, settings.alpha_rho), weight(settings.clip_c, settings.alpha_c)
     decay, bootstrap = (mdp.gamma * np.einsum("xa,xay->xy", w, mdp.transition) for w in (c, rho))
@@ -106,6 +106,21 @@ def eta(problem: Problem, settings: Settings) -> np.ndarray:
     while np.max(term) > 1e-12:
         total, term = total + term, closed.decay @ term
     return 1 / gamma - (1 / gamma - 1) * total
+
+
+def stated_rate(problem: Problem, settings: Settings) -> float:
+    """1 - (1 - gamma) (alpha_rho beta + 1 - alpha_rho), with the largest beta for which E_mu rho_0 >= beta.
+
+    rho_0 is the truncated weight before the leak; alpha_rho = 1 gives IMPALA's 1 - (1 - gamma) beta.
+    """
+    beta = np.min(closed_form(problem, settings._replace(alpha_rho=1.0)).rho)
+    return 1 - (1 - problem.mdp.gamma) * (settings.alpha_rho * beta + 1 - settings.alpha_rho)
+
+
+def infinite_operator(problem: Problem, settings: Settings) -> np.ndarray:
+    """The matrix of V in Eq. (5): I + sum_t (gamma P_c)^t (gamma P_rho - E[rho]), [S, S]."""
+    closed, identity = closed_form(problem, settings), np.eye(len(problem.mdp.reward))
+    return identity + np.linalg.solve(identity - closed.decay, closed.bootstrap - np.diag(closed.rho))
 
 
 @pytest.mark.parametrize("settings", VTRACE + LEAKY)
@@ -154,25 +169,16 @@ def test_other_policies_are_no_fixed_point(seed):
 @pytest.mark.parametrize("settings", VTRACE + LEAKY)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_operator_contracts_no_slower_than_stated(settings, seed):
-    """Sup-norm modulus = eta <= 1 - (1 - gamma) (alpha_rho beta + 1 - alpha_rho), where beta = min E_mu rho.
-
-    Any beta with E_mu rho_0 >= beta will do; rho_0 is the truncated weight, before the leak.
-    """
+    """The modulus in sup-norm is the stated eta, which is at most the stated bound and below 1."""
     problem = random_problem(seed)
-    gamma, closed = problem.mdp.gamma, closed_form(problem, settings)
-    beta = np.min(closed_form(problem, settings._replace(alpha_rho=1.0)).rho)
-    stated = 1 - (1 - gamma) * (settings.alpha_rho * beta + 1 - settings.alpha_rho)
-
-    resolvent = np.linalg.inv(np.eye(NUM_STATES) - closed.decay)  # sum_t (gamma P_c)^t
-    infinite = np.eye(NUM_STATES) + resolvent @ (closed.bootstrap - np.diag(closed.rho))
-    modulus = np.linalg.norm(infinite, ord=np.inf)
+    modulus = np.linalg.norm(infinite_operator(problem, settings), ord=np.inf)
     assert modulus == pytest.approx(np.max(eta(problem, settings)), abs=1e-9)
-    assert modulus <= stated + 1e-9
-    assert stated < 1
+    assert modulus <= stated_rate(problem, settings) + 1e-9
+    assert stated_rate(problem, settings) < 1
 
-    # The n-step operator, from the code: its modulus falls with n, from below the stated bound to eta.
+    # The n-step operator, from the code: its modulus falls with n, from below the stated bound towards eta.
     moduli = [np.linalg.norm(linear_part(problem, settings, n), ord=np.inf) for n in (1, 2, 3, 4)]
-    assert moduli[0] <= stated + 1e-5
+    assert moduli[0] <= stated_rate(problem, settings) + 1e-5
     assert all(later <= earlier + 1e-5 for earlier, later in zip(moduli, moduli[1:]))
     assert modulus <= moduli[-1] + 1e-5
 
@@ -182,14 +188,32 @@ def test_the_truncation_of_c_moves_the_rate_and_not_the_fixed_point():
     problem = random_problem(0)
     slow, fast = Settings(1.0, 0.3), Settings(1.0, 1.0)
     value = problem.mdp.value(policy_of_the_theorem(problem, slow))
-    for settings in (slow, fast, Settings(1.0, 0.3, 1.0, 0.5)):
+    for settings in (slow, fast, Settings(1.0, 1.0, alpha_c=0.5)):
         np.testing.assert_allclose(n_step_operator(problem, settings, 4, value), value, rtol=1e-4, atol=1e-4)
     norms = [np.linalg.norm(linear_part(problem, s, 4), ord=np.inf) for s in (slow, fast)]
     assert norms[0] > norms[1] + 1e-2
 
 
-def test_without_the_assumption_of_the_theorem_the_weights_can_be_negative():
-    """rho_bar < c_bar: A has negative entries, which rho_bar >= c_bar excludes; the test above sees weights."""
+def test_without_the_assumption_of_theorem_1_the_operator_has_negative_weights():
     problem = random_problem(0)
     assert np.min(linear_part(problem, Settings(1.0, 1.0), 4)) >= -1e-6
     assert np.min(linear_part(problem, Settings(0.1, 20.0), 4)) < -1e-3
+
+
+def test_theorem_2_needs_alpha_rho_at_most_alpha_c():
+    """STAC prints alpha_rho >= alpha_c; its proof uses rho_t >= c_t, which takes alpha_rho <= alpha_c.
+
+    In state 0, mu = (0.9, 0.1) and pi = (0.1, 0.9); action 0 stays, action 1 leads to state 1, which is never
+    left and where pi = mu. With rho = min(1, IS) and c = IS the exact operator maps (V_0, V_1) to a V_0 of weights
+    0.88 and -0.79: no contraction in sup-norm, where the theorem states 0.98.
+    """
+    transition = np.zeros([2, 2, 2])
+    transition[0, 0, 0] = transition[0, 1, 1] = transition[1, :, 1] = 1.0
+    mu, pi = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.1, 0.9], [0.5, 0.5]])
+    problem = Problem(FiniteMDP(transition, np.zeros([2, 2]), 0.9), pi, mu)
+    printed, reversed_ = Settings(1.0, 1.0, 1.0, 0.0), Settings(1.0, 1.0, 0.0, 1.0)
+    np.testing.assert_allclose(infinite_operator(problem, printed)[0], [0.8791, -0.7912], atol=1e-4)
+    assert np.linalg.norm(infinite_operator(problem, printed), ord=np.inf) > 1.6
+    assert stated_rate(problem, printed) == pytest.approx(0.98)
+    assert np.linalg.norm(infinite_operator(problem, reversed_), ord=np.inf) <= stated_rate(problem, reversed_)
+    assert np.min(linear_part(problem, printed, 4)) < -0.1  # in the code's operator too

@@ -1,0 +1,52 @@
+"""The checks that keep one shape from being taken for another."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from repro.ops import shapes
+
+
+def test_rank():
+    shapes.assert_rank_at_least("op", 2, x=tf.zeros([2, 3]), y=tf.zeros([2, 3, 4]))
+    with pytest.raises(ValueError, match=r"^op: y must have rank 2 or more, got shape \(3,\)"):
+        shapes.assert_rank_at_least("op", 2, x=tf.zeros([2, 3]), y=tf.zeros([3]))
+
+
+def test_scalar():
+    shapes.assert_scalar("op", x=tf.constant(1.0))
+    with pytest.raises(ValueError, match=r"^op: x must be a scalar, got shape \(1,\)"):
+        shapes.assert_scalar("op", x=tf.zeros([1]))
+
+
+@pytest.mark.parametrize("shape", [[2, 3, 1], [2], [3, 2], [1, 3]])
+def test_same_shape_does_not_broadcast(shape):
+    shapes.assert_same_shape("op", x=tf.zeros([2, 3]), y=tf.zeros([2, 3]))
+    with pytest.raises(ValueError, match=r"^op: y must have the shape of x, got .* and \(2, 3\)"):
+        shapes.assert_same_shape("op", x=tf.zeros([2, 3]), y=tf.zeros(shape))
+
+
+def test_steps():
+    shapes.assert_steps("op", x=tf.zeros([1, 3]))
+    with pytest.raises(ValueError, match=r"^op: x must have a known number of steps, 1 or more, got \(0, 3\)"):
+        shapes.assert_steps("op", x=tf.zeros([0, 3]))
+
+
+def test_unknown_shapes_in_a_graph():
+    @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(None)])
+    def unknown_rank(x, y):
+        shapes.assert_rank_at_least("op", 1, x=x, y=y)
+
+    with pytest.raises(ValueError, match="op: x must have rank 1 or more, got shape <unknown>"):
+        unknown_rank.get_concrete_function()
+
+    @tf.function(input_signature=[tf.TensorSpec([2, None]), tf.TensorSpec([None, 3])])
+    def unknown_dimension(x, y):
+        shapes.assert_same_shape("op", x=x, y=y)
+        return x + y
+
+    unknown_dimension(tf.zeros([2, 3]), tf.zeros([2, 3]))
+    for shape in ([1, 3], [3, 3]):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="op: y must have the shape of x"):
+            unknown_dimension(tf.zeros([2, 3]), tf.zeros(shape))

@@ -1,0 +1,150 @@
+"""The commands as a user meets them: errors in one sentence, stop and resume, evaluate, export, video."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from repro.runtime.run_directory import RunDirectory, read_progress
+
+CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([CONFIG, "--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
+        ([CONFIG, "--config.learning_rate=1.0"], "no field 'learning_rate'; did you mean 'learner.learning_rate'?"),
+        ([CONFIG, "--config.learner.batch_size=2.5"], "learner.batch_size='2.5' is not of type int (its value is 32)."),
+        ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
+        (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
+        ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
+        ([CONFIG, "--seed=-1"], "--seed=-1"),
+        ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
+        ([CONFIG, "now"], "unexpected argument 'now'"),
+    ],
+)
+def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
+    done = run("repro.train", f"--run_dir={tmp_path / 'x'}", *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--config.env.task=pnog"], "pong"),
+        (["--config.network.torso=wide"], "network.torso='wide': choose shallow or deep."),
+        (["--config.loss.correction=retrace"], "loss.correction='retrace': choose vtrace"),
+        (["--config.runtime.schedule=sync"], "runtime.schedule='sync': choose async or lockstep."),
+        (["--config.runtime.compile=jit"], "runtime.compile='jit': choose auto, xla or graph."),
+        (["--config.learner.batch_size=3"], "one must be a multiple of the other"),
+    ],
+)
+def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
+    done = run("repro.train", f"--run_dir={tmp_path / 'x'}", CONFIG, *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_reproduce_names_what_it_knows(tmp_path):
+    folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]
+    for arguments, sentence in [
+        (["--paper=impalla"], "no experiments for paper 'impalla'; there are some for impala."),
+        (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
+        (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
+        (["--paper=impala", "--task=pnog"], "pong"),
+    ]:
+        done = run("repro.reproduce", *arguments, *folders)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert sentence in done.stderr
+
+
+def test_evaluate_needs_a_run(tmp_path):
+    done = run("repro.evaluate", f"--run_dir={tmp_path}")
+    assert done.returncode == 2
+    assert "holds no readable run" in done.stderr
+
+
+def wait_for_rows(run_dir: Path, rows: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        path = run_dir / "progress.csv"
+        if path.exists() and len(read_progress(path)) >= rows:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the run logs nothing")
+
+
+def test_a_second_process_on_a_run_is_refused(tmp_path):
+    first = RunDirectory(tmp_path, {}, seed=1)
+    second = run("repro.train", CONFIG, f"--run_dir={tmp_path}")
+    assert second.returncode == 2
+    assert f"Another process is running in {tmp_path}" in second.stderr
+    assert second.stderr.count("\n") == 1
+    del first
+
+
+def test_stop_resume_evaluate_export(tmp_path):
+    run_dir = tmp_path / "run"
+    arguments = [CONFIG, "--config.frames=100000", f"--run_dir={run_dir}", "--seed=3"]
+    first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
+    wait_for_rows(run_dir, 3)
+    first.send_signal(signal.SIGTERM)
+    _, stderr = first.communicate(timeout=60)
+    assert first.returncode == 0
+    assert f"Resume with: python -m repro.train {' '.join(arguments)}" in stderr
+
+    other = run("repro.train", *arguments, "--config.learner.learning_rate=0.5")
+    assert other.returncode == 2
+    assert "other settings (config.learner.learning_rate)" in other.stderr
+
+    resumed = run("repro.train", *arguments)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"Resuming {run_dir} at" in resumed.stderr
+    assert "Warning" not in resumed.stderr
+    updates = [row["updates"] for row in read_progress(run_dir / "progress.csv")]
+    assert updates == sorted(set(updates))
+    assert json.loads((run_dir / "complete.json").read_text())["frames"] >= 100_000
+
+    video, export = tmp_path / "game.mp4", tmp_path / "policy"
+    done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")
+    assert done.returncode == 0, done.stderr
+    evaluation = json.loads((run_dir / "evaluation.json").read_text())
+    assert len(evaluation["returns"]) == evaluation["episodes"] == 3
+    assert all(-21 <= score <= 21 and score == int(score) for score in evaluation["returns"])
+    assert video.stat().st_size > 10_000
+    assert (export / "saved_model.pb").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_reproduce_stops_and_its_run_is_saved(tmp_path, number):
+    folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path / 'records'}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "repro.reproduce", "--paper=impala", "--scale=smoke", *folders],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    run_dir = tmp_path / "impala/atari_shallow/pong/impala_shallow/smoke/seed_1"
+    wait_for_rows(run_dir, 3)
+    process.send_signal(number)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "1 of 1 runs are not finished; the same command resumes them." in stdout
+    newest = max((run_dir / "checkpoints").glob("checkpoint_*"))
+    assert int(newest.name.removeprefix("checkpoint_")) >= read_progress(run_dir / "progress.csv")[-1]["updates"]
