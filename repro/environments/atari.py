@@ -301,14 +301,14 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         Its size is about the number of environments times the steps of the longest current game, in bytes;
         under sticky actions times the steps since the oldest seed.
         """
-        longest = int(self._num_actions_kept.max())
+        kept = np.arange(int(self._num_actions_kept.max())) < self._num_actions_kept[:, None]
         return {
             "task": self.config.task,
             "seed": self._seed,
             "seeds_drawn": self._seeds_drawn.copy(),
             "seeds": self._seeds.copy(),
             "resets": self._resets.copy(),
-            "actions": self._actions[:, :longest].copy(),
+            "actions": np.where(kept, self._actions[:, : kept.shape[1]], 0).astype(np.uint8),
             "num_actions_kept": self._num_actions_kept.copy(),
             "checksum": self._checksum(),
         }

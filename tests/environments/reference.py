@@ -46,6 +46,23 @@ class _Beginning(gymnasium.Wrapper):
         return result
 
 
+class _LastFrame(gymnasium.Wrapper):
+    """Holds an action for some frames and shows the last of them."""
+
+    def __init__(self, env: gymnasium.Env, frames: int) -> None:
+        super().__init__(env)
+        self.frames = frames
+
+    def step(self, action: Any) -> Any:
+        total = 0.0
+        for _ in range(self.frames):
+            observation, reward, over, truncated, info = self.env.step(action)
+            total += float(reward)
+            if over:
+                break
+        return observation, total, over, truncated, info
+
+
 class ReferenceGame:
     """One game of `gymnasium.make`, with gymnasium's preprocessing and frame stack over it.
 
@@ -57,20 +74,20 @@ class ReferenceGame:
     def __init__(self, protocol: dict[str, Any], seed: int) -> None:
         gymnasium.register_envs(ale_py)
         name = protocol["task"].title().replace("_", "")
-        # The preprocessing pools whenever it skips frames itself.
-        inner_skip = 1 if protocol["max_pool"] == 2 else protocol["frame_skip"]
         env = gymnasium.make(
             f"ALE/{name}-v5",
-            frameskip=inner_skip,
+            frameskip=1,
             repeat_action_probability=protocol["sticky_probability"],
             full_action_space=protocol["full_action_set"],
             disable_env_checker=True,
         )
         self._beginning = _Beginning(env, protocol["fire_on_reset"])
+        # The preprocessing pools whenever it skips frames itself.
+        pools = protocol["max_pool"] == 2
         preprocessed = AtariPreprocessing(
-            self._beginning,
+            self._beginning if pools else _LastFrame(self._beginning, protocol["frame_skip"]),
             noop_max=0,
-            frame_skip=protocol["frame_skip"] // inner_skip,
+            frame_skip=protocol["frame_skip"] if pools else 1,
             screen_size=(protocol["width"], protocol["height"]),
             grayscale_obs=protocol["grey"],
         )

@@ -200,14 +200,14 @@ def test_sticky_actions_hold_the_previous_one(plain: dict[str, Any]) -> None:
 
 
 def test_last_action_and_reward(plain: dict[str, Any]) -> None:
-    environment = make(task="space_invaders", last_action_and_reward=True)
+    environment = make(task="space_invaders", last_action_and_reward=True, max_frames=400)
     assert set(environment.observation_spec) == {"frame", "last_action", "last_reward"}
     first, _ = environment.reset()
     assert not first["last_action"].any()
     assert not first["last_reward"].any()
     random = np.random.default_rng(0)
     over, rewards, games = np.zeros(2, bool), 0, 0
-    for _ in range(500):
+    for _ in range(250):
         actions = random.integers(6, size=2, dtype=np.int32)
         observation, reward, _, _, info = environment.step(actions)
         assert environment.observation_space.contains(observation)
@@ -217,7 +217,7 @@ def test_last_action_and_reward(plain: dict[str, Any]) -> None:
         games += over.sum()
         over = info["game_over"]
         rewards += (reward == 1).sum()
-    assert games >= 1
+    assert games >= 4
     assert rewards >= 5
 
 

@@ -75,13 +75,13 @@ def play_beside_reference(overrides: dict, num_envs: int, steps: int) -> dict[st
             id="fire",
         ),
         pytest.param(
-            {"task": "pong", "fire_on_reset": True}, 1, 60, {"games": 0, "lives": 0, "rewards": 1}, id="fire_pong"
+            {"task": "pong", "fire_on_reset": True}, 1, 60, {"games": 0, "lives": 0, "rewards": 0}, id="fire_pong"
         ),
         pytest.param(
             {"task": "qbert", "grey": False, "height": 60, "width": 72, "stack": 2, "frame_skip": 3},
             1,
             150,
-            {"games": 0, "lives": 0, "rewards": 1},
+            {"games": 0, "lives": 1, "rewards": 0},
             id="colour_size_stack_skip",
         ),
         pytest.param(
