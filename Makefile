@@ -24,7 +24,7 @@ $(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report;
 	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
 
 test: setup  ## unit and numerical tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 
 lint: setup  ## style
 	$(BIN)/ruff check

@@ -103,7 +103,7 @@ class AtariConfig:
             ("reward_clip", 0),
             ("max_frames", 1),
         ):
-            if getattr(self, name) < least:
+            if not getattr(self, name) >= least:
                 raise ValueError(f"Atari: {name} must be at least {least}, got {getattr(self, name)}.")
         if self.max_pool not in (1, 2):
             raise ValueError(f"Atari: max_pool must be 1 or 2 frames, got {self.max_pool}.")

@@ -278,6 +278,7 @@ def test_config_dict_and_name(capfd: pytest.CaptureFixture[str]) -> None:
         ({"stack": 0}, "stack must be at least 1, got 0"),
         ({"noop_max": -1}, "noop_max must be at least 0, got -1"),
         ({"reward_clip": -1.0}, "reward_clip must be at least 0, got -1.0"),
+        ({"reward_clip": float("nan")}, "reward_clip must be at least 0, got nan"),
         ({"max_frames": 0}, "max_frames must be at least 1, got 0"),
         ({"max_pool": 3}, "max_pool must be 1 or 2 frames, got 3"),
         ({"frame_skip": 1}, "max_pool 2 needs a frame_skip of at least 2, got 1"),
