@@ -15,9 +15,10 @@ help:  ## show this list
 setup: .venv/complete  ## install everything into .venv
 
 .venv/complete: requirements.lock setup.cfg pyproject.toml
+	@echo "Installing into .venv, some minutes the first time."
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 $(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 JOBS=1

@@ -19,7 +19,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.frames = 200_000_000  # frames per game; Section 5.3.2
 
     config.env = ml_collections.ConfigDict()
-    config.env.name = "atari"
+    config.env.name = "atari"  # the package of environments
     config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
     config.env.frame_skip = 4  # frames an action is repeated for; Table F.1
     config.env.max_pool = 2  # last frames of a step that are maximised over; Table F.1
@@ -27,9 +27,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.height = 84  # pixels; Table F.1
     config.env.width = 84  # pixels; Table F.1
     config.env.stack = 4  # observations; Table F.1
-    config.env.noop_max = (
-        30  # no-ops at a game's start, uniform from 1; Section 5.3.2 (evaluation; assumed: training too)
-    )
+    config.env.noop_max = 30  # no-ops at a start, from 1; Section 5.3.2 (assumed: in training too)
     config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Table F.1
     config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Table F.1
     config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: the paper mentions none

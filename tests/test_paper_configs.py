@@ -1,0 +1,92 @@
+"""Configurations: the published settings, a source on every line, scales that change only what they say."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from paper_configs.impala import atari_deep, atari_shallow
+from repro.evaluation.records import plain_config
+from repro.evaluation.staleness import config_difference
+
+FOLDER = Path(__file__).resolve().parents[1] / "paper_configs"
+EXPERIMENTS = sorted(
+    f"{path.parent.name}.{path.stem}" for path in FOLDER.glob("*/*.py") if not path.stem.startswith("_")
+)
+
+TABLE_F1 = {
+    "env.width": 84,
+    "env.height": 84,
+    "env.grey": True,
+    "env.frame_skip": 4,
+    "env.max_pool": 2,
+    "env.stack": 4,
+    "env.life_loss_ends": True,
+    "env.reward_clip": 1.0,
+    "learner.unroll_length": 20,
+    "learner.batch_size": 32,
+    "loss.discount": 0.99,
+    "loss.baseline_cost": 0.5,
+    "loss.entropy_cost": 0.01,
+    "learner.rmsprop_momentum": 0.0,
+    "learner.rmsprop_epsilon": 0.01,
+    "learner.learning_rate": 6e-4,
+    "learner.final_learning_rate": 0.0,
+    "learner.clip_global_norm": 40.0,
+    "frames": 200_000_000,
+}
+
+
+@pytest.mark.parametrize("module", [atari_shallow, atari_deep])
+def test_paper_scale_has_the_settings_of_table_f1(module):
+    config = module.get_config("paper")
+    for name, value in TABLE_F1.items():
+        found = config
+        for part in name.split("."):
+            found = found[part]
+        assert found == value, name
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("scale", ["smoke", "desk", "paper"])
+def test_every_experiment_has_every_scale_and_its_own_name(name, scale):
+    config = importlib.import_module(f"paper_configs.{name}").get_config(scale)
+    assert (config.paper, config.experiment) == tuple(name.split("."))
+    assert config.scale == scale
+    assert config.evaluation.episodes % config.evaluation.num_envs == 0
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_unknown_scale_is_an_error(name):
+    with pytest.raises(ValueError, match="Unknown scale 'huge': choose one of smoke, desk, paper"):
+        importlib.import_module(f"paper_configs.{name}").get_config("huge")
+
+
+def test_every_published_field_names_its_source():
+    text = (FOLDER / "impala" / "atari_shallow.py").read_text()
+    body = text[: text.index("return apply_scale")]
+    fields = [line for line in body.splitlines() if re.match(r"\s+config\.\w+\.\w+ = ", line)]
+    assert len(fields) > 40
+    source = re.compile(r"# .*(Table|Section|Figure|Appendix|Remark|assumed: |games|threads|checkpoints|V-trace|`)")
+    runtime = [line for line in fields if "config.runtime." in line or "config.env." in line]
+    assert [line for line in fields if line not in runtime and not source.search(line)] == []
+    assert [line for line in runtime if "  # " not in line] == []
+
+
+def test_desk_differs_from_the_paper_only_where_the_readme_says():
+    paper, desk = (plain_config(atari_shallow.get_config(scale)) for scale in ("paper", "desk"))
+    assert set(config_difference(desk, paper)) == {
+        "scale",
+        "frames",
+        "learner.batch_size",
+        "learner.rmsprop_epsilon",
+        "runtime.envs_per_actor",
+    }
+
+
+def test_deep_differs_from_shallow_only_in_the_network():
+    shallow, deep = (plain_config(m.get_config("paper")) for m in (atari_shallow, atari_deep))
+    assert set(config_difference(deep, shallow)) == {"experiment", "agent", "network.torso"}
