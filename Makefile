@@ -38,7 +38,7 @@ check: setup  ## committed results against published numbers
 	$(BIN)/python -m repro.check
 
 report: setup  ## results/ to report/index.html
-	$(BIN)/python -m repro.report --out=report
+	$(BIN)/python -m repro.report --out=report --readme=README.md
 
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json

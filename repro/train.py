@@ -63,7 +63,10 @@ def main(argv: list[str]) -> None:
             write_json(run.complete_json, loop.summary())
     except (NonFiniteLossError, CheckpointError, RunDirectoryError) as error:
         progress.close()
-        cli.fail(f"{error} The last good checkpoint is in {run.checkpoints}.", code=1)
+        cli.fail(f"{str(error).rstrip('.')}. The last good checkpoint is in {run.checkpoints}.", code=1)
+    except OSError as error:
+        progress.close()
+        cli.fail(f"could not write to {run.path} ({error.strerror}); free some space and resume the run.", code=1)
     finally:
         progress.close()
         loop.close()

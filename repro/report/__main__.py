@@ -1,4 +1,4 @@
-"""Writes the report: `python -m repro.report --out=report [--results_dir=results]`."""
+"""Writes the report: `python -m repro.report --out=report [--results_dir=results] [--readme=README.md]`."""
 
 import pathlib
 
@@ -18,6 +18,8 @@ def main(argv: list[str]) -> None:
         cli.fail(f"there is no directory {values.results_dir!r} with records.")
     try:
         path = page.write_report(out, results_dir)
+        if values.readme:
+            page.update_readme(pathlib.Path(values.readme), page.collect(results_dir).rows)
     except OSError as error:
         cli.fail(f"the report could not be written to {values.out!r} ({error.strerror or error}).")
     except PublishedError as error:
@@ -28,6 +30,7 @@ def main(argv: list[str]) -> None:
 def _define_flags() -> None:
     flags.DEFINE_string("out", "report", "Folder to write index.html and summary.md to.")
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
+    flags.DEFINE_string("readme", None, "Also put the rows that have a result between the marks in this file.")
 
 
 if __name__ == "__main__":

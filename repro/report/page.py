@@ -60,6 +60,10 @@ class Contents:
     stale: Sequence[tuple[pathlib.Path, str]]
 
 
+README_MARKS = ("<!-- rows with a result -->", "<!-- end of rows -->")
+"""Between them `update_readme` writes."""
+
+
 def collect(
     results_dir: pathlib.Path,
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
@@ -128,6 +132,26 @@ def summary(rows: Sequence[Row]) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in _counts(of).items())
         parts.append(f"## {paper}\n\n{counts}\n\n{tables.markdown_table(_results_first(of))}")
     return "\n".join(parts)
+
+
+def update_readme(path: pathlib.Path, rows: Sequence[Row]) -> None:
+    """Replaces what stands between `README_MARKS` in a Markdown file by the table of the rows that have a result.
+
+    Args:
+        path: holds each mark once.
+        rows: of all papers.
+
+    Raises:
+        OSError: the file cannot be read or written.
+        ValueError: a mark is missing.
+    """
+    begin, end = README_MARKS
+    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise ValueError(f"{path} needs the marks {begin} and {end}.")
+    table = tables.markdown_table([row for row in rows if row.seeds])
+    path.write_text(f"{before}{begin}\n{table}{end}{after}", encoding="utf-8")
 
 
 def _section(

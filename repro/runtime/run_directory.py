@@ -96,9 +96,8 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_progress(path: Path) -> list[dict[str, float]]:
     """The rows of a `progress.csv`; a last line cut short by a kill is left out."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{k: float(v) for k, v in row.items()} for row in rows if None not in row.values()]
+    whole, _, _ = path.read_text().rpartition("\n")
+    return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(whole.splitlines())]
 
 
 def _lock(path: Path) -> TextIO:

@@ -219,6 +219,10 @@ def test_last_action_and_reward(plain: dict[str, Any]) -> None:
         rewards += (reward == 1).sum()
     assert games >= 4
     assert rewards >= 5
+    environment.step(np.full(2, 3, np.int32))
+    anew, _ = environment.reset()
+    assert not anew["last_action"].any()
+    assert not anew["last_reward"].any()
 
 
 def test_games_follow_from_the_seed_alone(plain: dict[str, Any]) -> None:

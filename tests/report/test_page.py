@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from repro.evaluation import published, records
+from repro.evaluation.records import ROOT
 from repro.evaluation.rows import group_records, make_rows
 from repro.report import curves, page
 from tests.evaluation.synthetic_records import make_record, write
@@ -232,3 +233,18 @@ def test_picture_is_written(tmp_path):
 )
 def test_durations(seconds, text):
     assert page.duration(seconds) == text
+
+
+def test_the_readme_has_the_rows_of_the_committed_records(tmp_path):
+    readme = ROOT / "README.md"
+    copy = tmp_path / "README.md"
+    copy.write_text(readme.read_text())
+    page.update_readme(copy, page.collect(ROOT / "results").rows)
+    assert copy.read_text() == readme.read_text()
+
+
+def test_a_readme_without_marks_is_refused(tmp_path):
+    copy = tmp_path / "README.md"
+    copy.write_text("# repro\n")
+    with pytest.raises(ValueError, match="needs the marks"):
+        page.update_readme(copy, [])
