@@ -43,7 +43,8 @@ def kill_repeatedly(folder: Path, kills: int, longest: float, seed: int) -> Repo
     Args:
         folder: empty folder for runs and records.
         kills: number of kills.
-        longest: seconds after the start, uniform from 0, at which the process group is killed.
+        longest: seconds after the start, uniform from 0, at which the process group is killed; every other time
+            up to a quarter of them after its first new checkpoint instead.
         seed: of the moments.
 
     Raises:
@@ -54,9 +55,13 @@ def kill_repeatedly(folder: Path, kills: int, longest: float, seed: int) -> Repo
     report = Report()
     newest: dict[Path, int] = {}
     done: set[Path] = set()
-    for _ in range(kills):
+    for kill in range(kills):
         process = start(folder, seeds=kills)
-        time.sleep(chance.uniform(0.0, longest))
+        if kill % 2:
+            time.sleep(chance.uniform(0.0, longest))
+        else:  # however slow the machine, some kills come in the midst of training
+            wait_for_checkpoint(folder, process)
+            time.sleep(chance.uniform(0.0, longest / 4))
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         report.kills += 1
@@ -84,6 +89,13 @@ def start(folder: Path, seeds: int) -> subprocess.Popen:
         stderr=(folder / "log.txt").open("a"),
         start_new_session=True,
     )
+
+
+def wait_for_checkpoint(folder: Path, process: subprocess.Popen) -> None:
+    """Returns once there is a checkpoint that was not there at the call, or the process has ended."""
+    before = set((folder / "runs").rglob("checkpoint_*"))
+    while process.poll() is None and set((folder / "runs").rglob("checkpoint_*")) <= before:
+        time.sleep(0.1)
 
 
 def check_records(folder: Path, before: set[Path]) -> set[Path]:
