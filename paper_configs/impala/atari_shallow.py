@@ -98,7 +98,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.frames = 8_000_000
         config.env.task = "breakout"  # learned within this budget, while Pong is not
         config.learner.batch_size = 8  # four times the updates per frame
-        config.learner.rmsprop_epsilon = 1e-5  # 0.01 damps the small gradients of a small batch
+        config.learner.rmsprop_epsilon = 1e-5  # assumed: 0.01 would damp the small gradients of a small batch
         config.runtime.envs_per_actor = 16  # keeps the policy lag of small batches low
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
