@@ -10,11 +10,16 @@ import functools
 import json
 import pathlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from repro.evaluation.records import ROOT
 
 PUBLISHED_DIR = ROOT / "paper_configs" / "published"
+
+Measure = Literal["evaluation", "frames_per_second", "wall_minutes"]
+"""`evaluation`: the mean of the final evaluation, in the unit of the row. The others are rates and times of the run."""
+Better = Literal["more", "less", "equal"]
+"""`more`: our number should reach the printed one, `less`: not exceed it, `equal`: neither."""
 
 
 class PublishedError(Exception):
@@ -41,6 +46,9 @@ class PublishedRow:
         normaliser: name of a file in `normalisers/`, or None.
         experiment: file in `paper_configs/<paper>` that answers the row, or None.
         agent: agent of the records that answer it, or None.
+        measure: which number of a record answers it, one of `MEASURES`.
+        better: how `value` is met, one of `BETTER`.
+        statement: the sentence behind `value`, in our words, for a claim in text or about a figure; else None.
     """
 
     paper: str
@@ -57,6 +65,9 @@ class PublishedRow:
     normaliser: str | None
     experiment: str | None
     agent: str | None
+    measure: Measure = "evaluation"
+    better: Better = "more"
+    statement: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,4 +162,7 @@ def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any]) -> Publis
         normaliser=row.get("normaliser", table.get("normaliser")),
         experiment=row["experiment"],
         agent=row["agent"],
+        measure=row.get("measure", table.get("measure", "evaluation")),
+        better=row.get("better", table.get("better", "more")),
+        statement=row.get("statement"),
     )

@@ -324,6 +324,12 @@ def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
         yield "evaluation.returns: every return must be a number"
     if not all(isinstance(point, list | tuple) and len(point) == 2 and all(map(_is_number, point)) for point in curve):
         yield "curve: every point must be [frames, mean return]"
+    series = record.get("series", {"columns": [], "rows": []})
+    if not all(
+        isinstance(point, list | tuple) and len(point) == len(series["columns"]) and all(map(_is_number, point))
+        for point in series["rows"]
+    ):
+        yield "series.rows: every row must hold a number for each column"
     if any(later[0] < earlier[0] for earlier, later in zip(curve, curve[1:])):
         yield "curve: frames must not decrease"
     if evaluation["episodes"] != len(evaluation["returns"]):

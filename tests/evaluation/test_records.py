@@ -50,6 +50,8 @@ FAULTS = {
     "text among returns": (_set("evaluation.returns", ["1"] * 200), "evaluation.returns"),
     "curve of triples": (_set("curve", [[0, 1.0, 2.0]]), "curve: every point must be"),
     "curve that goes back": (_set("curve", [[8, 1.0], [4, 1.0]]), "curve: frames must not decrease"),
+    "series with a short row": (_set("series", {"columns": ["x", "y"], "rows": [[1.0]]}), "series.rows: every row"),
+    "series of words": (_set("series", {"columns": ["x"], "rows": [["a"]]}), "series.rows: every row"),
     "too long a curve": (_set("curve", [[i, 0.0] for i in range(501)]), "curve"),
     "local time": (_set("finished", "2024-05-01T12:00:00+02:00"), "finished"),
     "lag without its maximum": (_set("policy_lag", {"mean": 1.0}), "policy_lag: 'max' is a required property"),
@@ -128,6 +130,12 @@ def test_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("name"), replace(a, b)))
     write(tmp_path, make_record())
     assert calls == ["sync file", "name", "sync directory"]
+
+
+def test_numbers_of_a_figure_come_back(tmp_path):
+    record = make_record(series={"columns": ["contraction", "bias"], "rows": [[0.9, 0], [0.5, 0.25]]})
+    records.write_record(tmp_path / "r.json", record)
+    assert records.read_record(tmp_path / "r.json")["series"] == record["series"]
 
 
 def test_read_all_gives_records_in_order_and_faults_apart(tmp_path):
