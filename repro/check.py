@@ -1,7 +1,8 @@
 """Checks all records: `python -m repro.check [--json=out.json] [--paper=...] [--experiment=...]`.
 
-Every file must be a valid record in its place and in the unit of the number it answers; one that is not makes
-the exit code 1. A record whose experiment's config has changed since is stale: shown, not counted.
+The exit code is 1 when a file is no valid record in its place and in the unit of the number it answers, when a
+record fell out of the band of its experiment, or when a published number was changed. A record whose experiment's
+config has changed since is stale: shown, not counted.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ import collections
 import dataclasses
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evaluation import published, staleness
+from repro.evaluation import bands, checksums, published, staleness
 from repro.evaluation.records import Fault, StoredRecord, read_all
 from repro.evaluation.rows import Row, group_records, make_rows
 from repro.evaluation.verdicts import VERDICTS
@@ -30,14 +32,23 @@ class Findings:
     Attributes:
         records: valid records, stale ones among them.
         stale: path of each stale record to the reason.
-        faults: files that are not valid records or are in a wrong unit.
+        faults: files that are not valid records or bands, are in a wrong unit, or hold changed published numbers.
+        regressions: records that fell out of their band.
+        banded: number of records that a band judged.
         rows: every row of the papers looked at.
     """
 
     records: list[StoredRecord]
     stale: dict[pathlib.Path, str]
     faults: list[Fault]
+    regressions: list[bands.Regression]
+    banded: int
     rows: list[Row]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing makes the exit code 1."""
+        return not (self.faults or self.regressions)
 
 
 def check(
@@ -79,7 +90,46 @@ def check(
     )
     reasons = {item.path: staleness.stale_reason(item.record, configs_dir) for item in stored}
     stale = {path: reason for path, reason in reasons.items() if reason}
-    return Findings(stored, stale, faults + in_wrong_unit, rows)
+    faults += in_wrong_unit
+    regressions, banded = [], 0
+    for item in stored:
+        if item.path in stale:
+            continue
+        path = bands.band_path(item.path, item.record["scale"])
+        try:
+            band = bands.read_band(path)
+        except bands.BandError as error:
+            if path not in [fault.path for fault in faults]:
+                faults.append(Fault(path, str(error)))
+            continue
+        if band is not None:
+            banded += 1
+            regressions += [found] if (found := bands.find_regression(item, band)) else []
+    faults += [Fault(published_dir, sentence) for sentence in checksums.changes(published_dir)]
+    return Findings(stored, stale, faults, regressions, banded, rows)
+
+
+def write_bands(findings: Findings, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> list[pathlib.Path]:
+    """Writes a band for every experiment, task, agent and scale with enough current records; returns their paths.
+
+    Args:
+        findings: from `check`; stale records are left out.
+        published_dir: says for each row what is better.
+
+    Raises:
+        BandError: a band cannot be written.
+    """
+    runs = collections.defaultdict(list)
+    for item in findings.records:
+        if item.path not in findings.stale:
+            runs[bands.band_path(item.path, item.record["scale"])].append(item.record)
+    written = []
+    for path, group in runs.items():
+        if len(group) >= bands.MIN_RUNS:
+            printed = published.published_row(*_names(group[0]), published_dir)
+            bands.write_band(path, bands.make_band(group, printed.better if printed else "more"))
+            written.append(path)
+    return written
 
 
 def as_json(findings: Findings) -> dict[str, Any]:
@@ -88,13 +138,24 @@ def as_json(findings: Findings) -> dict[str, Any]:
         "records": len(findings.records),
         "faults": [{"path": str(fault.path), "message": fault.message} for fault in findings.faults],
         "stale": [{"path": str(path), "reason": reason} for path, reason in findings.stale.items()],
+        "regressions": [
+            {
+                "path": str(found.path),
+                "value": found.value,
+                "low": found.band.low,
+                "high": found.band.high,
+                "message": found.message,
+            }
+            for found in findings.regressions
+        ],
+        "judged_by_a_band": findings.banded,
         "verdicts": _counts(findings.rows),
         "rows": [dataclasses.asdict(row) for row in findings.rows],
     }
 
 
 def show(findings: Findings, console: rich.console.Console) -> None:
-    """Prints the rows that have records, the counts of all rows, stale records and faults."""
+    """Prints the rows that have records, the counts of all rows, stale records, faults and regressions."""
     shown = [row for row in findings.rows if row.seeds]
     if shown:
         console.print(tables.terminal_table(shown))
@@ -105,6 +166,12 @@ def show(findings: Findings, console: rich.console.Console) -> None:
         console.print(f"stale: {path}: {reason}", soft_wrap=True)
     for fault in findings.faults:
         console.print(f"fault: {fault.message}", soft_wrap=True)
+    for found in findings.regressions:
+        console.print(f"regression: {found.message}", soft_wrap=True)
+    console.print(
+        f"{len(findings.records)} records, {findings.banded} judged by a band: {len(findings.regressions)} regressions,"
+        f" {len(findings.faults)} faults, {len(findings.stale)} stale"
+    )
     if not findings.records and not findings.faults:
         console.print("No records were found: nothing to check.")
 
@@ -130,17 +197,26 @@ def main(argv: list[str]) -> None:
             pathlib.Path(values.json).write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             cli.fail(f"{values.json} could not be written ({error.strerror}).")
-    if findings.faults:
+    if not findings.sound:
         raise SystemExit(1)
+    if values.write_bands:
+        try:
+            for path in write_bands(findings):
+                print(f"Band: {path}")
+        except bands.BandError as error:
+            cli.fail(error)
 
 
 def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> Fault | None:
-    paper, experiment, task, agent = (item.record[key] for key in ("paper", "experiment", "task", "agent"))
-    printed = published.published_row(paper, experiment, task, agent, published_dir)
+    printed = published.published_row(*_names(item.record), published_dir)
     unit = item.record["evaluation"]["unit"]
     if printed is None or unit == printed.unit:
         return None
     return Fault(item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}.")
+
+
+def _names(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return (record["paper"], record["experiment"], record["task"], record["agent"])
 
 
 def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:
@@ -162,6 +238,7 @@ def _define_flags() -> None:
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
     flags.DEFINE_string("paper", None, "Check only this paper.")
     flags.DEFINE_string("experiment", None, "Check only this experiment.")
+    flags.DEFINE_bool("write_bands", False, "Where all is sound, write a band from every five records or more.")
 
 
 if __name__ == "__main__":

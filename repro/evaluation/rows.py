@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from repro.evaluation import published, staleness
+from repro.evaluation import published, staleness, statistics
 from repro.evaluation.records import StoredRecord
-from repro.evaluation.statistics import bootstrap_interval
 from repro.evaluation.verdicts import Verdict, verdict
 
 SCALES = ("smoke", "desk", "paper")
@@ -31,13 +30,16 @@ class Row:
         paper, experiment, task, agent: what is run; experiment and agent are None where nothing here answers.
         table, column: where the number is printed and what the paper calls the agent; None for a run of ours
             that answers no printed number.
-        statistic: `median` or `mean` of an aggregate over tasks, else None.
+        statistic: one of `statistics.STATISTICS` for an aggregate over tasks, else None.
+        statement: the claim behind the number, where it is not a number of a table; else None.
         unit: unit of published, value and interval.
         published: the printed number, or None.
         published_seeds: the paper's runs, or None.
         published_budget: the paper's training budget, in `budget_field`.
         budget_field: frames, agent_steps or gradient_steps.
-        value: mean of ours over seeds of the mean over games, None when not run.
+        better: `more`, `less` or `equal`: how `published` is met.
+        value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
+            its tasks.
         interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
         interval_over: `seeds` when there are several, `games` when there is one.
         random, human: reference scores of the task, or None.
@@ -60,6 +62,8 @@ class Row:
     table: str | None = None
     column: str | None = None
     statistic: str | None = None
+    statement: str | None = None
+    better: published.Better = "more"
     published: float | None = None
     published_seeds: int | None = None
     published_budget: int | None = None
@@ -174,8 +178,8 @@ def command(paper: str, experiment: str, task: str, scale: str = DEFAULT_SCALE, 
     return f"make reproduce-{paper} EXPERIMENT={experiment} TASK={task} SCALE={scale} SEEDS={seeds}"
 
 
-def _key(row: published.PublishedRow | Row) -> tuple[str, str | None, str, str | None]:
-    return (row.paper, row.experiment, row.task, row.agent)
+def _key(row: published.PublishedRow | Row) -> Key:
+    return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
 def _printed_row(
@@ -184,25 +188,16 @@ def _printed_row(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> Row:
-    """The row of one printed number; an aggregate over tasks is not run before every one of its tasks is."""
-    group = Group((), ())
-    references: Mapping[str, float] = {}
-    note = ""
+    """The row of one printed number."""
+    references: Mapping[str, Mapping[str, float]] = {}
     if printed.normaliser is not None:
-        scores = published.normaliser(printed.normaliser, published_dir)
-        references = scores.get(printed.task, {})
-        if printed.statistic is not None and printed.agent is not None:
-            names = (printed.paper, printed.experiment, printed.agent)
-            done = sum(bool(g.records) for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in scores)
-            note = f"{done} of the {len(scores)} tasks have a record"
-    if printed.statistic is None and printed.experiment is not None and printed.agent is not None:
-        group = groups.get((printed.paper, printed.experiment, printed.task, printed.agent), group)
-    wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
-    if wrong:
-        note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
-        group = Group((), group.notes)
+        references = published.normaliser(printed.normaliser, published_dir)
     field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
-    ours = _ours(group.records, field)
+    if printed.statistic is not None:
+        ours, note = _aggregate(printed, groups, references, field)
+    else:
+        ours, note = _single(printed, groups.get(_key(printed), Group((), ())), field)
+    seeds = len(ours.get("seeds", ()))
     share = ours["budget"] / budget if ours and budget else None
     judged = None
     if printed.value is not None:
@@ -210,7 +205,8 @@ def _printed_row(
             printed.value,
             ours.get("interval"),
             1.0 if share is None else share,
-            seeds=len(group.records),
+            seeds=seeds,
+            better=printed.better,
             published_seeds=printed.n_seeds,
             episodes=ours.get("episodes"),
             published_episodes=printed.protocol.get("episodes"),
@@ -223,19 +219,86 @@ def _printed_row(
         table=printed.table,
         column=printed.column,
         statistic=printed.statistic,
+        statement=printed.statement,
+        better=printed.better,
         unit=printed.unit,
         published=printed.value,
         published_seeds=printed.n_seeds,
         published_budget=budget,
         budget_field=field,
-        random=references.get("random"),
-        human=references.get("human"),
+        random=references.get(printed.task, {}).get("random"),
+        human=references.get(printed.task, {}).get("human"),
         share=share,
         verdict=judged,
-        command=_command(printed, group, configs_dir),
-        note="; ".join(filter(None, [note, *group.notes])),
+        command=_command(printed, ours.get("scale"), seeds, configs_dir),
+        note=note,
         **ours,
     )
+
+
+def _single(printed: published.PublishedRow, group: Group, field: str) -> tuple[dict[str, Any], str]:
+    """Our side of a number of one task, and what a reader must know."""
+    if printed.measure == "evaluation":
+        wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
+        if wrong:
+            note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
+            return {}, "; ".join([note, *group.notes])
+    return _ours(group.records, field, printed.measure), "; ".join(group.notes)
+
+
+def _aggregate(
+    printed: published.PublishedRow,
+    groups: Mapping[Key, Group],
+    references: Mapping[str, Mapping[str, float]],
+    field: str,
+) -> tuple[dict[str, Any], str]:
+    """Our side of an aggregate over tasks, in percent: not run before every one of its tasks is."""
+    if printed.agent is None or printed.statistic is None or not references:
+        return {}, ""
+    names = (printed.paper, printed.experiment, printed.agent)
+    done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in references and g.records}
+    if len(done) < len(references):
+        return {}, f"{len(done)} of the {len(references)} tasks have a record"
+    return aggregate_of(done, references, printed.statistic, field), ""
+
+
+def aggregate_of(
+    done: Mapping[str, Sequence[Mapping[str, Any]]],
+    references: Mapping[str, Mapping[str, float]],
+    statistic: str,
+    budget_field: str = "frames",
+) -> dict[str, Any]:
+    """Returns our side of an aggregate as fields of a `Row`, in percent.
+
+    Args:
+        done: task to its records, one a seed, at least one each; tasks of one agent.
+        references: random and human score of each of these tasks.
+        statistic: one of `statistics.STATISTICS`.
+        budget_field: the records' field that the budget is counted in.
+    """
+    function = statistics.STATISTICS[statistic]
+
+    def normalised(task: str, scores: Sequence[float]) -> np.ndarray:
+        return np.asarray(statistics.human_normalised(np.array(scores, np.float64), **references[task]))
+
+    several = all(len(records) > 1 for records in done.values())
+    means = {task: normalised(task, [r["evaluation"]["mean"] for r in records]) for task, records in done.items()}
+    games = {task: normalised(task, records[0]["evaluation"]["returns"]) for task, records in done.items()}
+    scores = means if several else games
+    interval = None
+    if all(len(sample) > 1 for sample in scores.values()):
+        low, high = statistics.stratified_interval(scores, function, np.random.default_rng(BOOTSTRAP_SEED))
+        interval = (100 * low, 100 * high)
+    every = [record for records in done.values() for record in records]
+    return {
+        "value": 100 * statistics.aggregate(means, function),
+        "interval": interval,
+        "interval_over": "seeds" if several else "games",
+        "budget": min(record[budget_field] for record in every),
+        "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
 
 
 def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
@@ -251,21 +314,24 @@ def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
         note="; ".join(group.notes),
         **_ours(group.records if len(units) == 1 else (), "frames"),
     )
-    return dataclasses.replace(row, command=_command(row, group, configs_dir))
+    return dataclasses.replace(row, command=_command(row, row.scale, len(row.seeds), configs_dir))
 
 
-def _ours(records: Sequence[Mapping[str, Any]], budget_field: str) -> dict[str, Any]:
+def _ours(
+    records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
+) -> dict[str, Any]:
     """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed."""
     if not records:
         return {}
     several = len(records) > 1
-    means = [record["evaluation"]["mean"] for record in records]
-    scores = means if several else records[0]["evaluation"]["returns"]
+    values = [measured(record, measure) for record in records]
+    games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
+    scores = values if several else games
     interval = None
     if len(scores) > 1:
-        interval = bootstrap_interval(scores, np.random.default_rng(BOOTSTRAP_SEED))
+        interval = statistics.bootstrap_interval(scores, np.random.default_rng(BOOTSTRAP_SEED))
     return {
-        "value": float(np.mean(means)),
+        "value": float(np.mean(values)),
         "interval": interval,
         "interval_over": "seeds" if several else "games",
         "budget": min(record[budget_field] for record in records),
@@ -275,11 +341,20 @@ def _ours(records: Sequence[Mapping[str, Any]], budget_field: str) -> dict[str, 
     }
 
 
-def _command(row: published.PublishedRow | Row, group: Group, configs_dir: pathlib.Path) -> str | None:
+def measured(record: Mapping[str, Any], measure: published.Measure) -> float:
+    """Returns the number of a record that a published row asks for."""
+    if measure == "evaluation":
+        return record["evaluation"]["mean"]
+    if measure == "wall_minutes":
+        return record["wall_seconds"] / 60
+    return record["frames_per_second"]
+
+
+def _command(row: published.PublishedRow | Row, scale: str | None, seeds: int, configs_dir: pathlib.Path) -> str | None:
     if row.experiment is None or row.statistic is not None:
         return None
     if not staleness.config_path(row.paper, row.experiment, configs_dir).is_file():
         return None
-    if not group.records:
+    if scale is None:
         return command(row.paper, row.experiment, row.task)
-    return command(row.paper, row.experiment, row.task, group.records[0]["scale"], len(group.records))
+    return command(row.paper, row.experiment, row.task, scale, seeds)

@@ -1,17 +1,30 @@
-"""Intervals and normalised scores. Randomness is passed in: the same seed gives the same interval."""
+"""Normalised scores, aggregates over tasks, and intervals. Randomness is passed in.
 
-from collections.abc import Sequence
+Aggregates take a mapping from a task to the scores of its runs and never an array, so that runs and tasks cannot
+be taken for each other.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import scipy.stats
 
 RESAMPLES = 9999
 
+Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
+"""Task to the scores of its runs, one or more, all finite; the runs of a task need not be as many as another's."""
+
+Interval: TypeAlias = tuple[float, float]
+Statistic: TypeAlias = Callable[..., np.ndarray]
+"""Of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
+
 
 def bootstrap_interval(
     scores: Sequence[float] | np.ndarray, generator: np.random.Generator, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of the mean.
+) -> Interval:
+    """Percentile bootstrap interval of the mean, at the level that `expanded_level` gives.
 
     Args:
         scores: [N], N at least 2: one number a seed, or one a game when there is a single seed.
@@ -27,17 +40,112 @@ def bootstrap_interval(
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 1 or scores.size < 2:
         raise ValueError(f"bootstrap_interval: needs at least two scores in one dimension, got shape {scores.shape}")
-    if not np.isfinite(scores).all():
-        raise ValueError("bootstrap_interval: scores must be finite")
-    result = scipy.stats.bootstrap(
-        (scores,),
-        np.mean,
-        n_resamples=RESAMPLES,
-        confidence_level=confidence,
-        method="percentile",
-        rng=generator,
-    )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+    return _interval("bootstrap_interval", np.mean, {"scores": scores}, generator, confidence)
+
+
+def stratified_interval(
+    scores: Scores, statistic: Statistic, generator: np.random.Generator, confidence: float = 0.95
+) -> Interval:
+    """Bootstrap interval of an aggregate over tasks: runs are drawn anew within each task.
+
+    Args:
+        scores: at least two runs of every task.
+        statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
+        generator: draws the resamples.
+        confidence: probability content in (0, 1).
+
+    Raises:
+        TypeError: `scores` is not a mapping.
+        ValueError: no task, a task with fewer than two runs, or a score that is not finite.
+    """
+    return _interval("stratified_interval", statistic, _checked("stratified_interval", scores), generator, confidence)
+
+
+def expanded_level(confidence: float, runs: int, freedom: int) -> float:
+    """The level at which a percentile interval of few runs has about the coverage asked for.
+
+    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and knows nothing of Student's
+    t. The expanded percentile interval (Hesterberg 2015, The American Statistician 69, Section 3.3) takes the
+    quantiles Phi(-sqrt(n/(n-1)) t) and its mirror in place of the nominal ones, t with `freedom` degrees of
+    freedom. No resampling leaves the range of the scores, so one task's 95 % interval still covers too seldom with
+    few runs: in 50 % of cases with two, 75 % with three, 88 % with four, 91 % with five, from six on about as said
+    (normal scores).
+
+    Args:
+        confidence: coverage asked for, in (0, 1).
+        runs: fewest runs of a task, n, at least 2.
+        freedom: degrees of freedom, the sum of runs - 1 over tasks.
+    """
+    t = scipy.stats.t.ppf(0.5 + confidence / 2, freedom)
+    tail = scipy.stats.norm.cdf(-math.sqrt(runs / (runs - 1)) * t)
+    return float(np.clip(1 - 2 * tail, confidence, 1 - 1e-12))
+
+
+def aggregate(scores: Scores, statistic: Statistic) -> float:
+    """Returns an aggregate over tasks. Arguments and errors as for `stratified_interval`; one run a task will do."""
+    return float(statistic(*_checked("aggregate", scores).values(), axis=-1))
+
+
+def median(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Median over tasks of the mean over runs."""
+    return np.median(_task_means(tasks, axis), axis=0)
+
+
+def mean(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Mean over tasks of the mean over runs."""
+    return np.mean(_task_means(tasks, axis), axis=0)
+
+
+def mean_capped(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Mean over tasks of min(1, mean over runs), the measure of DMLab-30 (IMPALA, Section 5.3.1)."""
+    return np.mean(np.minimum(_task_means(tasks, axis), 1.0), axis=0)
+
+
+def interquartile_mean(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Mean of all runs of all tasks but the lowest and the highest quarter (Agarwal et al. 2021)."""
+    return scipy.stats.trim_mean(np.concatenate(tasks, axis=axis), 0.25, axis=axis)
+
+
+def optimality_gap(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Mean over all runs of all tasks of max(0, 1 - score): what is missing to 1 (Agarwal et al. 2021)."""
+    return np.mean(np.maximum(1.0 - np.concatenate(tasks, axis=axis), 0.0), axis=axis)
+
+
+STATISTICS: Mapping[str, Statistic] = {"median": median, "mean": mean, "mean_capped": mean_capped}
+"""The aggregates that papers print, by the name that published rows use."""
+
+
+def probability_of_improvement(
+    ours: Scores, theirs: Scores, generator: np.random.Generator, confidence: float = 0.95
+) -> tuple[float, Interval]:
+    """Probability that a run of ours scores above one of theirs, averaged over tasks (Agarwal et al. 2021).
+
+        P = mean over tasks of the mean over all pairs of [ours > theirs] + [ours = theirs] / 2
+
+    Args:
+        ours, theirs: at least two runs of every task; the same tasks, not necessarily as many runs.
+        generator: draws the resamples of the interval, runs within each task and each side.
+        confidence: probability content in (0, 1).
+
+    Returns:
+        P and its interval, both in [0, 1].
+
+    Raises:
+        TypeError: not mappings.
+        ValueError: different tasks, or as for `stratified_interval`.
+    """
+    ours, theirs = (_checked("probability_of_improvement", scores) for scores in (ours, theirs))
+    if set(ours) != set(theirs):
+        odd = ", ".join(sorted(set(ours) ^ set(theirs)))
+        raise ValueError(f"probability_of_improvement: both sides need the same tasks, {odd} is only on one")
+
+    def statistic(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
+        pairs = zip(samples[: len(ours)], samples[len(ours) :])
+        return np.mean([_wins(x, y) for x, y in pairs], axis=0)
+
+    samples = {f"ours {task}": ours[task] for task in ours} | {f"theirs {task}": theirs[task] for task in ours}
+    interval = _interval("probability_of_improvement", statistic, samples, generator, confidence)
+    return float(statistic(*samples.values())), (max(interval[0], 0.0), min(interval[1], 1.0))
 
 
 def human_normalised(score: float | np.ndarray, random: float, human: float) -> float | np.ndarray:
@@ -54,3 +162,53 @@ def human_normalised(score: float | np.ndarray, random: float, human: float) -> 
     if human == random:
         raise ValueError(f"human_normalised: human and random score are both {human}")
     return (score - random) / (human - random)
+
+
+def _interval(
+    caller: str,
+    statistic: Statistic,
+    samples: Mapping[str, np.ndarray],
+    generator: np.random.Generator,
+    confidence: float,
+) -> Interval:
+    sizes = [sample.size for sample in samples.values()]
+    if min(sizes) < 2:
+        lone = next(name for name, sample in samples.items() if sample.size < 2)
+        raise ValueError(f"{caller}: an interval needs at least two runs of every task, {lone} has one")
+    if not all(np.isfinite(sample).all() for sample in samples.values()):
+        raise ValueError(f"{caller}: scores must be finite")
+    if all(np.ptp(sample) == 0 for sample in samples.values()):
+        value = float(statistic(*samples.values(), axis=-1))
+        return value, value
+    result = scipy.stats.bootstrap(
+        tuple(samples.values()),
+        statistic,
+        n_resamples=RESAMPLES,
+        vectorized=True,
+        confidence_level=expanded_level(confidence, min(sizes), sum(sizes) - len(sizes)),
+        method="percentile",
+        rng=generator,
+    )
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def _checked(caller: str, scores: Scores) -> dict[str, np.ndarray]:
+    if not isinstance(scores, Mapping):
+        raise TypeError(f"{caller}: needs a mapping from task to runs, got {type(scores).__name__}")
+    if not scores:
+        raise ValueError(f"{caller}: needs at least one task")
+    arrays = {task: np.asarray(runs, np.float64) for task, runs in scores.items()}
+    for task, runs in arrays.items():
+        if runs.ndim != 1 or not runs.size or not np.isfinite(runs).all():
+            raise ValueError(f"{caller}: {task} needs a list of finite scores, one a run, got {runs}")
+    return arrays
+
+
+def _task_means(tasks: Sequence[np.ndarray], axis: int) -> np.ndarray:
+    return np.stack([np.mean(runs, axis=axis) for runs in tasks])
+
+
+def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Share of pairs of the last axes that x wins, draws counted half; leading axes broadcast."""
+    x, y = x[..., :, None], y[..., None, :]
+    return np.mean((x > y) + 0.5 * (x == y), axis=(-2, -1))

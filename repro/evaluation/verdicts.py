@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from repro.evaluation.published import Better
+
 Verdict = Literal["reproduced", "below", "partial", "not run"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "below", "partial", "not run")
 # A run stops at a whole batch, so its budget may differ from the round number by a little.
@@ -14,21 +16,23 @@ def verdict(
     fraction_of_budget: float,
     *,
     seeds: int,
+    better: Better = "more",
     published_seeds: int | None = None,
     episodes: int | None = None,
     published_episodes: int | None = None,
 ) -> Verdict:
-    """Says how our result stands to a published number, where more is better.
+    """Says how our result stands to a published number.
 
     `not run` without seeds. `partial` when training budget, seeds or games of the evaluation are fewer than
     the paper's, or too few for an interval. Otherwise `reproduced` when the published number lies inside our
-    interval or below it, and `below` when it lies above.
+    interval or ours is better, and `below` when ours falls short of it.
 
     Args:
         published: the printed number.
         interval: (low, high) of ours in the same unit; None when there were too few scores for one.
         fraction_of_budget: smallest training budget among our runs over the paper's.
         seeds: runs of ours.
+        better: `more`, `less`, or `equal` where only the number itself will do.
         published_seeds: the paper's runs; None where it does not say counts as one.
         episodes: fewest games in the evaluation of one of our runs; None where the number has no evaluation.
         published_episodes: the paper's; None where it does not say.
@@ -39,4 +43,6 @@ def verdict(
     fewer_episodes = episodes is not None and published_episodes is not None and episodes < published_episodes
     if interval is None or fraction_of_budget < 1 - BUDGET_TOLERANCE or fewer_seeds or fewer_episodes:
         return "partial"
-    return "reproduced" if interval[1] >= published else "below"
+    too_low, too_high = interval[1] < published, interval[0] > published
+    short = {"more": too_low, "less": too_high, "equal": too_low or too_high}[better]
+    return "below" if short else "reproduced"

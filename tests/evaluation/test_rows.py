@@ -1,11 +1,12 @@
 """Rows: what is averaged, what the interval is over, what is left out and said."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
 
-from repro.evaluation import records, rows
+from repro.evaluation import published, records, rows
 from repro.evaluation.statistics import bootstrap_interval
 from tests.evaluation.synthetic_records import make_record
 
@@ -32,6 +33,66 @@ def test_every_published_number_has_a_row_without_any_record():
     pong = next(row for row in made if (row.task, row.agent) == ("pong", "impala_shallow"))
     assert (pong.published, pong.random, pong.human, pong.value, pong.seeds) == (20.4, -20.7, 14.6, None, ())
     assert pong.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
+
+
+@pytest.fixture(scope="module")
+def all_games():
+    """Two seeds of every game but one, and the last game's."""
+    references = published.normaliser("atari57")
+    made = []
+    for i, (game, scores) in enumerate(references.items()):
+        final = scores["random"] + (i / 20) * (scores["human"] - scores["random"])
+        made += [make_record(seed, game, final=final) for seed in (1, 2)]
+    return made[:-2], made[-2:]
+
+
+def _table_4(made, statistic):
+    groups = rows.group_records(_stored(*made))
+    (row,) = (r for r in rows.make_rows(groups) if (r.statistic, r.agent) == (statistic, "impala_shallow"))
+    return row
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean"])
+def test_aggregate_follows_from_all_tasks_with_the_row_s_normaliser(all_games, statistic):
+    made = [*all_games[0], *all_games[1]]
+    row = _table_4(made, statistic)
+    names = {"median": "atari57", "mean": "atari57_table4_means"}
+    references = published.normaliser(names[statistic])
+    scores = [
+        np.mean([(r["evaluation"]["mean"] - low) / (high - low) for r in made if r["task"] == game])
+        for game, (low, high) in ((game, (s["random"], s["human"])) for game, s in references.items())
+    ]
+    assert row.value == pytest.approx(100 * getattr(np, statistic)(scores))
+    assert row.interval[0] < row.value < row.interval[1]
+    assert (row.interval_over, row.seeds, row.episodes) == ("seeds", (1, 2), 200)
+    assert row.share == pytest.approx(made[0]["frames"] / 200e6)
+    assert row.verdict == "partial"
+
+
+def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
+    row = _table_4([*all_games[0][::2], *all_games[1][:1]], "median")
+    assert (row.interval_over, row.seeds) == ("games", (1,))
+    assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_aggregate_is_not_run_before_its_last_task(all_games):
+    row = _table_4(all_games[0], "median")
+    assert (row.value, row.verdict, row.note) == (None, "not run", "56 of the 57 tasks have a record")
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"), [("frames_per_second", 14000.0), ("wall_minutes", 200e6 / 14000 / 60)]
+)
+def test_rates_and_times_are_taken_from_the_run(tmp_path, measure, expected):
+    record = make_record(1, scale="paper")
+    table = {"title": "t", "source": "s", "confidence": "c", "unit": "x", "protocol": {}, "measure": measure}
+    printed = {"table": "1", "task": "pong", "column": "c", "value": 1.0, "n_seeds": 1, "better": "less"}
+    printed |= {"experiment": "atari_shallow", "agent": "impala_shallow"}
+    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}, "rows": [printed]}
+    (tmp_path / "impala.json").write_text(json.dumps(data))
+    (row,) = rows.make_rows(rows.group_records(_stored(record)), published_dir=tmp_path)
+    assert row.value == pytest.approx(expected)
+    assert row.verdict == "partial"  # one run has no interval
 
 
 def test_experiment_without_a_config_has_no_command(tmp_path):

@@ -21,6 +21,22 @@ def test_with_the_paper_s_means_the_interval_decides(interval, expected):
 
 
 @pytest.mark.parametrize(
+    ("better", "interval", "expected"),
+    [
+        ("less", (44.1, 50.0), "below"),
+        ("less", (44.0, 50.0), "reproduced"),
+        ("less", (10.0, 20.0), "reproduced"),
+        ("equal", (43.0, 43.9), "below"),
+        ("equal", (43.0, 44.0), "reproduced"),
+        ("equal", (44.0, 45.0), "reproduced"),
+        ("equal", (44.1, 45.0), "below"),
+    ],
+)
+def test_less_is_better_for_times_and_some_numbers_must_be_met(better, interval, expected):
+    assert verdict(44.0, interval, 1.0, seeds=1, better=better) == expected
+
+
+@pytest.mark.parametrize(
     "less",
     [
         {"fraction_of_budget": 0.99},

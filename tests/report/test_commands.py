@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from repro import check
-from repro.evaluation import records, staleness
+from repro.evaluation import published, records, staleness
 from tests.evaluation.synthetic_records import make_record, write
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -75,6 +75,57 @@ def test_wrong_unit_is_a_fault(results):
     assert [fault.path for fault in findings.faults] == [path]
     assert "is in 'percent' but the paper's number in 'game score'" in findings.faults[0].message
     assert [row.seeds for row in findings.rows if row.seeds] == [(1,)]
+
+
+@pytest.fixture
+def banded(tmp_path):
+    """Five sound records and their band."""
+    for seed in range(1, 6):
+        write(tmp_path / "results", make_record(seed, final=15.0 + 0.1 * seed))
+    check.write_bands(check.check(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+def test_sound_records_stay_in_their_band(banded):
+    findings = check.check(banded)
+    assert (findings.banded, findings.regressions, findings.sound) == (5, [], True)
+
+
+def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(banded):
+    lowered = make_record(3, final=-15.0)
+    path = write(banded, lowered)
+    findings = check.check(banded)
+    assert [found.path for found in findings.regressions] == [path]
+    done = run("repro.check", f"--results_dir={banded}", f"--json={banded}/out.json")
+    assert done.returncode == 1
+    assert f"regression: {path} holds" in done.stdout
+    assert "below the end" in done.stdout
+    assert "rerun it with: python -m repro.reproduce --paper=impala --experiment=atari_shallow" in done.stdout
+    (listed,) = json.loads((banded / "out.json").read_text())["regressions"]
+    assert listed["value"] < listed["low"]
+
+
+def test_bands_are_not_written_over_a_regression(banded):
+    before = (banded / "impala/atari_shallow/pong/impala_shallow/band_desk.json").read_bytes()
+    write(banded, make_record(3, final=-15.0))
+    assert run("repro.check", f"--results_dir={banded}", "--write_bands").returncode == 1
+    assert (banded / "impala/atari_shallow/pong/impala_shallow/band_desk.json").read_bytes() == before
+
+
+def test_broken_band_is_one_fault(banded):
+    (banded / "impala/atari_shallow/pong/impala_shallow/band_desk.json").write_text("{")
+    (fault,) = check.check(banded).faults
+    assert "band_desk.json could not be read" in fault.message
+
+
+def test_changed_published_number_is_a_fault(results, tmp_path):
+    published_dir = tmp_path / "published"
+    shutil.copytree(published.PUBLISHED_DIR, published_dir)
+    text = (published_dir / "impala.json").read_text()
+    assert text.count('"value": 640.43') == 1
+    (published_dir / "impala.json").write_text(text.replace('"value": 640.43', '"value": 64.043'))
+    (fault,) = check.check(results, published_dir=published_dir).faults
+    assert "impala.json have changed" in fault.message
 
 
 def test_edited_config_is_a_fault_and_a_changed_one_stale(results):
