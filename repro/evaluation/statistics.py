@@ -12,6 +12,7 @@ import numpy as np
 import scipy.stats
 
 RESAMPLES = 9999
+CURVE_RESAMPLES = 999
 
 Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 """Task to the scores of its runs, one or more, all finite; the runs of a task need not be as many as another's."""
@@ -59,6 +60,25 @@ def stratified_interval(
         ValueError: no task, a task with fewer than two runs, or a score that is not finite.
     """
     return _interval("stratified_interval", statistic, _checked("stratified_interval", scores), generator, confidence)
+
+
+def pointwise_interval(lines: np.ndarray, generator: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
+    """Bootstrap interval of the mean at each point of a curve, each point on its own; whole runs are drawn.
+
+    Args:
+        lines: [runs, points], two runs or more, finite.
+        generator: draws the resamples.
+        confidence: probability content in (0, 1), at each point.
+
+    Returns:
+        [points, 2], low and high.
+    """
+    runs, points = lines.shape
+    if runs < 2 or not np.isfinite(lines).all():
+        raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
+    tail = (1 - expanded_level(confidence, runs, runs - 1)) / 2
+    drawn = generator.multinomial(runs, np.full(runs, 1 / runs), size=CURVE_RESAMPLES) / runs
+    return np.quantile(drawn @ lines, [tail, 1 - tail], axis=0).T
 
 
 def expanded_level(confidence: float, runs: int, freedom: int) -> float:

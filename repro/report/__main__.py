@@ -7,6 +7,7 @@ from absl import flags
 from repro import cli
 from repro.evaluation.published import PublishedError
 from repro.report import page
+from repro.report.contents import collect
 
 
 def main(argv: list[str]) -> None:
@@ -17,12 +18,18 @@ def main(argv: list[str]) -> None:
     if values["results_dir"].present and not results_dir.is_dir():
         cli.fail(f"there is no directory {values.results_dir!r} with records.")
     try:
-        path = page.write_report(out, results_dir)
-        if values.readme:
-            page.update_readme(pathlib.Path(values.readme), page.collect(results_dir).rows)
+        contents = collect(results_dir)
+        path = page.write_report(out, results_dir, contents=contents)
     except OSError as error:
         cli.fail(f"the report could not be written to {values.out!r} ({error.strerror or error}).")
     except PublishedError as error:
+        cli.fail(error, code=1)
+    try:
+        if values.readme:
+            page.update_readme(pathlib.Path(values.readme), contents.rows)
+    except OSError as error:
+        cli.fail(f"{values.readme!r} could not be brought up to date ({error.strerror or error}).")
+    except page.ReadmeError as error:
         cli.fail(error, code=1)
     print(f"Page: {path}")
 

@@ -1,16 +1,16 @@
 """Learning curves: inline SVG for the page, PNG for documents."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from repro.evaluation import published
-from repro.evaluation.rows import Row
+from repro.evaluation import published, statistics
+from repro.evaluation.rows import BOOTSTRAP_SEED, Row
+from repro.report import svg
 from repro.report.tables import amount, exact
 
 WIDTH, HEIGHT = 480, 290
@@ -28,6 +28,7 @@ class Plot:
     Attributes:
         lines: seed to [N, 2] (frames, return).
         mean: [M, 2], mean over seeds on a common grid that ends with the shortest line; empty with one seed.
+        band: [M, 2], 95 % interval of that mean at each point, low and high; empty with one seed.
         published, published_label: the printed number and its text, None without one.
         on_scale: whether the printed number lies on the axis.
         random: the random player's score, or None.
@@ -38,6 +39,7 @@ class Plot:
 
     lines: Mapping[int, np.ndarray]
     mean: np.ndarray
+    band: np.ndarray
     published: float | None
     published_label: str | None
     on_scale: bool
@@ -56,7 +58,7 @@ def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
-    mean = _mean_line(list(lines.values()))
+    mean, band = _mean_line(list(lines.values()))
     target, random = (row.published, row.random) if row else (None, None)
     label = None
     if row is not None and target is not None:
@@ -70,7 +72,7 @@ def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
     margin = 0.06 * (high - low) or 1.0
     x_end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
     unit = records[0]["evaluation"]["unit"]
-    return Plot(lines, mean, target, label, on_scale, random, (low - margin, high + margin), x_end, unit)
+    return Plot(lines, mean, band, target, label, on_scale, random, (low - margin, high + margin), x_end, unit)
 
 
 def curve_svg(plot: Plot, title: str) -> Markup:
@@ -89,39 +91,36 @@ def curve_svg(plot: Plot, title: str) -> Markup:
     def y(value: float) -> float:
         return TOP + (foot - TOP) * (high - value) / (high - low)
 
-    def line(points: np.ndarray, kind: str, name: str) -> str:
-        path = " ".join(f"{x(frames):.1f},{y(value):.1f}" for frames, value in _thin(points))
-        return f'<polyline class="{kind}" points="{path}"><title>{escape(name)}</title></polyline>'
+    def place(points: np.ndarray) -> list[tuple[float, float]]:
+        return [(x(frames), y(value)) for frames, value in points]
 
-    parts = [_text(4, 12, f"mean return, {plot.unit}", anchor="start")]
-    for value in ticks(low, high):
-        parts += [_level(y(value), "grid"), _text(LEFT - 6, y(value) + 4, f"{value:g}", anchor="end")]
-    for frames in ticks(0, plot.x_end):
-        parts.append(_text(x(frames), foot + 18, amount(int(frames))))
-    parts.append(_text((LEFT + right) / 2, HEIGHT - 4, "environment frames"))
+    def level(value: float, kind: str) -> str:
+        return svg.line(LEFT, y(value), right, y(value), kind)
+
+    parts = [svg.text(4, 12, f"mean return, {plot.unit}", "start")]
+    for value in svg.ticks(low, high):
+        parts += [level(value, "grid"), svg.text(LEFT - 6, y(value) + 4, f"{value:g}", "end")]
+    for frames in svg.ticks(0, plot.x_end):
+        parts.append(svg.text(x(frames), foot + 18, amount(int(frames))))
+    parts.append(svg.text((LEFT + right) / 2, HEIGHT - 4, "environment frames"))
     labels = []
     if plot.random is not None:
-        parts.append(_level(y(plot.random), "random"))
-        labels.append(_text(right - 4, y(plot.random) + 15, f"random {exact(plot.random)}", "end", "label"))
+        parts.append(level(plot.random, "random"))
+        labels.append(svg.text(right - 4, y(plot.random) + 15, f"random {exact(plot.random)}", "end", "label"))
     if plot.published is not None and plot.on_scale:
-        parts.append(_level(y(plot.published), "published"))
-        labels.append(_text(LEFT + 4, y(plot.published) - 6, f"{plot.published_label}", "start", "label"))
+        parts.append(level(plot.published, "published"))
+        labels.append(svg.text(LEFT + 4, y(plot.published) - 6, f"{plot.published_label}", "start", "label"))
     elif plot.published is not None:
         arrow = "\u2191" if plot.published > high else "\u2193"
-        labels.append(_text(right - 4, 12, f"{arrow} {plot.published_label}, off scale", "end", "label"))
-    parts += [line(points, "seed", f"seed {seed}") for seed, points in plot.lines.items()]
+        labels.append(svg.text(right - 4, 12, f"{arrow} {plot.published_label}, off scale", "end", "label"))
+    if len(plot.band):
+        along = plot.mean[:, 0]
+        outline = np.concatenate([np.c_[along, plot.band[:, 0]], np.c_[along, plot.band[:, 1]][::-1]])
+        parts.append(svg.polygon(place(outline), "band", "95 % interval of the mean over seeds"))
+    parts += [svg.polyline(place(_thin(points)), "seed", f"seed {seed}") for seed, points in plot.lines.items()]
     if len(plot.mean):
-        parts.append(line(plot.mean, "mean", "mean over seeds"))
-    body = "".join(parts + labels)
-    return Markup(f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{body}</svg>')
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "axis") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _level(y: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        parts.append(svg.polyline(place(plot.mean), "mean", "mean over seeds"))
+    return svg.chart(WIDTH, HEIGHT, title, parts + labels)
 
 
 def save_curve(
@@ -162,6 +161,8 @@ def save_curve(
         label = "one seed" if i == 0 else None
         axes.plot(points[:, 0] / 1e6, points[:, 1], label=label, lw=width, color=color)
     if len(plot.mean):
+        label = "95 % interval of the mean"
+        axes.fill_between(plot.mean[:, 0] / 1e6, *plot.band.T, color="#6da7ec", alpha=0.25, lw=0, label=label)
         axes.plot(plot.mean[:, 0] / 1e6, plot.mean[:, 1], color="#184f95", lw=2.2, label="mean over seeds")
     if plot.published is not None and plot.on_scale:
         axes.axhline(plot.published, color="#0b0b0b", ls="--", lw=1.2, label=plot.published_label)
@@ -181,25 +182,16 @@ def save_curve(
     plt.close(figure)
 
 
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Returns at most `most` multiples of a round step (1, 2 or 5 times a power of ten) in [low, high]."""
-    rough = (high - low) / (most - 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(i * step, 12) + 0.0 for i in range(first, last + 1)]
-
-
-def _mean_line(lines: Sequence[np.ndarray]) -> np.ndarray:
-    if len(lines) < 2:
-        return np.zeros((0, 2))
-    start = max(line[0, 0] for line in lines)
-    end = min(line[-1, 0] for line in lines)
-    if end < start:
-        return np.zeros((0, 2))
+def _mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean over lines where all have data, [M, 2], and the ends of its interval, [M, 2]; M is 0 for one line."""
+    start = max((line[0, 0] for line in lines), default=0.0)
+    end = min((line[-1, 0] for line in lines), default=0.0)
+    if len(lines) < 2 or end < start:
+        return np.zeros((0, 2)), np.zeros((0, 2))
     frames = np.linspace(start, end, MAX_POINTS)
-    values = np.mean([np.interp(frames, line[:, 0], line[:, 1]) for line in lines], axis=0)
-    return np.stack([frames, values], axis=1)
+    values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
+    band = statistics.pointwise_interval(values, np.random.default_rng(BOOTSTRAP_SEED))
+    return np.stack([frames, values.mean(axis=0)], axis=1), band
 
 
 def _thin(points: np.ndarray) -> np.ndarray:

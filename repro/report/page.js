@@ -50,7 +50,7 @@ async function copy(button) {
 
 for (const form of document.querySelectorAll(".filters")) {
   form.hidden = false;
-  form.addEventListener("input", () => filterRows(form));
+  for (const kind of ["input", "change"]) form.addEventListener(kind, () => filterRows(form));
   form.addEventListener("submit", (event) => event.preventDefault());
   filterRows(form);
 }

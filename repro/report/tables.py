@@ -1,12 +1,13 @@
 """Rows as text: a table for the terminal and one in Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import rich.box
 import rich.table
 import rich.text
 
 from repro.evaluation.rows import Row
+from repro.evaluation.verdicts import VERDICTS
 
 STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "over", "Budget", "Seeds", "Verdict")
@@ -71,6 +72,17 @@ def judgement(row: Row) -> str:
     return row.verdict or "no published number"
 
 
+def target(row: Row) -> str:
+    """The published number, with a sign where it is not one to be reached or surpassed."""
+    sign = {"more": "", "less": "\u2264 ", "equal": "= "}[row.better]
+    return "-" if row.published is None else sign + exact(row.published)
+
+
+def named(table: str) -> str:
+    """A table's name as in running text: `Table C.1`; sections and figures already say what they are."""
+    return table if " " in table else f"Table {table}"
+
+
 def cells(row: Row) -> tuple[str, ...]:
     """The texts of a row under `HEADERS`."""
     where = row.paper if row.table is None else f"{row.paper} {row.table}"
@@ -81,7 +93,7 @@ def cells(row: Row) -> tuple[str, ...]:
         where,
         task(row),
         agent,
-        exact(row.published),
+        target(row),
         ours(row),
         over,
         budget(row),
@@ -108,4 +120,16 @@ def markdown_table(rows: Sequence[Row]) -> str:
     for row in rows:
         command = f"`{row.command}`" if row.command else "-"
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in (*cells(row), command)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """Returns how many printed numbers of each paper have each verdict, as a Markdown table."""
+    lines = [
+        "| Paper | " + " | ".join(VERDICTS) + " | printed numbers |",
+        "| --- |" + " ---: |" * (len(VERDICTS) + 1),
+    ]
+    for paper, of in counts.items():
+        numbers = [str(of[name]) for name in VERDICTS]
+        lines.append(f"| {paper} | " + " | ".join(numbers) + f" | {sum(of.values())} |")
     return "\n".join(lines) + "\n"

@@ -8,6 +8,7 @@ from repro.evaluation.statistics import (
     aggregate,
     bootstrap_interval,
     human_normalised,
+    pointwise_interval,
     probability_of_improvement,
     stratified_interval,
 )
@@ -163,3 +164,14 @@ def test_human_normalised():
     np.testing.assert_allclose(human_normalised(np.array([0.0, 10.0]), 2.0, 4.0), [-1.0, 4.0])
     with pytest.raises(ValueError, match="human_normalised"):
         human_normalised(1.0, 2.0, 2.0)
+
+
+def test_pointwise_interval_is_that_of_each_point_alone():
+    generator = np.random.default_rng(0)
+    lines = np.cumsum(generator.standard_normal((8, 5)), axis=1)
+    band = pointwise_interval(lines, np.random.default_rng(1))
+    alone = [bootstrap_interval(column, np.random.default_rng(2)) for column in lines.T]
+    np.testing.assert_allclose(band, alone, atol=0.25 * lines.std(axis=0).max())
+    assert band.shape == (5, 2)
+    with pytest.raises(ValueError, match="pointwise_interval"):
+        pointwise_interval(lines[:1], generator)

@@ -10,7 +10,8 @@ import pytest
 from repro.evaluation import published, records
 from repro.evaluation.records import ROOT
 from repro.evaluation.rows import group_records, make_rows
-from repro.report import curves, page
+from repro.report import curves, page, svg
+from repro.report.contents import collect
 from tests.evaluation.synthetic_records import make_record, write
 
 VOID = {"meta", "link", "input", "br"}
@@ -218,7 +219,7 @@ def test_mean_line_is_the_mean_where_all_seeds_have_data():
     [(0, 40e6, [0, 1e7, 2e7, 3e7, 4e7]), (-21, 21, [-20, -10, 0, 10, 20]), (0.2, 0.31, [0.2, 0.25, 0.3])],
 )
 def test_ticks_are_round(low, high, expected):
-    assert curves.ticks(low, high) == pytest.approx(expected)
+    assert svg.ticks(low, high) == pytest.approx(expected)
 
 
 def test_picture_is_written(tmp_path):
@@ -239,12 +240,12 @@ def test_the_readme_has_the_rows_of_the_committed_records(tmp_path):
     readme = ROOT / "README.md"
     copy = tmp_path / "README.md"
     copy.write_text(readme.read_text())
-    page.update_readme(copy, page.collect(ROOT / "results").rows)
+    page.update_readme(copy, collect(ROOT / "results").rows)
     assert copy.read_text() == readme.read_text()
 
 
 def test_a_readme_without_marks_is_refused(tmp_path):
     copy = tmp_path / "README.md"
     copy.write_text("# repro\n")
-    with pytest.raises(ValueError, match="needs the marks"):
+    with pytest.raises(page.ReadmeError, match="needs the marks"):
         page.update_readme(copy, [])

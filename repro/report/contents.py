@@ -1,0 +1,246 @@
+"""What the report shows, gathered from records, published numbers, configs and the papers' own pages."""
+
+import base64
+import collections
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import markdown_it
+from markupsafe import Markup
+
+from repro.evaluation import bands, published, staleness
+from repro.evaluation.records import ROOT, Fault, RecordError, StoredRecord, read_all
+from repro.evaluation.rows import Group, Key, Row, group_records, make_rows
+from repro.evaluation.statistics import human_normalised
+from repro.evaluation.verdicts import VERDICTS
+from repro.report import aggregates, curves, tables
+
+PAPERS_DIR = ROOT / "repro" / "papers"
+# What differs between the scales by their nature, so says nothing about a deviation.
+SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale")
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What the report is made from: rows, their records, and the files left out with the reason."""
+
+    stored: Sequence[StoredRecord]
+    rows: Sequence[Row]
+    groups: Mapping[Key, Group]
+    faults: Sequence[Fault]
+    stale: Sequence[tuple[pathlib.Path, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """One experiment on one task: its learning curve, None without one, and what was measured."""
+
+    anchor: str
+    row: Row
+    svg: Markup | None
+    records: Sequence[Mapping[str, Any]]
+    facts: Sequence[tuple[str, str]]
+    differences: Sequence[tuple[str, Any, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A figure that an experiment has drawn beside its records, as a data URI."""
+
+    experiment: str
+    uri: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperSection:
+    """One paper's part of the page."""
+
+    name: str
+    title: str
+    citation: str
+    counts: Mapping[str, int]
+    rows: Sequence[Row]
+    cards: Sequence[Card]
+    figures: Sequence[Figure]
+    together: Sequence[aggregates.Aggregate]
+    deviations: Markup
+    sources: Sequence[tuple[str, str, str, str]]
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def collect(
+    results_dir: pathlib.Path,
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> Contents:
+    """Reads the records below a directory.
+
+    Args:
+        results_dir: root of the record layout; may be absent.
+        published_dir: published numbers.
+        configs_dir: current configs.
+
+    Raises:
+        PublishedError: the published numbers cannot be read.
+    """
+    stored, faults = read_all(results_dir)
+    groups = group_records(stored, configs_dir)
+    rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)
+    reasons = [(item.path, staleness.stale_reason(item.record, configs_dir)) for item in stored]
+    return Contents(stored, rows, groups, faults, [(path, reason) for path, reason in reasons if reason])
+
+
+def make_sections(
+    contents: Contents,
+    results_dir: pathlib.Path,
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> list[PaperSection]:
+    """Returns the page's sections, a paper each. Arguments as for `collect`."""
+    return [
+        _section(paper, rows, contents, results_dir, published_dir, configs_dir)
+        for paper, rows in by_paper(contents.rows).items()
+    ]
+
+
+def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Returns the rows of each paper, in their order."""
+    found = collections.defaultdict(list)
+    for row in rows:
+        found[row.paper].append(row)
+    return dict(found)
+
+
+def counts(rows: Iterable[Row]) -> dict[str, int]:
+    """Returns how many rows with a printed number have each verdict."""
+    found = collections.Counter(row.verdict for row in rows if row.verdict is not None)
+    return {name: found[name] for name in VERDICTS}
+
+
+def results_first(rows: Sequence[Row]) -> list[Row]:
+    """Returns the rows with those that have a result in front."""
+    return sorted(rows, key=lambda row: not row.seeds)
+
+
+def anchor(row: Row) -> str:
+    """Returns the id of the place where a row's result is shown."""
+    if row.statistic is not None:
+        return aggregates.anchor(row)
+    return "-".join(filter(None, (row.paper, row.experiment, row.task, row.agent)))
+
+
+def _section(
+    paper: str,
+    rows: Sequence[Row],
+    contents: Contents,
+    results_dir: pathlib.Path,
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> PaperSection:
+    title, citation, sources = paper, "", []
+    if paper in published.papers(published_dir):
+        numbers = published.load(paper, published_dir)
+        title, citation = numbers.title, numbers.citation
+        sources = [(name, t["title"], t["source"], t["confidence"]) for name, t in numbers.tables.items()]
+    paths = {_key(item.record): item.path for item in contents.stored}
+    cards: dict[Key, Card] = {}
+    for row in rows:
+        key = (row.paper, str(row.experiment), row.task, str(row.agent))
+        if row.seeds and row.statistic is None and key not in cards:
+            cards[key] = _card(row, contents.groups[key].records, paths[key], configs_dir)
+    return PaperSection(
+        name=paper,
+        title=title,
+        citation=citation,
+        counts=counts(rows),
+        rows=results_first(rows),
+        cards=list(cards.values()),
+        figures=_figures(results_dir / paper),
+        together=aggregates.make_aggregates(rows, contents.groups),
+        deviations=_deviations(PAPERS_DIR / paper / "README.md"),
+        sources=sources,
+    )
+
+
+def _card(row: Row, records: Sequence[Mapping[str, Any]], path: pathlib.Path, configs_dir: pathlib.Path) -> Card:
+    name = f"Learning curve of {row.agent} on {row.task}, {len(records)} seeds, to {tables.budget(row)}; "
+    name += f"final evaluation {tables.ours(row)}, published {tables.exact(row.published)}."
+    try:
+        paper_config = staleness.current_config(row.paper, str(row.experiment), "paper", configs_dir)
+        difference = staleness.config_difference(records[0]["config"], paper_config, SCALE_FIELDS)
+    except RecordError:
+        difference = {}
+    drawn = any(record["curve"] for record in records)
+    return Card(
+        anchor=anchor(row),
+        row=row,
+        svg=curves.curve_svg(curves.make_plot(records, row), name) if drawn else None,
+        records=records,
+        facts=_facts(row, records, path),
+        differences=[(field, value, reference) for field, (value, reference) in difference.items()],
+    )
+
+
+def _facts(row: Row, records: Sequence[Mapping[str, Any]], path: pathlib.Path) -> list[tuple[str, str]]:
+    def unique(values: Iterable[str]) -> str:
+        return "; ".join(dict.fromkeys(values))
+
+    facts = [("Evaluation", unique(_protocol(record["evaluation"]["protocol"]) for record in records))]
+    if row.value is not None and row.random is not None and row.human is not None:
+        facts.append(("Human-normalised", f"{100 * human_normalised(row.value, row.random, row.human):.1f} %"))
+    facts += [
+        ("Band", _band(bands.band_path(path, records[0]["scale"]))),
+        ("Hardware", unique(_hardware(record["hardware"]) for record in records)),
+        ("Versions", unique(_pairs(record["versions"]) for record in records)),
+    ]
+    return facts
+
+
+def _band(path: pathlib.Path) -> str:
+    try:
+        band = bands.read_band(path)
+    except bands.BandError as error:
+        return str(error)
+    if band is None:
+        return f"none: it takes {bands.MIN_RUNS} seeds"
+    ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
+    alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
+    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
+
+
+def _protocol(protocol: str | Mapping[str, Any]) -> str:
+    return protocol if isinstance(protocol, str) else _pairs(protocol)
+
+
+def _hardware(hardware: Mapping[str, Any]) -> str:
+    cores = f"{hardware['cores']} core{'s' if hardware['cores'] != 1 else ''}"
+    return f"{hardware['cpu']}, {cores}, {hardware['gpu'] or 'no GPU'}"
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
+
+
+def _key(record: Mapping[str, Any]) -> Key:
+    return (record["paper"], record["experiment"], record["task"], record["agent"])
+
+
+def _figures(paper_dir: pathlib.Path) -> list[Figure]:
+    return [
+        Figure(path.parent.name, "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode())
+        for path in sorted(paper_dir.glob("*/figure.svg"))
+    ]
+
+
+def _deviations(readme: pathlib.Path) -> Markup:
+    """The section on deviations of a paper's README as HTML; empty where there is none."""
+    if not readme.is_file():
+        return Markup("")
+    _, _, rest = readme.read_text(encoding="utf-8").partition("## Deviations from the paper\n")
+    section = rest.partition("\n## ")[0]
+    return Markup(markdown_it.MarkdownIt("commonmark", {"html": False}).render(section))
