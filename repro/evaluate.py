@@ -23,6 +23,7 @@ def main(argv: list[str]) -> None:
     cli.quiet()
     import ml_collections
     import numpy as np
+    import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver
     from tqdm import tqdm
 
@@ -34,6 +35,8 @@ def main(argv: list[str]) -> None:
     from repro.runtime.run_directory import RunDirectoryError, read_settings, write_json
 
     run_dir = Path(RUN_DIR.value)
+    if VIDEO.value and not VIDEO.value.endswith(".mp4"):
+        cli.fail(f"--video={VIDEO.value}: the name must end in .mp4.")
     try:
         settings = read_settings(run_dir)
         config = ml_collections.ConfigDict(settings["config"])
@@ -71,13 +74,16 @@ def main(argv: list[str]) -> None:
     }
     write_json(run_dir / "evaluation.json", evaluation)
     print(f"{evaluation['mean']:.1f} +- {evaluation['std']:.1f} (standard deviation over {episodes} games)")
-    if VIDEO.value:
-        _, single = experiment.load_policy(config, run_dir / "checkpoints", 1, seed, print)
-        score = record_game(policy, single, seed, Path(VIDEO.value))
-        print(f"Video of a game that returned {score:g}: {VIDEO.value}")
-    if EXPORT.value:
-        PolicySaver(policy, batch_size=None).save(EXPORT.value)
-        print(f"SavedModel: {EXPORT.value}")
+    try:
+        if VIDEO.value:
+            _, single = experiment.load_policy(config, run_dir / "checkpoints", 1, seed, print)
+            score = record_game(policy, single, seed, Path(VIDEO.value))
+            print(f"Video of a game that returned {score:g}: {VIDEO.value}")
+        if EXPORT.value:
+            PolicySaver(policy, batch_size=None).save(EXPORT.value)
+            print(f"SavedModel: {EXPORT.value}")
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
 
 
 def largest_divisor(number: int, limit: int) -> int:

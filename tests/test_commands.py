@@ -130,6 +130,14 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert video.stat().st_size > 10_000
     assert (export / "saved_model.pb").exists()
 
+    blocked = run_dir / "progress.csv" / "game.mp4"  # a file stands where its folder should be
+    failed = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
+    assert failed.returncode == 2
+    assert "evaluation.json, but what else was asked for failed" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    named = run("repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
+    assert (named.returncode, "must end in .mp4" in named.stderr) == (2, True)
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_reproduce_stops_and_its_run_is_saved(tmp_path, number):

@@ -29,10 +29,9 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
         path: overwritten.
 
     Raises:
-        ValueError: the file cannot be written, or is no .mp4.
+        OSError: its folder cannot be made.
+        ValueError: the file cannot be written.
     """
-    if path.suffix != ".mp4":
-        raise ValueError(f"--video={path}: the name must end in .mp4.")
     path.parent.mkdir(parents=True, exist_ok=True)
     act = compile_act(policy, 1)
     policy_state = policy.get_initial_state(1)

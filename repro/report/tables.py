@@ -10,8 +10,8 @@ from repro.evaluation.rows import Row
 from repro.evaluation.verdicts import VERDICTS
 
 STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
-HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "over", "Budget", "Seeds", "Verdict")
-NUMERIC = {"Published", "Ours [95 %]", "Seeds"}
+HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
+NUMERIC = {"Published", "Ours [95 %]"}
 
 
 def number(value: float | None) -> str:
@@ -86,27 +86,25 @@ def named(table: str) -> str:
 def cells(row: Row) -> tuple[str, ...]:
     """The texts of a row under `HEADERS`."""
     where = row.paper if row.table is None else f"{row.paper} {row.table}"
-    agent = row.column or row.agent or "-"
-    seeds = str(len(row.seeds) or "-")
-    over = row.interval_over or "-"
-    return (
-        where,
-        task(row),
-        agent,
-        target(row),
-        ours(row),
-        over,
-        budget(row),
-        seeds,
-        judgement(row),
-    )
+    agent = ": ".join(filter(None, (row.column or row.agent or "-", row.statement)))
+    return where, task(row), agent, target(row), ours(row), budget(row), runs(row), judgement(row)
+
+
+def runs(row: Row) -> str:
+    """How many seeds there are, and the games that the interval is over where there is a single one."""
+    if not row.seeds:
+        return "-"
+    if len(row.seeds) > 1:
+        return f"{len(row.seeds)} seeds"
+    return f"1 seed, {row.episodes} games"
 
 
 def terminal_table(rows: Sequence[Row], title: str | None = None) -> rich.table.Table:
     """Returns the rows as a table for `rich.console.Console.print`."""
     table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for header in HEADERS:
-        table.add_column(header, justify="right" if header in NUMERIC else "left")
+        numeric = header in NUMERIC
+        table.add_column(header, justify="right" if numeric else "left", no_wrap=numeric or header == "Verdict")
     for row in rows:
         *texts, judged = cells(row)
         table.add_row(*texts, rich.text.Text(judged, STYLES.get(judged, "")))

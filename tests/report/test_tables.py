@@ -1,5 +1,6 @@
 """Texts of the tables."""
 
+import dataclasses
 import io
 
 import pytest
@@ -63,11 +64,31 @@ def test_cells_stand_under_their_headers():
         "Agent": "IMPALA, shallow, experts",
         "Published": "20.4",
         "Ours [95 %]": "-4.03 [-6.07, -1.98]",
-        "over": "seeds",
         "Budget": "40M frames (20 %)",
-        "Seeds": "3",
+        "Runs": "3 seeds",
         "Verdict": "partial",
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "header", "text"),
+    [
+        ({"better": "less"}, "Published", "\u2264 20.4"),
+        ({"better": "equal"}, "Published", "= 20.4"),
+        ({"published": None, "better": "equal"}, "Published", "-"),
+        ({"seeds": (1,), "episodes": 200}, "Runs", "1 seed, 200 games"),
+        ({"seeds": ()}, "Runs", "-"),
+        ({"statement": "Better with replay."}, "Agent", "IMPALA, shallow, experts: Better with replay."),
+    ],
+)
+def test_cells_of_other_rows(changes, header, text):
+    assert dict(zip(tables.HEADERS, tables.cells(dataclasses.replace(ROW, **changes))))[header] == text
+
+
+def test_counts_as_markdown():
+    lines = tables.markdown_counts({"impala": dict.fromkeys(tables.VERDICTS, 2)}).splitlines()
+    assert lines[0] == "| Paper | reproduced | below | partial | not run | printed numbers |"
+    assert lines[2] == "| impala | 2 | 2 | 2 | 2 | 8 |"
 
 
 def test_terminal_table_shows_every_cell():
