@@ -1,0 +1,1 @@
+"""Memories that experience is drawn from again."""

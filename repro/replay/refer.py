@@ -1,0 +1,497 @@
+"""The episode memory of ReF-ER (Novati and Koumoutsakos 2019, Sections 2 and 3, Appendices B and C).
+
+Layout: one ring of exactly `capacity` rows. An episode of T steps takes T rows one after the other and may run over
+the last row into the first, so nothing is copied to make room and all stored steps are always one range of serial
+numbers, from which a uniform draw needs one random integer. The state after an episode's last action is kept with the
+episode, not in the ring.
+
+Units: rewards are stored as received. Values are the network's and so in units of the scaled reward
+r / (sigma_r + 1e-7); V_tbc and Q_ret are in the same units. A new reward scale leaves stored values and ratios as they
+are, for the network that gave them knows nothing of it, and recomputes every V_tbc from the newly scaled rewards.
+
+So at any time every stored V_tbc is exactly, in float32, what Eq. 8 gives backward from the end of its episode with
+the stored ratios and values and the current reward scale.
+
+The count of far steps is exact for the current c_max. A decrease of c_max looks only at the edge, the near steps whose
+ratio lies within 1/2048 of (c_max - 1) from being far; all steps are counted again when c_max leaves that margin or
+rises. With Eq. 13 this happens at most once in about 1000 time steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repro.replay import refer_checks as checks
+from repro.replay import refer_kernels as kernels
+from repro.replay.prioritised import RankHeap
+
+EPSILON = 1e-7
+"""Added to the root mean square of rewards (Appendix B)."""
+MARGIN = 1.0 / 2048.0
+"""Width of the edge as a part of c_max - 1."""
+
+_PER_STEP = ("state", "action", "mean", "deviation", "reward", "rho", "value")
+_PER_EPISODE = ("length", "last_value", "terminated", "last_state")
+
+
+class Minibatch(NamedTuple):
+    """Drawn steps: contiguous float32 arrays; B steps, S state entries, A action entries."""
+
+    state: np.ndarray
+    """[B, S] s_t, not standardised."""
+    action: np.ndarray
+    """[B, A] a_t."""
+    mean: np.ndarray
+    """[B, A] of the behaviour at s_t."""
+    deviation: np.ndarray
+    """[B, A] standard deviation of the behaviour at s_t."""
+    reward: np.ndarray
+    """[B] r_{t+1} over the reward scale."""
+    discount: np.ndarray
+    """[B] gamma, or 0 for the last step of an episode that terminated."""
+    next_state: np.ndarray
+    """[B, S] s_{t+1}, not standardised."""
+    q_ret: np.ndarray
+    """[B] r_{t+1} + gamma V_tbc(t+1), the reward scaled."""
+    v_tbc: np.ndarray
+    """[B] V_tbc(t) as stored."""
+
+
+class ReferMemory:
+    """Whole episodes, first in first out, with the latest ratio, value and V_tbc of every step.
+
+    A new episode of T steps makes the oldest episodes leave, whole, until it fits into `capacity`; so an episode as
+    long as the capacity leaves alone in the memory, and a longer one is refused. Not safe for use from several threads
+    at once.
+
+    Args:
+        capacity: N, the most steps stored; 1 or more.
+        state_size: S, entries of a state.
+        action_size: A, entries of an action.
+        max_episode_steps: longest episode that is accepted, at most `capacity`.
+        discount: gamma, from 0 to 1.
+        prioritised: whether `draw_prioritised` is used; its order costs time whenever steps come, go or are ranked.
+
+    Raises:
+        ValueError: a size or the discount is out of its range.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        state_size: int,
+        action_size: int,
+        max_episode_steps: int,
+        *,
+        discount: float,
+        prioritised: bool = False,
+    ) -> None:
+        if min(capacity, state_size, action_size, max_episode_steps) < 1:
+            raise ValueError("ReferMemory: capacity, state_size, action_size and max_episode_steps must be 1 or more.")
+        if max_episode_steps > capacity:
+            raise ValueError(
+                f"ReferMemory: episodes of {max_episode_steps} steps do not fit into a memory of {capacity} steps."
+            )
+        if not 0.0 <= discount <= 1.0:
+            raise ValueError(f"ReferMemory: discount must be from 0 to 1, got {discount}.")
+        self._capacity = capacity
+        self._max_episode_steps = max_episode_steps
+        self._discount: Any = np.float32(discount)
+
+        def rows(*shape: int) -> np.ndarray:
+            return np.zeros((capacity, *shape), np.float32)
+
+        slot = np.full(capacity, -1, np.int32)
+        self._steps = kernels.Steps(rows(state_size + 3 * action_size), rows(4), slot)
+        ends = state_size + action_size * np.arange(3)
+        state, action, mean, deviation = np.split(self._steps.vectors, ends, axis=1)
+        reward, rho, value, v_tbc = self._steps.numbers.T
+        self._fields = checks.Fields(state, action, mean, deviation, reward, rho, value, v_tbc)
+        start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
+        self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
+        self._far = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
+        # A stack: the slots of episodes that left are used first, so memory follows the most episodes stored at once.
+        self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
+        self._count = 0
+        self._head = self._tail = 0
+        self._c_max = self._low = float("inf")
+        self._scale = 1.0
+        self._statistics: tuple[np.ndarray, np.ndarray] | None = None
+        self._ranks = RankHeap(capacity) if prioritised else None
+
+    def __len__(self) -> int:
+        """Steps stored."""
+        return self._tail - self._head
+
+    @property
+    def episodes(self) -> int:
+        """Episodes stored."""
+        return self._count
+
+    @property
+    def far_fraction(self) -> float:
+        """n_far / n: the part of stored steps whose latest ratio is outside (1 / c_max, c_max); 0 if none is stored."""
+        return int(self._far.counts[0]) / len(self) if len(self) else 0.0
+
+    @property
+    def c_max(self) -> float:
+        """The bound in force; infinite until `set_c_max` is called."""
+        return self._c_max
+
+    @property
+    def reward_scale(self) -> float:
+        """What rewards are divided by: 1 until the first `refresh_reward_scale`."""
+        return self._scale
+
+    def add_episode(
+        self,
+        states: np.ndarray,
+        actions: np.ndarray,
+        rewards: np.ndarray,
+        means: np.ndarray,
+        deviations: np.ndarray,
+        values: np.ndarray,
+        terminated: bool,
+    ) -> None:
+        """Stores one whole episode of T steps; its ratios start at 1.
+
+        Args:
+            states: [T + 1, S] s_0 to s_T, finite.
+            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and deviation; finite.
+            rewards: [T] r_1 to r_T as the environment gave them, finite.
+            means: [T, A] of the behaviour, finite.
+            deviations: [T, A] of the behaviour, greater than 0 and finite.
+            values: [T + 1] V(s_0) to V(s_T) in units of the scaled reward, finite. The last is used only where a time
+                limit cut the episode.
+            terminated: whether s_T is terminal, whose value is 0; False means that a time limit cut the episode.
+
+        Raises:
+            ValueError: a wrong shape, an empty or too long episode, or an entry outside its range. Nothing is stored.
+        """
+        states_, actions_, rewards_, means_, deviations_, values_ = self._checked_episode(
+            states=states, actions=actions, rewards=rewards, means=means, deviations=deviations, values=values
+        )
+        length = rewards_.size
+        while len(self) + length > self._capacity:
+            self._remove_oldest()
+        start, self._tail = self._tail, self._tail + length
+        slot = self._free[self._capacity - 1 - self._count]
+        self._count += 1
+        self._episodes.start[slot] = start
+        self._episodes.length[slot] = length
+        self._episodes.terminated[slot] = terminated
+        self._episodes.last_value[slot] = 0.0 if terminated else values_[-1]
+        self._episodes.last_state[slot] = states_[-1]
+        rows = self._rows(start, self._tail)
+        self._fields.state[rows] = states_[:-1]
+        self._fields.action[rows] = actions_
+        self._fields.mean[rows] = means_
+        self._fields.deviation[rows] = deviations_
+        self._fields.reward[rows] = rewards_
+        self._fields.value[rows] = values_[:-1]
+        self._fields.rho[rows] = 1.0
+        self._steps.slot[rows] = slot
+        kernels.enter_all(self._steps, start, self._tail, self._far, self._c_max, self._low)
+        self._recompute(start)
+        if self._ranks is not None:
+            self._ranks.insert(rows)
+
+    def draw(self, generator: np.random.Generator, batch: int) -> np.ndarray:
+        """Draws steps uniformly, with replacement.
+
+        Args:
+            generator: source of randomness.
+            batch: B, 1 or more.
+
+        Returns:
+            int64 [B], serial numbers of stored steps; they stay valid until their episode leaves.
+
+        Raises:
+            ValueError: the memory is empty.
+        """
+        self._assert_not_empty("draw")
+        return generator.integers(self._head, self._tail, batch)
+
+    def draw_prioritised(
+        self, generator: np.random.Generator, batch: int, alpha: float, beta: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
+
+        Args:
+            generator: source of randomness.
+            batch: B, 1 or more.
+            alpha: 0 (uniform) or more.
+            beta: 0 (no correction) to 1 (full correction).
+
+        Returns:
+            int64 [B] serial numbers as from `draw`, and float32 [B] importance weights in (0, 1].
+
+        Raises:
+            ValueError: the memory is empty or was not made with `prioritised=True`.
+        """
+        self._assert_not_empty("draw_prioritised")
+        rows, weights = self._require_ranks("draw_prioritised").draw(generator, batch, alpha, beta)
+        return self._head + (rows - self._head) % self._capacity, weights
+
+    def set_priorities(self, indices: np.ndarray, errors: np.ndarray) -> None:
+        """Ranks drawn steps by the size of their errors.
+
+        Args:
+            indices: [B] from a draw; of duplicates the last counts.
+            errors: [B] temporal-difference errors of either sign, finite.
+
+        Raises:
+            ValueError: a wrong shape, an error that is not finite, a step that has left, or a memory that was not made
+                with `prioritised=True`.
+        """
+        ranks = self._require_ranks("set_priorities")
+        serials = checks.as_serials("set_priorities", indices, self._head, self._tail)
+        errors_ = checks.as_finite_float32("set_priorities", "errors", errors, serials.shape)
+        ranks.write(serials % self._capacity, np.abs(errors_))
+
+    def gather(self, indices: np.ndarray) -> Minibatch:
+        """Copies drawn steps with Q_ret and V_tbc as stored now, before `update` corrects them.
+
+        Args:
+            indices: int64 [B] from a draw.
+
+        Raises:
+            ValueError: a wrong shape or a step that has left the memory.
+        """
+        serials = checks.as_serials("gather", indices, self._head, self._tail)
+        batch, (_, states), (_, actions) = serials.size, self._fields.state.shape, self._fields.action.shape
+        state, next_state = np.empty((batch, states), np.float32), np.empty((batch, states), np.float32)
+        action, mean, deviation = (np.empty((batch, actions), np.float32) for _ in range(3))
+        numbers = np.empty((4, batch), np.float32)
+        copies = state, action, mean, deviation, next_state, numbers
+        kernels.gather(serials, self._steps, self._episodes, self._discount, self._inverse, *copies)
+        reward, discount, q_ret, v_tbc = numbers
+        return Minibatch(state, action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+
+    def update(self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray) -> None:
+        """Writes what the network now says of drawn steps and corrects all V_tbc that depend on it (Eq. 8).
+
+            V_tbc(t) = V(t) + min(1, rho_t) (r_{t+1} + gamma V_tbc(t+1) - V(t))
+
+        for the drawn steps and every earlier step of their episodes. The result is that of one step after the other in
+        the order of the batch; of duplicates the last counts.
+
+        Args:
+            indices: int64 [B] from a draw.
+            rho: [B] ratio of the policy's density to the behaviour's, 0 to infinity.
+            value: [B] V(s_t) in units of the scaled reward, finite.
+
+        Raises:
+            ValueError: a wrong shape, an entry outside its range, or a step that has left. Nothing is written.
+        """
+        serials = checks.as_serials("update", indices, self._head, self._tail)
+        rho_ = checks.as_float32("update", "rho", rho, serials.shape)
+        value_ = checks.as_finite_float32("update", "value", value, serials.shape)
+        bad = kernels.first_bad_ratio(rho_)
+        if bad < rho_.size:
+            raise ValueError(f"ReferMemory.update: rho must be 0 or more, but entry {bad} is {rho_[bad]}.")
+        kernels.update(
+            serials, np.sort(serials), rho_, value_, self._steps, self._episodes, self._far,
+            self._c_max, self._low, self._discount, self._inverse,
+        )  # fmt: skip
+
+    def set_c_max(self, c_max: float) -> None:
+        """Sets the bound of near-policy ratios (Eq. 13); `far_fraction` is exact for it afterwards.
+
+        Args:
+            c_max: greater than 1. A small decrease is cheap; any other change counts all steps again.
+
+        Raises:
+            ValueError: `c_max` is 1 or less, or NaN.
+        """
+        if not c_max > 1.0:
+            raise ValueError(f"ReferMemory.set_c_max: c_max must be greater than 1, got {c_max}.")
+        within_edge = self._low <= c_max <= self._c_max
+        self._c_max = float(c_max)
+        if within_edge:
+            kernels.lower_c_max(self._steps, self._far, self._c_max)
+        else:
+            self._count_far()
+
+    def refresh_reward_scale(self) -> None:
+        """Sets the reward scale to sigma_r + 1e-7 over all stored steps (Eq. 16) and recomputes every V_tbc with it.
+
+        If all stored rewards are 0 the scale stays: 1e-7 alone would blow up the first reward that is not.
+
+        Raises:
+            ValueError: the memory is empty.
+        """
+        self._assert_not_empty("refresh_reward_scale")
+        squares = kernels.sum_of_squares(self._steps, self._head, self._tail)
+        if squares > 0.0:
+            self._scale = float(np.sqrt(squares / len(self))) + EPSILON
+            self._recompute(self._head)
+
+    def state_statistics(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation [S], float32, of the stored states (Eqs. 14 and 15), the last states left out.
+
+        They are computed at the first call, once N_start steps are stored, and fixed from then on. States are stored
+        and gathered as they are; the caller standardises by (s - mean) / (deviation + 1e-7).
+
+        Raises:
+            ValueError: the memory is empty at the first call.
+        """
+        if self._statistics is None:
+            self._assert_not_empty("state_statistics")
+            states = self._fields.state[self._rows(self._head, self._tail)]
+            mean = states.mean(axis=0, dtype=np.float64)
+            deviation = np.sqrt(np.square(states - mean).mean(axis=0))
+            self._statistics = mean.astype(np.float32), deviation.astype(np.float32)
+        return self._statistics
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that `set_state` needs to continue exactly; arrays are as long as the memory is filled."""
+        rows, slots = self._rows(self._head, self._tail), self._slots()
+        state: dict[str, Any] = {name: getattr(self._fields, name)[rows] for name in _PER_STEP}
+        state |= {f"episode_{name}": getattr(self._episodes, name)[slots] for name in _PER_EPISODE}
+        state |= {"head": self._head, "c_max": self._c_max, "reward_scale": self._scale}
+        if self._statistics is not None:
+            state["state_mean"], state["state_deviation"] = (array.copy() for array in self._statistics)
+        if self._ranks is not None:
+            ranked, state["priorities"], state["priorities_written"] = self._ranks.ordered()
+            state["ranked"] = (ranked - self._head) % self._capacity
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes over what `get_state` returned, from a memory made with the same arguments.
+
+        Raises:
+            ValueError: the state does not fit these sizes or this kind of drawing.
+            RuntimeError: the state breaks an invariant (see `check_valid`).
+        """
+        lengths = np.asarray(state["episode_length"], np.int64)
+        count, steps = lengths.size, int(lengths.sum())
+        if steps > self._capacity:
+            raise ValueError(f"ReferMemory.set_state: {steps} steps do not fit into a capacity of {self._capacity}.")
+        if ("ranked" in state) != (self._ranks is not None):
+            raise ValueError("ReferMemory.set_state: the state and the memory must both be prioritised or neither.")
+        for prefix, names, arrays, size in (
+            ("", _PER_STEP, self._fields, steps),
+            ("episode_", _PER_EPISODE, self._episodes, count),
+        ):
+            for name in names:
+                expected, found = (size, *getattr(arrays, name).shape[1:]), np.shape(state[prefix + name])
+                if found != expected:
+                    raise ValueError(f"ReferMemory.set_state: {prefix}{name} must be {expected}, got {found}.")
+        self._head = int(state["head"])
+        self._tail = self._head + steps
+        self._count = count
+        self._free = np.arange(self._capacity - 1, -1, -1, dtype=np.int32)
+        self._scale = float(state["reward_scale"])
+        self._statistics = (state["state_mean"], state["state_deviation"]) if "state_mean" in state else None
+        rows = self._rows(self._head, self._tail)
+        for name in _PER_STEP:
+            getattr(self._fields, name)[rows] = state[name]
+        for name in _PER_EPISODE:
+            getattr(self._episodes, name)[:count] = state[f"episode_{name}"]
+        self._episodes.start[:count] = self._head + np.cumsum(lengths) - lengths
+        self._steps.slot[:] = -1
+        self._steps.slot[rows] = np.repeat(np.arange(count), lengths)
+        self._recompute(self._head)
+        self._c_max = float(state["c_max"])
+        self._count_far()
+        if self._ranks is not None:
+            ranked = (np.asarray(state["ranked"], np.int64) + self._head) % self._capacity
+            self._ranks.restore(ranked, state["priorities"], int(state["priorities_written"]))
+        self.check_valid()
+
+    def check_valid(self) -> None:
+        """Checks every invariant, in time proportional to what is stored.
+
+        Raises:
+            RuntimeError: naming the first that is broken.
+        """
+        free = self._free[: self._capacity - self._count]
+        where = self._head, self._tail, self._count, free, self._max_episode_steps
+        broken = checks.broken_episodes(self._steps, self._episodes, *where)
+        if broken is None:
+            rows = self._rows(self._head, self._tail)
+            broken = (
+                checks.broken_numbers(self._fields, self._episodes, rows, self._slots())
+                or checks.broken_far(self._fields.rho[rows], self._far, rows, self._c_max, self._low)
+                or self._broken_values(rows)
+                or (self._ranks.fault(rows) if self._ranks is not None else None)
+            )
+        if broken is not None:
+            raise RuntimeError(f"ReferMemory.check_valid: {broken}.")
+
+    def _broken_values(self, rows: np.ndarray) -> str | None:
+        if not 0.0 < self._scale < float("inf"):
+            return f"the reward scale is {self._scale}"
+        fresh = self._steps._replace(numbers=self._steps.numbers.copy())
+        kernels.recompute_all(fresh, self._episodes, self._head, self._tail, self._discount, self._inverse)
+        wrong = np.flatnonzero((fresh.numbers != self._steps.numbers).any(axis=1)[rows])
+        return f"V_tbc of step {self._head + wrong[0]} is not that of Eq. 8" if wrong.size else None
+
+    def _checked_episode(self, **arrays: np.ndarray) -> list[np.ndarray]:
+        if np.ndim(arrays["rewards"]) != 1:
+            raise ValueError(f"ReferMemory.add_episode: rewards must be [T], got shape {np.shape(arrays['rewards'])}.")
+        length = len(arrays["rewards"])
+        if not 1 <= length <= self._max_episode_steps:
+            raise ValueError(
+                f"ReferMemory.add_episode: an episode must have 1 to {self._max_episode_steps} steps, got {length}."
+            )
+        states, actions = self._fields.state.shape[1], self._fields.action.shape[1]
+        shapes: dict[str, tuple[int, ...]] = {
+            "states": (length + 1, states),
+            "actions": (length, actions),
+            "rewards": (length,),
+            "means": (length, actions),
+            "deviations": (length, actions),
+            "values": (length + 1,),
+        }
+        found = {n: checks.as_finite_float32("add_episode", n, arrays[n], shape) for n, shape in shapes.items()}
+        if not np.all(found["deviations"] > 0.0):
+            raise ValueError("ReferMemory.add_episode: deviations must be greater than 0.")
+        return list(found.values())
+
+    def _remove_oldest(self) -> None:
+        slot = self._steps.slot[self._head % self._capacity]
+        end = self._head + int(self._episodes.length[slot])
+        rows = self._rows(self._head, end)
+        kernels.leave_all(self._steps, self._head, end, self._far, self._c_max, self._low)
+        if self._ranks is not None:
+            self._ranks.remove(rows)
+        self._steps.slot[rows] = -1
+        self._free[self._capacity - self._count] = slot
+        self._count -= 1
+        self._head = end
+
+    def _count_far(self) -> None:
+        self._low = 1.0 + (self._c_max - 1.0) * (1.0 - MARGIN)
+        self._far.counts[:] = 0
+        kernels.enter_all(self._steps, self._head, self._tail, self._far, self._c_max, self._low)
+
+    def _recompute(self, start: int) -> None:
+        kernels.recompute_all(self._steps, self._episodes, start, self._tail, self._discount, self._inverse)
+
+    def _rows(self, start: int, end: int) -> np.ndarray:
+        return np.arange(start, end) % self._capacity
+
+    def _slots(self) -> np.ndarray:
+        """Slots of the stored episodes, oldest first."""
+        slots, serial = [], self._head
+        while serial < self._tail:
+            slots.append(self._steps.slot[serial % self._capacity])
+            serial += int(self._episodes.length[slots[-1]])
+        return np.array(slots, np.int64)
+
+    @property
+    def _inverse(self) -> Any:
+        return np.float32(1.0 / self._scale)
+
+    def _assert_not_empty(self, method: str) -> None:
+        if not len(self):
+            raise ValueError(f"ReferMemory.{method}: the memory is empty.")
+
+    def _require_ranks(self, method: str) -> RankHeap:
+        if self._ranks is None:
+            raise ValueError(f"ReferMemory.{method}: the memory must be made with prioritised=True.")
+        return self._ranks

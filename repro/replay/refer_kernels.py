@@ -1,0 +1,257 @@
+"""Compiled loops of the ReF-ER memory: the backward recursion, the far-policy count, copying of minibatches.
+
+Divisions do not check for 0 (`error_model`): the check costs more than the division, and no divisor here can be 0.
+A step is known by its serial number since the start of the run; it lies in row `serial % capacity`. An episode may
+run over the last row into the first, which every loop here handles by a comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+ZERO: Any = np.float32(0.0)
+ONE: Any = np.float32(1.0)
+
+
+REWARD, RHO, VALUE, V_TBC = range(4)
+"""Columns of `Steps.numbers`."""
+
+
+class Steps(NamedTuple):
+    """One row per step, N rows. What is used together lies together: drawn steps are scattered over the memory."""
+
+    vectors: np.ndarray
+    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and deviation."""
+    numbers: np.ndarray
+    """float32 [N, 4]: reward, latest ratio, latest value, V_tbc."""
+    slot: np.ndarray
+    """int32 [N]: where the step's episode is described; -1 where no step is stored."""
+
+
+class Episodes(NamedTuple):
+    """One slot per episode."""
+
+    start: np.ndarray
+    """int64: serial number of the first step."""
+    length: np.ndarray
+    """int64: number of steps."""
+    last_value: np.ndarray
+    """float32: 0 if terminated, else the value of the last state."""
+    terminated: np.ndarray
+    last_state: np.ndarray
+
+
+class Far(NamedTuple):
+    """The far-policy count and the steps that the next small decrease of c_max may add to it."""
+
+    counts: np.ndarray
+    """int64 [2]: number of far steps; number of rows in `edge`."""
+    edge: np.ndarray
+    """int32 [N]: rows whose ratio is near for c_max and far for `low`, in any order."""
+
+
+@numba.njit(cache=True, error_model="numpy")
+def is_far(rho: float, c_max: float) -> bool:
+    """Whether a ratio is outside the open interval (1 / c_max, c_max); both are compared in float64."""
+    return not (1.0 / c_max < rho < c_max)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def corrected(value: float, rho: float, reward: float, next_v_tbc: float, discount: float) -> float:
+    """Eq. 8 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short."""
+    weight = rho if rho < ONE else ONE
+    return (value + weight * (reward - value)) + (weight * discount) * next_v_tbc
+
+
+@numba.njit(cache=True, error_model="numpy")
+def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discount: float, inverse: float) -> None:
+    """Eq. 8 backward over all steps from serial number `head` up to `tail`."""
+    capacity = steps.slot.size
+    for serial in range(tail - 1, head - 1, -1):
+        row = serial % capacity
+        slot = steps.slot[row]
+        if serial == episodes.start[slot] + episodes.length[slot] - 1:
+            next_v_tbc = episodes.last_value[slot]
+        else:
+            next_v_tbc = steps.numbers[(serial + 1) % capacity, V_TBC]
+        reward = steps.numbers[row, REWARD] * inverse
+        steps.numbers[row, V_TBC] = corrected(
+            steps.numbers[row, VALUE], steps.numbers[row, RHO], reward, next_v_tbc, discount
+        )
+
+
+@numba.njit(cache=True, error_model="numpy")
+def enter(row: int, rho: float, far: Far, c_max: float, low: float) -> None:
+    """Counts a ratio that has come to `row`."""
+    if is_far(rho, c_max):
+        far.counts[0] += 1
+    elif is_far(rho, low):
+        far.edge[far.counts[1]] = row
+        far.counts[1] += 1
+
+
+@numba.njit(cache=True, error_model="numpy")
+def leave(row: int, rho: float, far: Far, c_max: float, low: float) -> None:
+    """Takes back what `enter` did for the same ratio."""
+    if is_far(rho, c_max):
+        far.counts[0] -= 1
+    elif is_far(rho, low):
+        place = 0
+        while far.edge[place] != row:
+            place += 1
+        far.counts[1] -= 1
+        far.edge[place] = far.edge[far.counts[1]]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def enter_all(steps: Steps, head: int, tail: int, far: Far, c_max: float, low: float) -> None:
+    """Counts all steps from serial number `head` up to `tail`."""
+    for serial in range(head, tail):
+        row = serial % steps.slot.size
+        enter(row, steps.numbers[row, RHO], far, c_max, low)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def leave_all(steps: Steps, head: int, tail: int, far: Far, c_max: float, low: float) -> None:
+    """Takes all steps from serial number `head` up to `tail` out of the count."""
+    for serial in range(head, tail):
+        row = serial % steps.slot.size
+        leave(row, steps.numbers[row, RHO], far, c_max, low)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def lower_c_max(steps: Steps, far: Far, c_max: float) -> None:
+    """Moves to the far steps what lies in the edge and is far for the new, lower `c_max`."""
+    kept = 0
+    for place in range(far.counts[1]):
+        row = far.edge[place]
+        if is_far(steps.numbers[row, RHO], c_max):
+            far.counts[0] += 1
+        else:
+            far.edge[kept] = row
+            kept += 1
+    far.counts[1] = kept
+
+
+@numba.njit(cache=True, error_model="numpy")
+def first_outside(indices: np.ndarray, head: int, tail: int) -> int:
+    """Place of the first index below `head` or not below `tail`; the number of indices if there is none."""
+    place = 0
+    while place < indices.size and head <= indices[place] < tail:
+        place += 1
+    return place
+
+
+@numba.njit(cache=True, error_model="numpy")
+def first_bad_ratio(rho: np.ndarray) -> int:
+    """Place of the first ratio that is negative or NaN; the number of ratios if there is none."""
+    place = 0
+    while place < rho.size and rho[place] >= 0.0:
+        place += 1
+    return place
+
+
+@numba.njit(cache=True, error_model="numpy")
+def update(
+    indices: np.ndarray,
+    ordered: np.ndarray,
+    rho: np.ndarray,
+    value: np.ndarray,
+    steps: Steps,
+    episodes: Episodes,
+    far: Far,
+    c_max: float,
+    low: float,
+    discount: float,
+    inverse: float,
+) -> None:
+    """Writes ratios and values of drawn steps, in the order of the batch, and corrects all V_tbc that depend on them.
+
+    V_tbc of a step depends on what follows it, so one pass from the last drawn step to the first does it. It leaves an
+    episode as soon as a stored float32 value does not change: then no earlier one does, up to the next drawn step.
+    """
+    capacity = steps.slot.size
+    for place in range(indices.size):
+        row = indices[place] % capacity
+        leave(row, steps.numbers[row, RHO], far, c_max, low)
+        enter(row, rho[place], far, c_max, low)
+        steps.numbers[row, RHO] = rho[place]
+        steps.numbers[row, VALUE] = value[place]
+    done = ordered[-1] + 1  # every drawn step from here on is corrected
+    for place in range(ordered.size - 1, -1, -1):
+        serial = ordered[place]
+        if serial >= done:
+            continue
+        row = serial % capacity
+        slot = steps.slot[row]
+        first = episodes.start[slot]
+        if serial == first + episodes.length[slot] - 1:
+            v_tbc = episodes.last_value[slot]
+        else:
+            v_tbc = steps.numbers[(serial + 1) % capacity, V_TBC]
+        done = first
+        while serial >= first:
+            reward = steps.numbers[row, REWARD] * inverse
+            v_tbc = corrected(steps.numbers[row, VALUE], steps.numbers[row, RHO], reward, v_tbc, discount)
+            if v_tbc == steps.numbers[row, V_TBC]:
+                done = serial
+                break
+            steps.numbers[row, V_TBC] = v_tbc
+            serial -= 1
+            row = row - 1 if row > 0 else capacity - 1
+
+
+@numba.njit(cache=True, error_model="numpy")
+def gather(
+    indices: np.ndarray,
+    steps: Steps,
+    episodes: Episodes,
+    discount: float,
+    inverse: float,
+    state: np.ndarray,
+    action: np.ndarray,
+    mean: np.ndarray,
+    deviation: np.ndarray,
+    next_state: np.ndarray,
+    numbers: np.ndarray,
+) -> None:
+    """Copies drawn steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc."""
+    capacity, states, actions = steps.slot.size, state.shape[1], action.shape[1]
+    for place in range(indices.size):
+        row = indices[place] % capacity
+        for i in range(states):
+            state[place, i] = steps.vectors[row, i]
+        for i in range(actions):
+            action[place, i] = steps.vectors[row, states + i]
+            mean[place, i] = steps.vectors[row, states + actions + i]
+            deviation[place, i] = steps.vectors[row, states + 2 * actions + i]
+        slot = steps.slot[row]
+        reward = steps.numbers[row, REWARD] * inverse
+        kept = discount
+        if indices[place] == episodes.start[slot] + episodes.length[slot] - 1:
+            next_v_tbc = episodes.last_value[slot]
+            if episodes.terminated[slot]:
+                kept = ZERO
+            for i in range(states):
+                next_state[place, i] = episodes.last_state[slot, i]
+        else:
+            following = row + 1 if row + 1 < capacity else 0
+            next_v_tbc = steps.numbers[following, V_TBC]
+            for i in range(states):
+                next_state[place, i] = steps.vectors[following, i]
+        numbers[0, place] = reward
+        numbers[1, place] = kept
+        numbers[2, place] = reward + discount * next_v_tbc
+        numbers[3, place] = steps.numbers[row, V_TBC]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def sum_of_squares(steps: Steps, head: int, tail: int) -> float:
+    """Sum of squared rewards in float64, oldest step first."""
+    total = 0.0
+    for serial in range(head, tail):
+        total += np.float64(steps.numbers[serial % steps.slot.size, REWARD]) ** 2
+    return total
