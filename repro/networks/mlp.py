@@ -1,0 +1,65 @@
+"""Multi-layer perceptrons with Softsign units, as pure functions of their weights.
+
+Weights are a list [w_1, b_1, w_2, b_2, ...] of float32 arrays or variables, w [fan in, fan out] and b [fan out],
+the linear output layer last. Learning applies them in TensorFlow, acting in NumPy, where one state takes far
+less time than one TensorFlow call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+
+def init_mlp(
+    generator: np.random.Generator,
+    sizes: Sequence[int],
+    outputs: int,
+    hidden_scale: float,
+    output_scale: float,
+) -> list[np.ndarray]:
+    """Draws initial weights (ReF-ER, Appendix A).
+
+        hidden layers: U[-g / sqrt(fan in + fan out), +g / sqrt(fan in + fan out)],    g = hidden_scale
+        output layer:  U[-o / sqrt(fan in), +o / sqrt(fan in)],                        o = output_scale
+
+    The paper prints g = 6 and cites Glorot and Bengio (2010), who have g = sqrt(6); and o = 0.1, for outputs
+    near 0. Biases begin at 0 (assumed: the paper does not say).
+
+    Args:
+        generator: advanced by the draws.
+        sizes: width of the input and of each hidden layer, each at least 1; the input alone: a linear map.
+        outputs: width of the output layer, at least 1.
+        hidden_scale: g, above 0.
+        output_scale: o, at least 0.
+
+    Returns:
+        [w_1, b_1, ...], float32.
+    """
+    weights: list[np.ndarray] = []
+    for fan_in, fan_out in zip(sizes, [*sizes[1:], outputs]):
+        is_output = len(weights) == 2 * (len(sizes) - 1)
+        bound = output_scale / fan_in**0.5 if is_output else hidden_scale / (fan_in + fan_out) ** 0.5
+        weights.append(generator.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32))
+        weights.append(np.zeros(fan_out, np.float32))
+    return weights
+
+
+def apply_mlp(variables: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+    """Outputs [B, outputs] of inputs [B, inputs], in TensorFlow; differentiable in both arguments."""
+    *hidden, output_weights, output_bias = variables
+    for weights, bias in zip(hidden[::2], hidden[1::2]):
+        x = tf.nn.softsign(x @ weights + bias)  # [B, units]
+    return x @ output_weights + output_bias
+
+
+def apply_numpy(weights: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Outputs [outputs] of one input [inputs], or [B, outputs] of [B, inputs], in NumPy, for acting."""
+    *hidden, output_weights, output_bias = weights
+    for layer, bias in zip(hidden[::2], hidden[1::2]):
+        x = x @ layer
+        x += bias
+        x /= 1.0 + np.abs(x)
+    return x @ output_weights + output_bias

@@ -1,0 +1,102 @@
+"""Closed-form action advantages of V-RACER (Appendix E, Eqs. 18 to 22).
+
+The network gives the coefficients of a function f(s, a) that is largest at the policy's mean; the advantage is
+A(s, a) = f(s, a) - E_{a' ~ pi}[f(s, a')], whose mean under the policy is 0. The expectation is that of the normal
+without the cut at three deviations. Symbols: m mean, Sigma = diag(sigma^2) covariance of pi, u = a - m.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from repro.ops import shapes
+
+FORMS = ("none", "quadratic", "gaussian")
+"""Forms of f: Q := V (Section 2), Eq. (18), Eq. (20)."""
+
+
+def num_coefficients(form: str, num_actions: int) -> int:
+    """Outputs that the network has besides V, mean and covariance; num_actions is A.
+
+    none: 0. quadratic: (A^2 + A) / 2, the triangular L. gaussian: 1 + 2 A, for K, L_+ and L_-.
+
+    Raises:
+        KeyError: unknown form.
+    """
+    return {"none": 0, "quadratic": (num_actions**2 + num_actions) // 2, "gaussian": 1 + 2 * num_actions}[form]
+
+
+def advantage(
+    form: str, coefficients: tf.Tensor, action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor
+) -> tf.Tensor:
+    """A(s, a) = f(s, a) - E_{a' ~ pi}[f(s, a')].
+
+    Args:
+        form: one of `FORMS`; `none` gives 0.
+        coefficients: raw network outputs, [B, num_coefficients]; receive the gradient.
+        action: [B, A]; no gradient.
+        mean: pi's, [B, A]; no gradient, as Eq. (23) fits "the parameterization coefficients".
+        deviation: pi's, [B, A] or [A], above 0; no gradient.
+
+    Returns:
+        [B], of the coefficients' dtype.
+
+    Raises:
+        ValueError: wrong shapes, or another number of coefficients than `num_coefficients`.
+        KeyError: unknown form.
+    """
+    action, mean, deviation = (tf.stop_gradient(x) for x in (action, mean, deviation))
+    shapes.assert_rank_at_least("advantage", 2, coefficients=coefficients, action=action)
+    shapes.assert_same_shape("advantage", action=action, mean=mean)
+    num_actions = action.shape[-1]
+    if coefficients.shape[-1] != num_coefficients(form, num_actions):
+        raise ValueError(
+            f"advantage: {form} with {num_actions} actions takes {num_coefficients(form, num_actions)} "
+            f"coefficients, got shape {coefficients.shape}"
+        )
+    if form == "none":
+        return tf.zeros_like(action[:, 0])
+    variance = tf.square(deviation) + tf.zeros_like(mean)  # [B, A]
+    f_minus_mean = _quadratic if form == "quadratic" else _asymmetric_gaussian
+    return f_minus_mean(coefficients, action - mean, variance)
+
+
+def lower_triangular(entries: tf.Tensor, num_actions: int) -> tf.Tensor:
+    """The matrix L, row by row from its entries, with a diagonal that Softplus makes positive (Appendix E).
+
+    Args:
+        entries: [B, (A^2 + A) / 2].
+        num_actions: A.
+
+    Returns:
+        [B, A, A], zero above the diagonal. Differentiable.
+    """
+    rows, columns = np.tril_indices(num_actions)
+    place = np.full((num_actions, num_actions), rows.size)  # the entry that is 0
+    place[rows, columns] = np.arange(rows.size)
+    padded = tf.pad(entries, [[0, 0], [0, 1]])  # [B, entries + 1]
+    matrix = tf.gather(padded, place, axis=1)  # [B, A, A]
+    return tf.where(np.eye(num_actions, dtype=bool), tf.nn.softplus(matrix), matrix)
+
+
+def _quadratic(coefficients: tf.Tensor, u: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    """f = -1/2 u' L L' u (Eq. 18), E[f] = -1/2 Tr[L L' Sigma] (Eq. 19, which lacks the factor -1/2 in print)."""
+    matrix = lower_triangular(coefficients, u.shape[-1])  # [B, A, A]
+    f = -0.5 * tf.reduce_sum(tf.square(tf.linalg.matvec(matrix, u, transpose_a=True)), axis=-1)  # |L' u|^2
+    expected = -0.5 * tf.einsum("bij,bi->b", tf.square(matrix), variance)  # (L L')_ii = sum_j L_ij^2
+    return f - expected
+
+
+def _asymmetric_gaussian(coefficients: tf.Tensor, u: tf.Tensor, variance: tf.Tensor) -> tf.Tensor:
+    """f = K exp(-1/2 u_+' L_+^-1 u_+ - 1/2 u_-' L_-^-1 u_-) (Eq. 20), with u_+ = max(u, 0) and u_- = min(u, 0).
+
+    E[f] = K prod_i [sqrt(L_+ / (L_+ + Sigma)) + sqrt(L_- / (L_- + Sigma))]_i / 2 (Eqs. 21 and 22).
+    K and the diagonals L_+ and L_- are made positive by Softplus, and stand in this order in the coefficients.
+    """
+    num_actions = u.shape[-1]
+    k, above, below = tf.split(tf.nn.softplus(coefficients), [1, num_actions, num_actions], axis=-1)  # [B, 1 or A]
+    width = tf.where(u > 0.0, above, below)  # [B, A]
+    f = tf.exp(-0.5 * tf.reduce_sum(tf.square(u) / width, axis=-1))  # [B]
+    factors = 0.5 * (tf.sqrt(above / (above + variance)) + tf.sqrt(below / (below + variance)))  # [B, A]
+    return k[:, 0] * (f - tf.reduce_prod(factors, axis=-1))

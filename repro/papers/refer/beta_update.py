@@ -1,0 +1,31 @@
+"""How ReF-ER's penalty coefficient beta follows the share of far-policy samples (Eq. 12)."""
+
+from __future__ import annotations
+
+
+def update_beta(beta: float, num_far: int, num_samples: int, max_far_share: float, step_size: float) -> float:
+    """One update of beta, made with every gradient step (Algorithm 1).
+
+        beta <- (1 - eta) beta           if n_far / N > D
+                (1 - eta) beta + eta     otherwise                                        (Eq. 12)
+
+    With too many far-policy samples beta falls towards 0, and the penalty (1 - beta) KL(mu || pi) takes over;
+    else it rises towards 1. Where n_far / N is exactly D it rises.
+
+    Args:
+        beta: in [0, 1]; 1 is no penalty.
+        num_far: n_far, samples of the replay memory whose stored ratio is far-policy.
+        num_samples: N, samples in the replay memory, at least 1.
+        max_far_share: D, in (0, 1).
+        step_size: eta, in [0, 1]. The paper takes the network's learning rate.
+
+    Returns:
+        beta in [0, 1].
+
+    Raises:
+        ValueError: an empty memory.
+    """
+    if num_samples < 1:
+        raise ValueError(f"update_beta: num_samples must be at least 1, got {num_samples}.")
+    shrunk = (1.0 - step_size) * beta
+    return shrunk if num_far / num_samples > max_far_share else shrunk + step_size

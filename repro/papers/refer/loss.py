@@ -1,0 +1,277 @@
+"""The losses of V-RACER, DDPG and NAF (Section 2), and how ReF-ER's rules enter them (Section 3, Appendix C).
+
+All losses are [B], one number a sample; the paper's are their means over the batch, which the agents take.
+rho_k is pi(a_k|s_k) / mu_k(a_k|s_k), for the stored action, with the stored mean and deviation of mu_k.
+The paper's r_{k+1} is the reward that action a_k brought; `discount` is gamma, or 0 where s_{k+1} is terminal.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repro.distributions import gaussian
+from repro.ops import shapes
+from repro.papers.refer import refer_rules
+from repro.papers.refer.advantages import advantage, lower_triangular
+from repro.papers.refer.refer_rules import Scalar
+
+
+class Policies(NamedTuple):
+    """The policy pi and the stored behaviour mu of a batch.
+
+    mean: pi's, [B, A]; receives the gradient.
+    deviation: pi's, [B, A] or [A]; receives the gradient.
+    behaviour_mean: mu's, [B, A].
+    behaviour_deviation: mu's, [B, A] or [A].
+    """
+
+    mean: tf.Tensor
+    deviation: tf.Tensor
+    behaviour_mean: tf.Tensor
+    behaviour_deviation: tf.Tensor
+
+
+class VRacerLoss(NamedTuple):
+    """What `vracer_loss` returns, each [B].
+
+    total: under ReF-ER's rules, to be minimised.
+    policy, value, advantage: Eqs. (5), (9), (23) before the rules.
+    rho: unclipped ratios, to be stored (0 to infinity).
+    extras: kl, near, penalty, action_advantage.
+    """
+
+    total: tf.Tensor
+    policy: tf.Tensor
+    value: tf.Tensor
+    advantage: tf.Tensor
+    rho: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+class DdpgLoss(NamedTuple):
+    """What `ddpg_loss` returns, each [B].
+
+    policy: loss of the policy network, under both rules.
+    critic: loss of the value network, under Rule 1 alone.
+    rho: ratios, to be stored.
+    extras: kl, near, penalty, td_error.
+    """
+
+    policy: tf.Tensor
+    critic: tf.Tensor
+    rho: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+class NafLoss(NamedTuple):
+    """What `naf_loss` returns, each [B].
+
+    total: under both rules, to be minimised.
+    rho: ratios, to be stored.
+    extras: kl, near, penalty, td_error.
+    """
+
+    total: tf.Tensor
+    rho: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+def off_policy_gradient_loss(log_pi: tf.Tensor, rho: tf.Tensor, q_ret: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+    """The off-policy objective, L = - rho_k (Q_ret_k - V(s_k)) (Eq. 5), in the form of its gradient.
+
+        grad L = - (Q_ret_k - V(s_k)) grad rho_k = - rho_k (Q_ret_k - V(s_k)) grad log pi(a_k|s_k)
+
+    Args:
+        log_pi: log pi(a_k|s_k), [B]; receives the gradient.
+        rho: weights rho_k, clipped where the rule says so, [B]; no gradient.
+        q_ret: r_{k+1} + gamma V_tbc_{k+1}, [B]; no gradient.
+        v: V(s_k), [B]; no gradient.
+
+    Returns:
+        - rho (q_ret - v) log_pi, [B], whose gradient is that of L, while its value is not.
+
+    Raises:
+        ValueError: different shapes.
+    """
+    shapes.assert_same_shape("off_policy_gradient_loss", log_pi=log_pi, rho=rho, q_ret=q_ret, v=v)
+    return -tf.stop_gradient(rho * (q_ret - v)) * log_pi
+
+
+def value_loss(v: tf.Tensor, v_tbc: tf.Tensor) -> tf.Tensor:
+    """L = 1/2 (V(s_k) - V_tbc_k)^2 (Eq. 9), [B]; gradient to `v`, none to the target `v_tbc`, both [B]."""
+    shapes.assert_same_shape("value_loss", v=v, v_tbc=v_tbc)
+    return 0.5 * tf.square(v - tf.stop_gradient(v_tbc))
+
+
+def advantage_loss(action_advantage: tf.Tensor, rho: tf.Tensor, v: tf.Tensor, q_ret: tf.Tensor) -> tf.Tensor:
+    """L = 1/2 [rho_k (A(s_k, a_k) + V(s_k) - Q_ret_k)]^2 (Eq. 23), all [B]; gradient to the advantage alone."""
+    shapes.assert_same_shape("advantage_loss", action_advantage=action_advantage, rho=rho, v=v, q_ret=q_ret)
+    rho, v, q_ret = (tf.stop_gradient(x) for x in (rho, v, q_ret))
+    return 0.5 * tf.square(rho * (action_advantage + v - q_ret))
+
+
+def vracer_loss(
+    action: tf.Tensor,
+    policies: Policies,
+    v: tf.Tensor,
+    coefficients: tf.Tensor,
+    q_ret: tf.Tensor,
+    v_tbc: tf.Tensor,
+    beta: Scalar,
+    c_max: Scalar,
+    rule: str,
+    form: str,
+) -> VRacerLoss:
+    """V-RACER's loss (Algorithm 3), Eqs. (5) + (9), and (23) where an advantage is fitted, under ReF-ER (Eq. 10).
+
+    One network gives V, the policy and the coefficients, so Rule 1 skips the whole loss of a far-policy sample,
+    beta scales the whole loss, and the penalty concerns the policy's outputs.
+
+    Args:
+        action: a_k as it was sampled, in the learner's units, [B, A].
+        policies: pi(.|s_k) and the stored mu_k.
+        v: V(s_k), [B]; gradient of Eq. (9) alone.
+        coefficients: of the advantage, [B, num_coefficients]; gradient of Eq. (23) alone.
+        q_ret: r_{k+1} + gamma V_tbc_{k+1} from the stored estimates, [B]; no gradient.
+        v_tbc: the stored V_tbc_k (Eq. 8), [B]; no gradient.
+        beta: in [0, 1], scalar.
+        c_max: above 1, scalar.
+        rule: one of `refer_rules.RULES`.
+        form: one of `advantages.FORMS`.
+
+    Raises:
+        ValueError: wrong shapes.
+        KeyError: unknown rule or form.
+    """
+    log_rho = gaussian.log_ratio(action, *policies)
+    weight = refer_rules.importance_weight(log_rho, rule)
+    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
+    action_advantage = advantage(form, coefficients, action, policies.mean, policies.deviation)
+
+    policy = off_policy_gradient_loss(gaussian.log_prob(action, policies.mean, policies.deviation), weight, q_ret, v)
+    value = value_loss(v, v_tbc)
+    fitted = advantage_loss(action_advantage, weight, v, q_ret) if form != "none" else tf.zeros_like(v)
+    rho = tf.stop_gradient(tf.exp(log_rho))
+    total, _, penalty, near = refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, rule)
+    extras = {"kl": kl, "near": near, "penalty": penalty, "action_advantage": action_advantage}
+    return VRacerLoss(total, policy, value, fitted, rho, extras)
+
+
+def ddpg_loss(
+    action: tf.Tensor,
+    policies: Policies,
+    q: tf.Tensor,
+    q_of_mean: tf.Tensor,
+    r: tf.Tensor,
+    discount: tf.Tensor,
+    target_q_next: tf.Tensor,
+    beta: Scalar,
+    c_max: Scalar,
+    rule: str,
+) -> DdpgLoss:
+    """DDPG's two losses (Eqs. 2 and 3) under ReF-ER (Algorithm 4).
+
+        critic: 1/2 (Q(s_k, a_k) - r_{k+1} - gamma Q'(s_{k+1}, m'(s_{k+1})))^2    skipped by Rule 1, no beta
+        policy: - Q(s_k, m(s_k))                                                under Eq. (10)
+
+    with Q' and m' the target networks, and pi the normal around m with a fixed deviation.
+
+    Args:
+        action: a_k, [B, A].
+        policies: m(s_k) and the deviation of the noise, and the stored mu_k.
+        q: Q(s_k, a_k), [B]; gradient of the critic's loss.
+        q_of_mean: Q(s_k, m(s_k)), [B]; gradient of the policy's loss, which the caller takes with respect to
+            the weights of the policy network alone.
+        r: r_{k+1}, [B].
+        discount: gamma, or 0 where s_{k+1} is terminal, [B].
+        target_q_next: Q'(s_{k+1}, m'(s_{k+1})), [B]; no gradient; not read where `discount` is 0.
+        beta: in [0, 1], scalar.
+        c_max: above 1, scalar.
+        rule: one of `refer_rules.RULES`.
+
+    Raises:
+        ValueError: wrong shapes.
+        KeyError: unknown rule.
+    """
+    rho, kl = _rho_and_kl(action, policies)
+    td_error = q - one_step_target("ddpg_loss", r, discount, target_q_next)
+    critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)
+    policy, _, penalty, near = refer_rules.refer_loss(-q_of_mean, kl, rho, beta, c_max, rule)
+    return DdpgLoss(policy, critic, rho, {"kl": kl, "near": near, "penalty": penalty, "td_error": td_error})
+
+
+def naf_q(v: tf.Tensor, entries: tf.Tensor, action: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
+    """Q(s, a) = V(s) - (a - m)' L L' (a - m) (Eq. 4, which has no factor 1/2).
+
+    Args:
+        v: V(s), [B].
+        entries: of the lower-triangular L, raw, [B, (A^2 + A) / 2].
+        action: [B, A]; no gradient.
+        mean: m(s), [B, A]. Unlike V-RACER's advantages, NAF learns it through Q.
+
+    Returns:
+        [B]. Its gradient reaches `v`, `entries` and `mean`.
+
+    Raises:
+        ValueError: wrong shapes.
+    """
+    shapes.assert_same_shape("naf_q", action=action, mean=mean)
+    shapes.assert_same_shape("naf_q", **{"v": v, "mean[:, 0]": mean[:, 0], "entries[:, 0]": entries[:, 0]})
+    matrix = lower_triangular(entries, mean.shape[-1])  # [B, A, A]
+    u = tf.stop_gradient(action) - mean  # [B, A]
+    return v - tf.reduce_sum(tf.square(tf.linalg.matvec(matrix, u, transpose_a=True)), axis=-1)
+
+
+def naf_loss(
+    action: tf.Tensor,
+    policies: Policies,
+    q: tf.Tensor,
+    r: tf.Tensor,
+    discount: tf.Tensor,
+    target_v_next: tf.Tensor,
+    beta: Scalar,
+    c_max: Scalar,
+    rule: str,
+) -> NafLoss:
+    """NAF's loss (Eqs. 2 and 4) under ReF-ER (Eq. 10).
+
+        L = 1/2 (Q(s_k, a_k) - r_{k+1} - gamma V'(s_{k+1}))^2
+
+    with V' of the target network, which is Q'(s_{k+1}, m'(s_{k+1})), as in Algorithm 4. One network, so both
+    rules concern all of the loss.
+
+    Args:
+        action: a_k, [B, A].
+        policies: m(s_k) and the deviation of the noise, and the stored mu_k.
+        q: Q(s_k, a_k) from `naf_q`, [B]; receives the gradient.
+        r: r_{k+1}, [B].
+        discount: gamma, or 0 where s_{k+1} is terminal, [B].
+        target_v_next: V'(s_{k+1}), [B]; no gradient; not read where `discount` is 0.
+        beta: in [0, 1], scalar.
+        c_max: above 1, scalar.
+        rule: one of `refer_rules.RULES`.
+
+    Raises:
+        ValueError: wrong shapes.
+        KeyError: unknown rule.
+    """
+    rho, kl = _rho_and_kl(action, policies)
+    td_error = q - one_step_target("naf_loss", r, discount, target_v_next)
+    total, _, penalty, near = refer_rules.refer_loss(0.5 * tf.square(td_error), kl, rho, beta, c_max, rule)
+    return NafLoss(total, rho, {"kl": kl, "near": near, "penalty": penalty, "td_error": td_error})
+
+
+def one_step_target(operator: str, r: tf.Tensor, discount: tf.Tensor, next_value: tf.Tensor) -> tf.Tensor:
+    """r_{k+1} + discount * next_value, [B], without gradient; next_value is not read where discount is 0."""
+    shapes.assert_same_shape(operator, r=r, discount=discount, next_value=next_value)
+    goes_on = tf.not_equal(discount, 0.0)
+    return tf.stop_gradient(r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value)))
+
+
+def _rho_and_kl(action: tf.Tensor, policies: Policies) -> tuple[tf.Tensor, tf.Tensor]:
+    """The ratios, without gradient, and KL(mu || pi), each [B]."""
+    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))
+    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
+    return rho, kl

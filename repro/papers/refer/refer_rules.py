@@ -1,0 +1,169 @@
+"""The two rules of ReF-ER (Section 3), as forms of any loss, and the annealing of their parameters.
+
+The paper's Eq. (10) reads g <- beta g - (1 - beta) grad KL with g a direction of ascent. Everything here is a loss
+to be minimised, so its gradient is beta grad L + (1 - beta) grad KL: the penalty pulls pi towards mu.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import tensorflow as tf
+
+from repro.ops import shapes
+
+Scalar: TypeAlias = float | tf.Tensor
+
+RULES = {
+    #          rule 1  rule 2
+    "refer":   (True,  True),
+    "refer_1": (True,  False),
+    "refer_2": (False, True),
+    "none":    (False, False),
+}  # fmt: skip
+"""Which rules a variant follows: Rule 1 skips far-policy samples, Rule 2 penalises KL(mu || pi) (Section 5)."""
+
+REFER_2_CLIP = 1e3
+"""Largest importance weight of ReF-ER-2 (Section 5.3)."""
+
+LARGEST_WEIGHT = 1e12
+"""Largest importance weight of all others, so that its square stays finite in float32. Rule 1 skips such samples."""
+
+
+class ReferLoss(NamedTuple):
+    """What `refer_loss` returns, each [B].
+
+    total: the loss to minimise, `task` + `penalty`.
+    task: the part of Rule 1 and of beta: beta L where the sample counts, 0 where Rule 1 skips it.
+    penalty: the part of Rule 2, (1 - beta) KL(mu || pi).
+    near: bool, whether the sample is near-policy.
+    """
+
+    total: tf.Tensor
+    task: tf.Tensor
+    penalty: tf.Tensor
+    near: tf.Tensor
+
+
+def near_policy(rho: tf.Tensor, c_max: Scalar) -> tf.Tensor:
+    """Whether samples are near-policy, 1 / c_max < rho < c_max (Section 3); both bounds are far-policy.
+
+    Args:
+        rho: importance ratios pi(a|s) / mu(a|s), any shape.
+        c_max: above 1.
+
+    Returns:
+        bool, of the shape of `rho`; a ratio that is infinite or NaN is far-policy.
+    """
+    return (rho > 1.0 / c_max) & (rho < c_max)
+
+
+def importance_weight(log_rho: tf.Tensor, rule: str) -> tf.Tensor:
+    """The weight rho of a sample: exp(log_rho), at most `REFER_2_CLIP` under ReF-ER-2 (Section 5.3).
+
+    Others are cut at `LARGEST_WEIGHT`, so that a skipped sample, whose gradient is multiplied by 0, is not 0
+    times infinity.
+
+    Args:
+        log_rho: any shape.
+        rule: one of `RULES`.
+
+    Returns:
+        At least 0 and finite, of the shape of `log_rho`, without gradient: losses weight by it.
+
+    Raises:
+        KeyError: unknown rule.
+    """
+    uses_rule_1, uses_rule_2 = RULES[rule]
+    largest = REFER_2_CLIP if uses_rule_2 and not uses_rule_1 else LARGEST_WEIGHT
+    return tf.stop_gradient(tf.minimum(tf.exp(log_rho), largest))
+
+
+def rule_1(loss: tf.Tensor, rho: tf.Tensor, c_max: Scalar, rule: str) -> tf.Tensor:
+    """The loss where Rule 1 lets the sample count, and 0 where it skips it.
+
+    For losses of networks that have no policy, such as DDPG's critic: neither beta nor the penalty concerns
+    them (Algorithm 4).
+
+    Args:
+        loss: [B], finite.
+        rho: importance ratios, [B]; no gradient.
+        c_max: above 1, scalar.
+        rule: one of `RULES`; without Rule 1 the loss comes back as it is.
+
+    Returns:
+        [B].
+
+    Gradients: of far-policy samples zero, all others as they are.
+
+    Raises:
+        ValueError: different shapes.
+        KeyError: unknown rule.
+    """
+    shapes.assert_rank_at_least("rule_1", 1, loss=loss)
+    shapes.assert_same_shape("rule_1", loss=loss, rho=rho)
+    uses_rule_1, _ = RULES[rule]
+    return tf.where(near_policy(rho, c_max), loss, tf.zeros_like(loss)) if uses_rule_1 else loss
+
+
+def refer_loss(
+    loss: tf.Tensor,
+    kl: tf.Tensor,
+    rho: tf.Tensor,
+    beta: Scalar,
+    c_max: Scalar,
+    rule: str,
+) -> ReferLoss:
+    """Any loss L under ReF-ER (Eqs. 10 and 11).
+
+        refer:    beta L 1[near] + (1 - beta) KL(mu || pi)
+        refer_1:  L 1[near]
+        refer_2:  beta L + (1 - beta) KL(mu || pi)              (with weights from `importance_weight`)
+        none:     L
+
+    The indicator, 1 where 1 / c_max < rho < c_max, multiplies the whole loss of a sample, that of the value as
+    well as that of the policy (Section 4), and never the divergence, which far-policy samples need most.
+    Eqs. (10) and (11) are a mean over the batch, which the caller takes.
+
+    Args:
+        loss: L of each sample, [B], finite.
+        kl: KL(mu || pi) of each sample, with mu the stored behaviour, [B].
+        rho: importance ratios, [B]; no gradient.
+        beta: in [0, 1], scalar; not read by refer_1 and none.
+        c_max: above 1, scalar; read by all, for `near`.
+        rule: one of `RULES`.
+
+    Returns:
+        `ReferLoss`.
+
+    Gradients: to `loss` and `kl` as above, none to `rho`, `beta` and `c_max`.
+
+    Raises:
+        ValueError: different shapes, or a `beta` or `c_max` that is no scalar.
+        KeyError: unknown rule.
+    """
+    shapes.assert_rank_at_least("refer_loss", 1, loss=loss)
+    shapes.assert_same_shape("refer_loss", loss=loss, kl=kl, rho=rho)
+    beta, c_max = (tf.stop_gradient(tf.cast(x, loss.dtype)) for x in (beta, c_max))
+    shapes.assert_scalar("refer_loss", beta=beta, c_max=c_max)
+    _, uses_rule_2 = RULES[rule]
+    task, penalty = rule_1(loss, rho, c_max, rule), tf.zeros_like(kl)
+    if uses_rule_2:
+        task, penalty = beta * task, (1.0 - beta) * kl
+    return ReferLoss(task + penalty, task, penalty, near_policy(rho, c_max))
+
+
+def annealed_c_max(step: float, c: float, annealing: float) -> float:
+    """c_max(t) = 1 + C / (1 + A t) (Eq. 13).
+
+    Args:
+        step: t, environment steps, at least 0.
+        c: C, above 0 (4 in the paper).
+        annealing: A per environment step, at least 0 (5e-7 in the paper).
+    """
+    return 1.0 + c / (1.0 + annealing * step)
+
+
+def annealed_learning_rate(step: float, learning_rate: float, annealing: float) -> float:
+    """eta(t) = eta / (1 + A t) (Eq. 13). Arguments as for `annealed_c_max`; `learning_rate` is the first one."""
+    return learning_rate / (1.0 + annealing * step)
