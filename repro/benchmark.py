@@ -47,6 +47,8 @@ def _table(result: dict[str, Any]) -> Any:
 
 
 def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
+    if "rows" in result:
+        return [(name, f"{value:,.1f}") for name, value in result["rows"].items()]
     if "parts" not in result:
         lines = [(f"vtrace {name}", f"{value:,.0f}") for name, value in result["vtrace"].items()]
         step = result["train_step T=20 B=32"]

@@ -131,9 +131,14 @@ class ReferMemory:
         return self._count
 
     @property
+    def num_far(self) -> int:
+        """n_far: stored steps whose latest ratio is outside (1 / c_max, c_max)."""
+        return int(self._far.counts[0])
+
+    @property
     def far_fraction(self) -> float:
-        """n_far / n: the part of stored steps whose latest ratio is outside (1 / c_max, c_max); 0 if none is stored."""
-        return int(self._far.counts[0]) / len(self) if len(self) else 0.0
+        """n_far / n of Eq. 12; 0 if nothing is stored."""
+        return self.num_far / len(self) if len(self) else 0.0
 
     @property
     def c_max(self) -> float:

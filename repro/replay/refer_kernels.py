@@ -253,5 +253,6 @@ def sum_of_squares(steps: Steps, head: int, tail: int) -> float:
     """Sum of squared rewards in float64, oldest step first."""
     total = 0.0
     for serial in range(head, tail):
-        total += np.float64(steps.numbers[serial % steps.slot.size, REWARD]) ** 2
+        reward: Any = np.float64(steps.numbers[serial % steps.slot.size, REWARD])
+        total += reward * reward
     return total
