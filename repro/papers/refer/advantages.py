@@ -46,9 +46,12 @@ def advantage(
         ValueError: wrong shapes, or another number of coefficients than `num_coefficients`.
         KeyError: unknown form.
     """
-    action, mean, deviation = (tf.stop_gradient(x) for x in (action, mean, deviation))
+    coefficients = tf.convert_to_tensor(coefficients)
+    action, mean, deviation = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, deviation))
     shapes.assert_rank_at_least("advantage", 2, coefficients=coefficients, action=action)
+    like = {"action[0]": action[0]} if deviation.shape.rank == 1 else {"action": action}
     shapes.assert_same_shape("advantage", action=action, mean=mean)
+    shapes.assert_same_shape("advantage", **like, deviation=deviation)
     num_actions = action.shape[-1]
     if coefficients.shape[-1] != num_coefficients(form, num_actions):
         raise ValueError(

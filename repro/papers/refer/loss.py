@@ -95,20 +95,22 @@ def off_policy_gradient_loss(log_pi: tf.Tensor, rho: tf.Tensor, q_ret: tf.Tensor
     Raises:
         ValueError: different shapes.
     """
-    shapes.assert_same_shape("off_policy_gradient_loss", log_pi=log_pi, rho=rho, q_ret=q_ret, v=v)
+    log_pi, rho, q_ret, v = _alike("off_policy_gradient_loss", log_pi=log_pi, rho=rho, q_ret=q_ret, v=v)
     return -tf.stop_gradient(rho * (q_ret - v)) * log_pi
 
 
 def value_loss(v: tf.Tensor, v_tbc: tf.Tensor) -> tf.Tensor:
     """L = 1/2 (V(s_k) - V_tbc_k)^2 (Eq. 9), [B]; gradient to `v`, none to the target `v_tbc`, both [B]."""
-    shapes.assert_same_shape("value_loss", v=v, v_tbc=v_tbc)
+    v, v_tbc = _alike("value_loss", v=v, v_tbc=v_tbc)
     return 0.5 * tf.square(v - tf.stop_gradient(v_tbc))
 
 
 def advantage_loss(action_advantage: tf.Tensor, rho: tf.Tensor, v: tf.Tensor, q_ret: tf.Tensor) -> tf.Tensor:
     """L = 1/2 [rho_k (A(s_k, a_k) + V(s_k) - Q_ret_k)]^2 (Eq. 23), all [B]; gradient to the advantage alone."""
-    shapes.assert_same_shape("advantage_loss", action_advantage=action_advantage, rho=rho, v=v, q_ret=q_ret)
-    rho, v, q_ret = (tf.stop_gradient(x) for x in (rho, v, q_ret))
+    action_advantage, *constants = _alike(
+        "advantage_loss", action_advantage=action_advantage, rho=rho, v=v, q_ret=q_ret
+    )
+    rho, v, q_ret = (tf.stop_gradient(x) for x in constants)
     return 0.5 * tf.square(rho * (action_advantage + v - q_ret))
 
 
@@ -217,8 +219,8 @@ def naf_q(v: tf.Tensor, entries: tf.Tensor, action: tf.Tensor, mean: tf.Tensor) 
     Raises:
         ValueError: wrong shapes.
     """
-    shapes.assert_same_shape("naf_q", action=action, mean=mean)
-    shapes.assert_same_shape("naf_q", **{"v": v, "mean[:, 0]": mean[:, 0], "entries[:, 0]": entries[:, 0]})
+    action, mean = _alike("naf_q", action=action, mean=mean)
+    v, _, _ = _alike("naf_q", **{"v": v, "mean[:, 0]": mean[:, 0], "entries[:, 0]": entries[:, 0]})
     matrix = lower_triangular(entries, mean.shape[-1])  # [B, A, A]
     u = tf.stop_gradient(action) - mean  # [B, A]
     return v - tf.reduce_sum(tf.square(tf.linalg.matvec(matrix, u, transpose_a=True)), axis=-1)
@@ -265,9 +267,16 @@ def naf_loss(
 
 def one_step_target(operator: str, r: tf.Tensor, discount: tf.Tensor, next_value: tf.Tensor) -> tf.Tensor:
     """r_{k+1} + discount * next_value, [B], without gradient; next_value is not read where discount is 0."""
-    shapes.assert_same_shape(operator, r=r, discount=discount, next_value=next_value)
+    r, discount, next_value = _alike(operator, r=r, discount=discount, next_value=next_value)
     goes_on = tf.not_equal(discount, 0.0)
     return tf.stop_gradient(r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value)))
+
+
+def _alike(operator: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
+    """The arguments as tensors, once all have the shape of the first."""
+    found = {name: tf.convert_to_tensor(x) for name, x in tensors.items()}
+    shapes.assert_same_shape(operator, **found)
+    return list(found.values())
 
 
 def _rho_and_kl(action: tf.Tensor, policies: Policies) -> tuple[tf.Tensor, tf.Tensor]:

@@ -100,6 +100,7 @@ def rule_1(loss: tf.Tensor, rho: tf.Tensor, c_max: Scalar, rule: str) -> tf.Tens
         ValueError: different shapes.
         KeyError: unknown rule.
     """
+    loss, rho = tf.convert_to_tensor(loss), tf.convert_to_tensor(rho)
     shapes.assert_rank_at_least("rule_1", 1, loss=loss)
     shapes.assert_same_shape("rule_1", loss=loss, rho=rho)
     uses_rule_1, _ = RULES[rule]
@@ -142,6 +143,7 @@ def refer_loss(
         ValueError: different shapes, or a `beta` or `c_max` that is no scalar.
         KeyError: unknown rule.
     """
+    loss, kl, rho = (tf.convert_to_tensor(x) for x in (loss, kl, rho))
     shapes.assert_rank_at_least("refer_loss", 1, loss=loss)
     shapes.assert_same_shape("refer_loss", loss=loss, kl=kl, rho=rho)
     beta, c_max = (tf.stop_gradient(tf.cast(x, loss.dtype)) for x in (beta, c_max))

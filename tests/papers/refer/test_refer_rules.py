@@ -1,0 +1,121 @@
+"""Rules 1 and 2, and the annealing: hand cases, exact gradients, and the wrong readings that must not pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.distributions import gaussian
+from repro.papers.refer import refer_rules
+from repro.papers.refer.refer_rules import RULES, importance_weight, near_policy, refer_loss, rule_1
+
+BETA, C_MAX = 0.3, 4.0
+RHO = np.array([0.1, 0.25, 0.26, 1.0, 3.9, 4.0, 70.0, np.inf])
+NEAR = np.array([False, False, True, True, True, False, False, False])
+LOSS = np.array([1.0, -2.0, 3.0, -4.0, 5.0, 6.0, 7.0, 8.0])
+KL = np.array([9.0, 0.1, 0.2, 0.0, 0.4, 0.5, 8.0, 3.0])
+PARTS = {  # what multiplies the loss and the divergence of each sample
+    "refer": (BETA * NEAR, np.full(8, 1 - BETA)),
+    "refer_1": (1.0 * NEAR, np.zeros(8)),
+    "refer_2": (np.full(8, BETA), np.full(8, 1 - BETA)),
+    "none": (np.ones(8), np.zeros(8)),
+}
+
+
+def test_near_policy_excludes_both_bounds_and_what_is_not_finite():
+    np.testing.assert_array_equal(near_policy(tf.constant(RHO), C_MAX), NEAR)
+    assert not near_policy(tf.constant([np.nan, 0.0]), C_MAX).numpy().any()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_values_and_gradients_of_each_rule(rule):
+    of_loss, of_kl = PARTS[rule]
+    loss, kl, rho = (tf.constant(x) for x in (LOSS, KL, RHO))
+    beta = tf.constant(BETA, tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch([loss, kl, rho, beta])
+        total, task, penalty, near = refer_loss(loss, kl, rho, beta, C_MAX, rule)
+    np.testing.assert_allclose(task, of_loss * LOSS)
+    np.testing.assert_allclose(penalty, of_kl * KL)
+    np.testing.assert_allclose(total, of_loss * LOSS + of_kl * KL)
+    np.testing.assert_array_equal(near, NEAR)
+    d_loss, d_kl, d_rho, d_beta = tape.gradient(total, [loss, kl, rho, beta])
+    np.testing.assert_allclose(d_loss, of_loss)
+    np.testing.assert_allclose(d_kl if d_kl is not None else np.zeros(8), of_kl)
+    assert d_rho is None
+    assert d_beta is None
+
+
+def test_a_step_down_the_penalty_moves_pi_towards_mu_even_if_far():
+    """With beta = 0 only KL(mu || pi) is left: its gradient is (m - m_mu) / sigma^2 by hand, for far samples too."""
+    mean, deviation = tf.constant([[1.0], [50.0]]), tf.constant([2.0])
+    behaviour_mean, behaviour_deviation = tf.constant([[0.0], [0.0]]), tf.constant([1.0])
+    action = tf.constant([[0.5], [0.5]])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([mean, deviation])
+        rho = tf.exp(gaussian.log_ratio(action, mean, deviation, behaviour_mean, behaviour_deviation))
+        kl = gaussian.kl(behaviour_mean, behaviour_deviation, mean, deviation)
+        reversed_kl = gaussian.kl(mean, deviation, behaviour_mean, behaviour_deviation)
+        total, _, _, near = refer_loss(tf.zeros(2), kl, rho, 0.0, 5.0, "refer")
+    np.testing.assert_array_equal(near, [True, False])
+    np.testing.assert_allclose(tape.gradient(total, mean), [[1.0 / 4], [50.0 / 4]])  # towards the behaviour's mean
+    # d/d sigma of log(sigma) + (1 + m^2) / (2 sigma^2) = 1 / sigma - (1 + m^2) / sigma^3
+    np.testing.assert_allclose(tape.gradient(total, deviation), [2 * 0.5 - (2 + 2501) / 8], rtol=1e-6)
+    assert not np.allclose(tape.gradient(reversed_kl, mean), [[1.0 / 4], [50.0 / 4]])
+
+
+def test_rule_1_alone_for_losses_without_a_policy():
+    loss, rho = tf.constant(LOSS), tf.constant(RHO)
+    for rule, (uses_rule_1, _) in RULES.items():
+        expected = np.where(NEAR, LOSS, 0.0) if uses_rule_1 else LOSS
+        np.testing.assert_array_equal(rule_1(loss, rho, C_MAX, rule), expected)
+
+
+def test_importance_weights():
+    log_rho = tf.constant([-200.0, 0.0, np.log(999.0), np.log(2000.0), 500.0])
+    with tf.GradientTape() as tape:
+        tape.watch(log_rho)
+        clipped = importance_weight(log_rho, "refer_2")
+    np.testing.assert_allclose(clipped, [0.0, 1.0, 999.0, 1000.0, 1000.0], rtol=1e-5)
+    assert tape.gradient(clipped, log_rho) is None
+    for rule in ("refer", "refer_1", "none"):
+        weights = importance_weight(log_rho, rule)
+        np.testing.assert_allclose(weights[:4], [0.0, 1.0, 999.0, 2000.0], rtol=1e-5)
+        assert np.isfinite(tf.square(weights)).all()
+
+
+def test_annealing_by_hand():
+    """Half of C and of eta are left at A t = 1, with the paper's A = 5e-7 after 2e6 steps."""
+    assert refer_rules.annealed_c_max(0, 4.0, 5e-7) == 5.0
+    assert refer_rules.annealed_c_max(2_000_000, 4.0, 5e-7) == pytest.approx(3.0)
+    assert refer_rules.annealed_c_max(6_000_000, 4.0, 5e-7) == pytest.approx(2.0)
+    assert refer_rules.annealed_c_max(6_000_000, 4.0, 0.0) == 5.0
+    assert refer_rules.annealed_learning_rate(0, 1e-4, 5e-7) == 1e-4
+    assert refer_rules.annealed_learning_rate(2_000_000, 1e-4, 5e-7) == pytest.approx(5e-5)
+
+
+def test_wrong_shapes_and_rules():
+    x, other = tf.zeros([3]), tf.zeros([3, 1])
+    for arguments in ((x, other, x), (x, x, other), (other, x, x)):
+        with pytest.raises(ValueError, match=r"^refer_loss: (kl|rho) must have the shape of loss"):
+            refer_loss(*arguments, BETA, C_MAX, "refer")
+    with pytest.raises(ValueError, match=r"^refer_loss: beta must be a scalar"):
+        refer_loss(x, x, x, tf.zeros([3]), C_MAX, "refer")
+    with pytest.raises(ValueError, match=r"^rule_1: rho must have the shape of loss"):
+        rule_1(x, other, C_MAX, "refer")
+    with pytest.raises(KeyError, match="refer_3"):
+        refer_loss(x, x, x, BETA, C_MAX, "refer_3")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_eager_graph_and_xla_agree(rule):
+    arguments = [tf.constant(x, tf.float32) for x in (LOSS, KL, RHO)]
+
+    def function(loss, kl, rho, beta):
+        return refer_loss(loss, kl, rho, beta, C_MAX, rule).total
+
+    expected = function(*arguments, tf.constant(BETA))
+    for jit_compile in (False, True):
+        compiled = tf.function(function, jit_compile=jit_compile)(*arguments, tf.constant(BETA))
+        np.testing.assert_allclose(compiled, expected, rtol=1e-6)
