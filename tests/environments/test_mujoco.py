@@ -265,7 +265,9 @@ def test_no_message_reaches_the_screen_or_the_directory(tmp_path: Path) -> None:
 from repro import cli
 cli.quiet()
 import numpy as np
+from absl import logging
 from repro.environments.mujoco import make_mujoco
+logging.set_verbosity(logging.WARNING)  # importing TF-Agents may send MuJoCo's warnings there
 for version in ("v5", "v4"):
     cheetah = make_mujoco({"task": "HalfCheetah", "version": version, "max_steps": 0}, 1, 0)
     cheetah.reset()
