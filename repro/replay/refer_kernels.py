@@ -1,5 +1,6 @@
 """Compiled loops of the ReF-ER memory: the backward recursion, the far-policy count, copying of minibatches.
 
+Arrays are taken out of their tuples before a loop: inside it, each access would count references, at twice the time.
 Divisions do not check for 0 (`error_model`): the check costs more than the division, and no divisor here can be 0.
 A step is known by its serial number since the start of the run; it lies in row `serial % capacity`. An episode may
 run over the last row into the first, which every loop here handles by a comparison.
@@ -14,7 +15,6 @@ import numpy as np
 
 ZERO: Any = np.float32(0.0)
 ONE: Any = np.float32(1.0)
-
 
 REWARD, RHO, VALUE, V_TBC = range(4)
 """Columns of `Steps.numbers`."""
@@ -69,18 +69,17 @@ def corrected(value: float, rho: float, reward: float, next_v_tbc: float, discou
 @numba.njit(cache=True, error_model="numpy")
 def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discount: float, inverse: float) -> None:
     """Eq. 8 backward over all steps from serial number `head` up to `tail`."""
-    capacity = steps.slot.size
+    numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
+    starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
     for serial in range(tail - 1, head - 1, -1):
         row = serial % capacity
-        slot = steps.slot[row]
-        if serial == episodes.start[slot] + episodes.length[slot] - 1:
-            next_v_tbc = episodes.last_value[slot]
+        slot = slots[row]
+        if serial == starts[slot] + lengths[slot] - 1:
+            next_v_tbc = last_values[slot]
         else:
-            next_v_tbc = steps.numbers[(serial + 1) % capacity, V_TBC]
-        reward = steps.numbers[row, REWARD] * inverse
-        steps.numbers[row, V_TBC] = corrected(
-            steps.numbers[row, VALUE], steps.numbers[row, RHO], reward, next_v_tbc, discount
-        )
+            next_v_tbc = numbers[(serial + 1) % capacity, V_TBC]
+        reward = numbers[row, REWARD] * inverse
+        numbers[row, V_TBC] = corrected(numbers[row, VALUE], numbers[row, RHO], reward, next_v_tbc, discount)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -109,17 +108,19 @@ def leave(row: int, rho: float, far: Far, c_max: float, low: float) -> None:
 @numba.njit(cache=True, error_model="numpy")
 def enter_all(steps: Steps, head: int, tail: int, far: Far, c_max: float, low: float) -> None:
     """Counts all steps from serial number `head` up to `tail`."""
+    numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
-        row = serial % steps.slot.size
-        enter(row, steps.numbers[row, RHO], far, c_max, low)
+        row = serial % capacity
+        enter(row, numbers[row, RHO], far, c_max, low)
 
 
 @numba.njit(cache=True, error_model="numpy")
 def leave_all(steps: Steps, head: int, tail: int, far: Far, c_max: float, low: float) -> None:
     """Takes all steps from serial number `head` up to `tail` out of the count."""
+    numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
-        row = serial % steps.slot.size
-        leave(row, steps.numbers[row, RHO], far, c_max, low)
+        row = serial % capacity
+        leave(row, numbers[row, RHO], far, c_max, low)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -173,33 +174,34 @@ def update(
     V_tbc of a step depends on what follows it, so one pass from the last drawn step to the first does it. It leaves an
     episode as soon as a stored float32 value does not change: then no earlier one does, up to the next drawn step.
     """
-    capacity = steps.slot.size
+    numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
+    starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
     for place in range(indices.size):
         row = indices[place] % capacity
-        leave(row, steps.numbers[row, RHO], far, c_max, low)
+        leave(row, numbers[row, RHO], far, c_max, low)
         enter(row, rho[place], far, c_max, low)
-        steps.numbers[row, RHO] = rho[place]
-        steps.numbers[row, VALUE] = value[place]
+        numbers[row, RHO] = rho[place]
+        numbers[row, VALUE] = value[place]
     done = ordered[-1] + 1  # every drawn step from here on is corrected
     for place in range(ordered.size - 1, -1, -1):
         serial = ordered[place]
         if serial >= done:
             continue
         row = serial % capacity
-        slot = steps.slot[row]
-        first = episodes.start[slot]
-        if serial == first + episodes.length[slot] - 1:
-            v_tbc = episodes.last_value[slot]
+        slot = slots[row]
+        first = starts[slot]
+        if serial == first + lengths[slot] - 1:
+            v_tbc = last_values[slot]
         else:
-            v_tbc = steps.numbers[(serial + 1) % capacity, V_TBC]
+            v_tbc = numbers[(serial + 1) % capacity, V_TBC]
         done = first
         while serial >= first:
-            reward = steps.numbers[row, REWARD] * inverse
-            v_tbc = corrected(steps.numbers[row, VALUE], steps.numbers[row, RHO], reward, v_tbc, discount)
-            if v_tbc == steps.numbers[row, V_TBC]:
+            reward = numbers[row, REWARD] * inverse
+            v_tbc = corrected(numbers[row, VALUE], numbers[row, RHO], reward, v_tbc, discount)
+            if v_tbc == numbers[row, V_TBC]:
                 done = serial
                 break
-            steps.numbers[row, V_TBC] = v_tbc
+            numbers[row, V_TBC] = v_tbc
             serial -= 1
             row = row - 1 if row > 0 else capacity - 1
 
@@ -251,8 +253,8 @@ def gather(
 @numba.njit(cache=True, error_model="numpy")
 def sum_of_squares(steps: Steps, head: int, tail: int) -> float:
     """Sum of squared rewards in float64, oldest step first."""
-    total = 0.0
+    total, numbers, capacity = 0.0, steps.numbers, steps.slot.size
     for serial in range(head, tail):
-        reward: Any = np.float64(steps.numbers[serial % steps.slot.size, REWARD])
+        reward: Any = np.float64(numbers[serial % capacity, REWARD])
         total += reward * reward
     return total

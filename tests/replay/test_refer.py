@@ -199,7 +199,7 @@ def test_bounds_themselves_are_far():
     memory, _ = memory_of([4])
     memory.set_c_max(2.0)
     memory.update(np.arange(4), np.array([2.0, 0.5, np.nextafter(np.float32(2), np.float32(0)), 0.51]), np.zeros(4))
-    assert memory.far_fraction == 0.5
+    assert (memory.num_far, memory.far_fraction) == (2, 0.5)
 
 
 def test_far_fraction_of_an_empty_memory_and_without_a_bound():
