@@ -211,7 +211,9 @@ def context(directory: pathlib.Path = CONTEXT_DIR) -> tuple[ContextTable, ...]:
 def published_row(
     paper: str, experiment: str, task: str, agent: str, directory: pathlib.Path = PUBLISHED_DIR
 ) -> PublishedRow | None:
-    """Returns the row of one task that an agent of an experiment answers, or None where none is printed.
+    """Returns the row of one task that the evaluation of an agent answers by itself, or None where none is printed.
+
+    Rates and times of a run, and statements that compare agents, are no such rows.
 
     Args:
         paper: short name; a paper without a file prints nothing.
@@ -222,9 +224,10 @@ def published_row(
     """
     if paper not in papers(directory):
         return None
-    wanted = (experiment, task, agent, None)
-    rows = load(paper, directory).rows
-    return next((row for row in rows if (row.experiment, row.task, row.agent, row.statistic) == wanted), None)
+    wanted = (experiment, task, agent, None, "evaluation")
+    rows = (row for row in load(paper, directory).rows if "against" not in row.protocol)
+    keys = ((row, (row.experiment, row.task, row.agent, row.statistic, row.measure)) for row in rows)
+    return next((row for row, key in keys if key == wanted), None)
 
 
 @functools.cache
@@ -258,7 +261,9 @@ def _check_schema(path: pathlib.Path, data: Any, kind: str) -> None:
     error = next(_validator(kind).iter_errors(data), None)
     if error is not None:
         entry = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
-        raise PublishedError(f"The published numbers {path} are wrong at {entry.lstrip('.') or 'top'}: {error.message}.")
+        raise PublishedError(
+            f"The published numbers {path} are wrong at {entry.lstrip('.') or 'top'}: {error.message}."
+        )
 
 
 def _check_rows(path: pathlib.Path, data: Mapping[str, Any]) -> None:
