@@ -211,9 +211,9 @@ def context(directory: pathlib.Path = CONTEXT_DIR) -> tuple[ContextTable, ...]:
 def published_row(
     paper: str, experiment: str, task: str, agent: str, directory: pathlib.Path = PUBLISHED_DIR
 ) -> PublishedRow | None:
-    """Returns the row of one task that the evaluation of an agent answers by itself, or None where none is printed.
+    """Returns the row of one task that the evaluation of an agent answers, or None where none is printed.
 
-    Rates and times of a run, and statements that compare agents, are no such rows.
+    Rates and times of a run are no such rows, nor are statements: their units are their own.
 
     Args:
         paper: short name; a paper without a file prints nothing.
@@ -225,7 +225,7 @@ def published_row(
     if paper not in papers(directory):
         return None
     wanted = (experiment, task, agent, None, "evaluation")
-    rows = (row for row in load(paper, directory).rows if "against" not in row.protocol)
+    rows = (row for row in load(paper, directory).rows if row.statement is None)
     keys = ((row, (row.experiment, row.task, row.agent, row.statistic, row.measure)) for row in rows)
     return next((row for row, key in keys if key == wanted), None)
 
