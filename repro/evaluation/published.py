@@ -55,8 +55,8 @@ class PublishedRow:
         normaliser: name of a file in `normalisers/`, or None.
         experiment: file in `paper_configs/<paper>` that answers the row, or None.
         agent: agent of the records that answer it, or None.
-        measure: which number of a record answers it, one of `MEASURES`.
-        better: how `value` is met, one of `BETTER`.
+        measure: which number of a record answers it, a `Measure`.
+        better: how `value` is met, a `Better`.
         statement: the sentence behind `value`, in our words, for a claim in text or about a figure; else None.
         note: what a reader must know about this number, or None.
     """
