@@ -17,6 +17,7 @@ def verdict(
     *,
     seeds: int,
     better: Better = "more",
+    strict: bool = False,
     published_seeds: int | None = None,
     episodes: int | None = None,
     published_episodes: int | None = None,
@@ -33,6 +34,8 @@ def verdict(
         fraction_of_budget: smallest training budget among our runs over the paper's.
         seeds: runs of ours.
         better: `more`, `less`, or `equal` where only the number itself will do.
+        strict: the number is one to be surpassed, as 0.5 of a probability of improvement: an interval that holds it
+            decides nothing, and the verdict is `partial`.
         published_seeds: the paper's runs; None where it does not say counts as one.
         episodes: fewest games in the evaluation of one of our runs; None where the number has no evaluation.
         published_episodes: the paper's; None where it does not say.
@@ -45,4 +48,7 @@ def verdict(
         return "partial"
     too_low, too_high = interval[1] < published, interval[0] > published
     short = {"more": too_low, "less": too_high, "equal": too_low or too_high}[better]
-    return "below" if short else "reproduced"
+    if short:
+        return "below"
+    beyond = {"more": too_high, "less": too_low, "equal": True}[better]
+    return "partial" if strict and not beyond else "reproduced"

@@ -115,6 +115,7 @@ def _template() -> jinja2.Template:
         "judgement": tables.judgement,
         "target": tables.target,
         "named": tables.named,
+        "paper": lambda name: tables.PAPERS.get(name, name),
         "place": lambda row: tables.named(row.table),
         "anchor": anchor,
         "duration": duration,

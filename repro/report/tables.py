@@ -14,6 +14,10 @@ HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs
 NUMERIC = {"Published", "Ours [95 %]"}
 
 
+PAPERS = {"impala": "IMPALA", "acer": "ACER", "refer": "ReF-ER", "ctrace": "C-trace", "stac": "STAC"}
+"""Names of the papers as people say them, in the order of their tables."""
+
+
 def number(value: float | None) -> str:
     """A score with about four significant digits; a dash for None."""
     if value is None:
@@ -85,7 +89,7 @@ def named(table: str) -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     """The texts of a row under `HEADERS`."""
-    where = row.paper if row.table is None else f"{row.paper} {row.table}"
+    where = " ".join(filter(None, (PAPERS.get(row.paper, row.paper), row.table)))
     agent = ": ".join(filter(None, (row.column or row.agent or "-", row.statement)))
     return where, task(row), agent, target(row), ours(row), budget(row), runs(row), judgement(row)
 
@@ -129,5 +133,5 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
     ]
     for paper, of in counts.items():
         numbers = [str(of[name]) for name in VERDICTS]
-        lines.append(f"| {paper} | " + " | ".join(numbers) + f" | {sum(of.values())} |")
+        lines.append(f"| {PAPERS.get(paper, paper)} | " + " | ".join(numbers) + f" | {sum(of.values())} |")
     return "\n".join(lines) + "\n"

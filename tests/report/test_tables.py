@@ -59,7 +59,7 @@ def test_numbers_read_well(function, value, text):
 def test_cells_stand_under_their_headers():
     cells = dict(zip(tables.HEADERS, tables.cells(ROW), strict=True))
     assert cells == {
-        "Table": "impala C.1",
+        "Table": "IMPALA C.1",
         "Task": "pong",
         "Agent": "IMPALA, shallow, experts",
         "Published": "20.4",
@@ -88,7 +88,7 @@ def test_cells_of_other_rows(changes, header, text):
 def test_counts_as_markdown():
     lines = tables.markdown_counts({"impala": dict.fromkeys(tables.VERDICTS, 2)}).splitlines()
     assert lines[0] == "| Paper | reproduced | below | partial | not run | printed numbers |"
-    assert lines[2] == "| impala | 2 | 2 | 2 | 2 | 8 |"
+    assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 8 |"
 
 
 def test_terminal_table_shows_every_cell():
