@@ -108,8 +108,8 @@ def check(
             banded += 1
             regressions += [found] if (found := bands.find_regression(item, band)) else []
     faults += [Fault(published_dir, sentence) for sentence in checksums.changes(published_dir)]
-    judged = {
-        name: collections.Counter(str(s.judgement) for s in settings.compare_settings(name, configs_dir, published_dir))
+    judged: dict[str, collections.Counter[str]] = {
+        name: collections.Counter(s.judgement for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in published.papers(published_dir)
         if name == (paper or name)
     }

@@ -11,7 +11,7 @@ from typing import Any
 import markdown_it
 from markupsafe import Markup
 
-from repro.evaluation import bands, published, settings, staleness
+from repro.evaluation import bands, comparisons, published, settings, staleness
 from repro.evaluation.records import ROOT, Fault, RecordError, StoredRecord, read_all
 from repro.evaluation.rows import Group, Key, Row, group_records, make_rows
 from repro.evaluation.statistics import human_normalised
@@ -96,6 +96,11 @@ class PaperSection:
     def total(self) -> int:
         return sum(self.counts.values())
 
+    @property
+    def anchors(self) -> set[str]:
+        """Ids of the places that rows may link to."""
+        return {card.anchor for card in self.cards} | {together.anchor for together in self.together}
+
 
 def collect(
     results_dir: pathlib.Path,
@@ -154,7 +159,7 @@ def results_first(rows: Sequence[Row]) -> list[Row]:
 
 def anchor(row: Row) -> str:
     """Returns the id of the place where a row's result is shown."""
-    if row.statistic is not None:
+    if row.statistic is not None or row.task in comparisons.TASK_SETS:
         return aggregates.anchor(row)
     return "-".join(filter(None, (row.paper, row.experiment, row.task, row.agent)))
 
@@ -177,7 +182,7 @@ def _section(
     cards: dict[Key, Card] = {}
     for row in rows:
         key = (row.paper, str(row.experiment), row.task, str(row.agent))
-        if row.seeds and row.statistic is None and key not in cards:
+        if row.seeds and row.statistic is None and key in contents.groups and key not in cards:
             cards[key] = _card(row, contents.groups[key].records, paths[key], published_dir, configs_dir)
     return PaperSection(
         name=paper,

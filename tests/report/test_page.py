@@ -138,6 +138,19 @@ def test_differences_from_the_paper_are_listed_for_desk_runs(text):
     assert "Human-normalised" in pong
 
 
+def test_aggregates_and_comparisons_link_to_the_tasks_together(tmp_path):
+    for game in published.normaliser("atari57"):
+        for experiment, agent in (("atari_shallow", "impala_shallow"), ("atari_deep", "impala_deep")):
+            for seed in (1, 2):
+                write(tmp_path / "results", make_record(seed, game, experiment, agent, episodes=2))
+    parser = Outline()
+    parser.feed(page.write_report(tmp_path / "report", tmp_path / "results").read_text())
+    links = [link["href"][1:] for link in parser.of("a")]
+    assert set(links) <= set(parser.ids)
+    # the median and the mean of Table 4, and the claim that the deep network beats the shallow one
+    assert links.count("impala-atari_deep-impala_deep-together") >= 3
+
+
 def test_context_and_settings_are_on_the_page(text):
     pong = text.split('<article class="card" id="impala-atari_shallow-pong-impala_shallow"')[1].split("</article>")[0]
     assert "Other publications on pong" in pong
