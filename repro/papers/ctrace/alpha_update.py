@@ -38,7 +38,8 @@ def contraction_estimate(
 ) -> tf.Tensor:
     """The contraction rate that one piece of trajectory gives alpha-Retrace (C-trace, Eq. 5 and Appendix E).
 
-        C_hat_s(alpha) = 1 - (1 - gamma) sum_{t=0}^{N_s-1} gamma^t prod_{u=s+1}^{s+t} ((1 - alpha) + alpha min(1, rho_u))
+        C_hat_s(alpha) = 1 - (1 - gamma) sum_{t=0}^{N_s-1} gamma^t prod_{u=s+1}^{s+t} c_u
+        c_u            = (1 - alpha) + alpha min(1, rho_u)
 
     It grows with alpha from gamma^N_s, at alpha = 0, to at most gamma.
 
@@ -65,6 +66,8 @@ def contraction_estimate(
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     data = {"log_rho_t": tf.convert_to_tensor(log_rho_t, tf.float32)}
+    alpha = tf.convert_to_tensor(alpha, tf.float32)
+    shapes.assert_scalar("contraction_estimate", alpha=alpha)
     is_step, reads_next = _pieces("contraction_estimate", data, discount_t, gamma, is_boundary)
     log_rho = tf.where(reads_next, data["log_rho_t"], 0.0)
     c = traces.alpha_retrace(log_rho, alpha)
