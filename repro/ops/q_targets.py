@@ -100,7 +100,8 @@ def n_step_uncorrected(
     """
     data = {"r_t": r_t, "discount_t": discount_t, "expected_q_t": expected_q_t}
     data, reads_next = _readable("n_step_uncorrected", data, is_boundary)
-    return _n_step("n_step_uncorrected", *data.values(), tf.ones_like(data["r_t"]), reads_next, n)
+    r_t, discount_t, expected_q_t = data.values()  # [T, B, ...]
+    return _n_step("n_step_uncorrected", r_t, discount_t, expected_q_t, tf.ones_like(r_t), reads_next, n)
 
 
 def n_step_importance_weighted(
