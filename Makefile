@@ -5,7 +5,7 @@ SEEDS   ?= 1
 JOBS    ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT))
-PAPERS  := impala
+PAPERS  := impala ctrace
 
 .PHONY: help setup test lint types check report benchmark kill-test check-all clean $(PAPERS:%=reproduce-%)
 

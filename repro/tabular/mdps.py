@@ -71,9 +71,7 @@ def dirichlet_uniform(num_states: int, num_actions: int, discount: float, rng: n
     return _without_end(transitions, rewards, discount)
 
 
-def garnet(
-    num_states: int, num_actions: int, branching: int, discount: float, rng: np.random.Generator
-) -> FiniteMDP:
+def garnet(num_states: int, num_actions: int, branching: int, discount: float, rng: np.random.Generator) -> FiniteMDP:
     """A garnet: each (x, a) leads to `branching` different states with equal probability.
 
     floor(S / 10) states, drawn without replacement, reward every step out of them with 1; all other rewards are 0.
@@ -121,8 +119,11 @@ def uniform_policy(mdp: FiniteMDP) -> np.ndarray:
     return np.full((mdp.num_states, mdp.num_actions), 1.0 / mdp.num_actions)
 
 
-def mix(pi: np.ndarray, mu: np.ndarray, alpha: float) -> np.ndarray:
-    """alpha pi + (1 - alpha) mu, the target policy of alpha-Retrace (C-trace, Algorithm 1), [S, A]."""
+def mix(pi: np.ndarray, mu: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
+    """alpha pi + (1 - alpha) mu, the target policy of alpha-Retrace (C-trace, Algorithm 1), [S, A].
+
+    An alpha of shape [K, 1, 1] gives K policies.
+    """
     return alpha * pi + (1.0 - alpha) * mu
 
 
@@ -146,7 +147,7 @@ def action_values(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
 
 
 def optimal_policy(mdp: FiniteMDP) -> np.ndarray:
-    """A deterministic optimal policy by policy iteration with exact evaluation, [S, A]: a tie keeps the lower action."""
+    """A deterministic optimal policy by policy iteration with exact evaluation, [S, A]."""
     actions = np.zeros(mdp.num_states, int)
     states = np.arange(mdp.num_states)
     while True:
@@ -159,6 +160,4 @@ def optimal_policy(mdp: FiniteMDP) -> np.ndarray:
 
 def _without_end(transitions: np.ndarray, rewards: np.ndarray, discount: float) -> FiniteMDP:
     num_states = len(rewards)
-    return FiniteMDP(
-        transitions, rewards, discount, np.zeros(num_states, bool), np.full(num_states, 1.0 / num_states)
-    )
+    return FiniteMDP(transitions, rewards, discount, np.zeros(num_states, bool), np.full(num_states, 1.0 / num_states))

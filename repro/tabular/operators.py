@@ -131,28 +131,39 @@ def update_variance(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Meth
         q: current estimate, [S, A]; 0 is taken in terminal states.
     """
     q = np.where(mdp.terminal[:, None], 0.0, q)
-    target_policy = mix(pi, mu, method.alpha)
-    v = np.einsum("xa,xa->x", target_policy, q)
-    if method.rule in TRACES:
-        c = trace_coefficients(pi, mu, method)
-        td = mdp.rewards[..., None] + mdp.discount * v * ~mdp.terminal - q[..., None]  # [S, A, S]
-        mean = operator(mdp, pi, mu, method)(q) - q  # of the correction that is added to q
-        pull = 2 * mdp.discount * np.einsum("yb,yb->y", mu * c, mean)
-        offset = np.einsum("xay,xay->xa", mdp.transitions, td**2)
-        offset += np.einsum("xay,xay,y->xa", mdp.continuing, td, pull)
-        matrix = mdp.discount * step_matrix(mdp, mu * c**2)
-        square = np.linalg.solve(np.eye(q.size) - matrix, offset.ravel()).reshape(q.shape)
-        return np.maximum(square - mean**2, 0.0)
+    moments = _trace_moments if method.rule in TRACES else _n_step_moments
+    mean, square = moments(mdp, pi, mu, method, q)
+    return np.maximum(square - mean**2, 0.0)
+
+
+def _trace_moments(
+    mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[e] and E[e^2] of the correction e_t = Delta_t + gamma c_{t+1} e_{t+1} that a trace rule adds to q, [S, A]."""
+    c = trace_coefficients(pi, mu, method)
+    v = np.einsum("xa,xa->x", mix(pi, mu, method.alpha), q)
+    td = mdp.rewards[..., None] + mdp.discount * v - q[..., None]  # [S, A, S]
+    mean = operator(mdp, pi, mu, method)(q) - q
+    offset = np.einsum("xay,xay->xa", mdp.transitions, td**2)
+    following = 2 * mdp.discount * np.einsum("yb,yb->y", mu * c, mean)
+    offset += np.einsum("xay,xay,y->xa", mdp.continuing, td, following)
+    matrix = np.eye(q.size) - mdp.discount * step_matrix(mdp, mu * c**2)
+    return mean, np.linalg.solve(matrix, offset.ravel()).reshape(q.shape)
+
+
+def _n_step_moments(
+    mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[G] and E[G^2] of an n-step return G, [S, A]."""
     ratio = np.ones_like(mu) if method.rule == UNCORRECTED else _ratio(pi, mu)
-    mean, square = v, v**2  # of what the return adds after its first step, by state [S]
-    for i in range(_steps(method)):
-        if i:
-            mean, square = (np.einsum("yb,yb->y", mu * ratio**k, m) for k, m in ((1, mean_q), (2, square_q)))
-        following = mdp.continuing @ np.stack([mean, square], 1)  # [S, A, 2]
-        mean_q = mdp.rewards + mdp.discount * following[..., 0]
-        square_q = mdp.rewards**2 + 2 * mdp.rewards * mdp.discount * following[..., 0]
-        square_q += mdp.discount**2 * following[..., 1]
-    return np.maximum(square_q - mean_q**2, 0.0)
+    v = np.einsum("xa,xa->x", pi, q)
+    later, later_square = v, v**2  # of what follows the first step, by the state it leads to
+    for steps in range(1, _steps(method) + 1):
+        mean = mdp.rewards + mdp.discount * mdp.continuing @ later
+        square = mdp.rewards * (2 * mean - mdp.rewards) + mdp.discount**2 * mdp.continuing @ later_square
+        if steps < method.n:
+            later, later_square = (mu * ratio * mean).sum(1), (mu * ratio**2 * square).sum(1)
+    return mean, square
 
 
 def alpha_retrace_rates(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, alphas: np.ndarray) -> np.ndarray:

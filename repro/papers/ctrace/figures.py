@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Mapping, Sequence
-
 from pathlib import Path
 
 import matplotlib
@@ -24,7 +25,7 @@ PANELS = ((CONTRACTION, BIAS, VARIANCE), (CONTRACTION, VARIANCE, BIAS), (VARIANC
 """x, y, and what the size of a point shows."""
 SIZES = (3.0, 4.5, 6.5)
 """Diameters in points, smallest to largest third of the points by the quantity that is on neither axis."""
-DENSE = 20
+DENSE = 15
 """Of n-step returns with more steps only every fifth is drawn; the records hold all."""
 
 WIDE = 30.0
@@ -100,7 +101,9 @@ def _draw_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None
         colours[rows] = matplotlib.colormaps[COLOURS[family]](0.05 + 0.65 * shade)
     for i, diameter in enumerate(SIZES):
         rows = shown & (third == i)
-        axes.scatter(data[rows, x], data[rows, y], s=diameter**2, c=colours[rows], lw=0, clip_on=False, zorder=3 - i / 9)
+        axes.scatter(
+            data[rows, x], data[rows, y], s=diameter**2, c=colours[rows], lw=0, clip_on=False, zorder=3 - i / 9
+        )
     retrace = data[(data[:, 0] == 2) & (data[:, 1] == 1)][0]
     axes.plot(retrace[x], retrace[y], "o", mfc="none", mec="red", ms=9, mew=1, clip_on=False, zorder=4)
     if VARIANCE in (x, y):
@@ -127,4 +130,5 @@ def save(figure: Figure, folder: Path) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "repro", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     short = re.sub(r"(\d\.\d\d)\d+", r"\1", buffer.getvalue())  # hundredths of a point
-    (folder / "figure.svg").write_text(re.sub(r"\n +", "\n", short))
+    short = re.sub(r' id="[A-Za-z0-9.]+_\d+"|<!--[^>]*-->', "", short)  # names that nothing refers to
+    (folder / "figure.svg").write_text(re.sub(r"\n\s*", "\n", short))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_collections
@@ -18,13 +19,13 @@ ERROR = "distance of Q from that of the optimal policy"
 REGRET = "loss of value, uniform first state"
 
 
-def run(config: ml_collections.ConfigDict, seed: int, workers: int, advance: Advance) -> Study:
+def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], advance: Advance) -> Study:
     """Learns every repetition of both tasks with every method.
 
     Args:
         config: of `paper_configs/ctrace/tabular_fig3.py`.
         seed: of the experience.
-        workers: processes.
+        cores: numbers of the processor cores to use.
         advance: called with the pieces of work done and all of them.
     """
     pieces = [
@@ -32,7 +33,7 @@ def run(config: ml_collections.ConfigDict, seed: int, workers: int, advance: Adv
         for task in (EVALUATION, CONTROL)
         for start in range(0, config.evaluation.episodes, config.evaluation.num_envs)
     ]
-    found = map_pieces(learning_curves, pieces, workers, advance)
+    found = map_pieces(learning_curves, pieces, cores, advance)
     half = len(found) // 2
     errors, regrets = np.concatenate(found[:half], axis=-1), np.concatenate(found[half:], axis=-1)
     rng = np.random.default_rng([seed, 1])

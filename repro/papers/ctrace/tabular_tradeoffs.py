@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import ml_collections
@@ -30,13 +30,13 @@ class Problem(NamedTuple):
     mu: np.ndarray
 
 
-def run(config: ml_collections.ConfigDict, seed: int, workers: int, advance: Advance) -> Study:
+def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], advance: Advance) -> Study:
     """Answers the configuration's statements on random problems, and draws the figure of the first one.
 
     Args:
         config: of `paper_configs/ctrace/tabular_fig1.py` or one of its kin.
         seed: of everything drawn.
-        workers: processes.
+        cores: numbers of the processor cores to use.
         advance: called with the pieces of work done and all of them.
     """
     pairings = [p[0] for p in config.problem.pairings]
@@ -45,7 +45,7 @@ def run(config: ml_collections.ConfigDict, seed: int, workers: int, advance: Adv
         for letter in pairings
         for start in range(0, config.evaluation.episodes, config.evaluation.num_envs)
     ]
-    found = map_pieces(findings, pieces, workers, advance)
+    found = map_pieces(findings, pieces, cores, advance)
     per_pairing = len(found) // len(pairings)
     answers = {}
     for i, letter in enumerate(pairings):
@@ -200,9 +200,7 @@ def _growth(problem: Problem, rule: str) -> float:
     mdp, pi, mu = problem
     first = mdp.initial[:, None] * mu
     zeros = np.zeros_like(mu)
-    two, three = (
-        np.sum(first * operators.update_variance(mdp, pi, mu, Method(rule, n=n), zeros)) for n in (2, 3)
-    )
+    two, three = (np.sum(first * operators.update_variance(mdp, pi, mu, Method(rule, n=n), zeros)) for n in (2, 3))
     return math.log10(three / two)
 
 
@@ -220,5 +218,12 @@ def _policy(name: str, mdp: mdps.FiniteMDP, exploration: float, rng: np.random.G
 
 def _series(points: dict[str, list[list[float]]]) -> dict[str, object]:
     families = ", ".join(f"{i} {name}" for i, name in enumerate(FAMILIES))
-    columns = ["pairing, 0 is a", f"family: {families}", "n or alpha", "contraction rate", "fixed-point bias", "variance"]
+    columns = [
+        "pairing, 0 is a",
+        f"family: {families}",
+        "n or alpha",
+        "contraction rate",
+        "fixed-point bias",
+        "variance",
+    ]
     return {"columns": columns, "rows": [[ord(letter) - ord("a"), *row] for letter in points for row in points[letter]]}
