@@ -13,8 +13,8 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
-from repro.tabular.operators import IMPORTANCE, TRACES, Method, _ratio, trace_coefficients
-from repro.tabular.simulation import _cumulative, _draw
+from repro.tabular.operators import IMPORTANCE, TRACES, Method, ratio, trace_coefficients
+from repro.tabular.simulation import cumulative, draw
 
 
 class Steps(NamedTuple):
@@ -40,9 +40,9 @@ class Stream:
 
     def __init__(self, mdp: FiniteMDP, mu: np.ndarray, num_streams: int, rng: np.random.Generator) -> None:
         self._mdp, self._rng = mdp, rng
-        self._choices, self._moves = _cumulative(mu), _cumulative(mdp.transitions)
-        self._starts = _cumulative(mdp.initial)
-        self._states = _draw(self._starts, rng.random(num_streams))
+        self._choices, self._moves = cumulative(mu), cumulative(mdp.transitions)
+        self._starts = cumulative(mdp.initial)
+        self._states = draw(self._starts, rng.random(num_streams))
 
     def take(self, num_steps: int) -> Steps:
         """The next `num_steps` steps of every stream."""
@@ -50,10 +50,10 @@ class Stream:
         uniforms = self._rng.random((num_steps, 3, len(self._states)))
         for t in range(num_steps):
             steps.states[t] = self._states
-            steps.actions[t] = _draw(self._choices[self._states], uniforms[t, 0])
-            steps.following[t] = _draw(self._moves[self._states, steps.actions[t]], uniforms[t, 1])
+            steps.actions[t] = draw(self._choices[self._states], uniforms[t, 0])
+            steps.following[t] = draw(self._moves[self._states, steps.actions[t]], uniforms[t, 1])
             ended = self._mdp.terminal[steps.following[t]]
-            self._states = np.where(ended, _draw(self._starts, uniforms[t, 2]), steps.following[t])
+            self._states = np.where(ended, draw(self._starts, uniforms[t, 2]), steps.following[t])
         return steps
 
 
@@ -80,19 +80,29 @@ def learn(
         method: the method.
         learning_rate: in (0, 1].
     """
-    target = mix(pi, mu, method.alpha)
-    v = np.einsum("rxa,rxa->rx", target, q)
+    v = np.einsum("rxa,rxa->rx", mix(pi, mu, method.alpha), q)
+    known = mdp.rewards, mdp.discount, mdp.terminal
     if method.rule in TRACES:
-        weights = trace_coefficients(pi, mu, method)
-        targets = _trace_targets(q, v, weights, mdp.rewards, mdp.discount, mdp.terminal, *steps)
+        c = np.broadcast_to(trace_coefficients(pi, mu, method), q.shape)
+        targets = _trace_targets(q, v, np.ascontiguousarray(c), *known, *steps)
     else:
-        weights = _ratio(pi, mu) if method.rule == IMPORTANCE else np.ones_like(pi)
-        targets = _n_step_targets(v, weights, mdp.rewards, mdp.discount, mdp.terminal, *steps, method.n)
+        ratios = ratio(pi, mu) if method.rule == IMPORTANCE else np.ones_like(q)
+        targets = _n_step_targets(v, ratios, *known, *steps, method.n)
     _move(q, targets, steps.states, steps.actions, learning_rate)
 
 
 @numba.njit(nogil=True, cache=True)
-def _trace_targets(q, v, c, rewards, discount, terminal, states, actions, following):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _trace_targets(
+    q: np.ndarray,
+    v: np.ndarray,
+    c: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    terminal: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    following: np.ndarray,
+) -> np.ndarray:
     targets = np.empty(states.shape)
     length, streams = states.shape
     for r in range(streams):
@@ -109,7 +119,17 @@ def _trace_targets(q, v, c, rewards, discount, terminal, states, actions, follow
 
 
 @numba.njit(nogil=True, cache=True)
-def _n_step_targets(v, ratio, rewards, discount, terminal, states, actions, following, n):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _n_step_targets(
+    v: np.ndarray,
+    ratios: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    terminal: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    following: np.ndarray,
+    n: int,
+) -> np.ndarray:
     targets = np.empty(states.shape)
     length, streams = states.shape
     for r in range(streams):
@@ -118,7 +138,7 @@ def _n_step_targets(v, ratio, rewards, discount, terminal, states, actions, foll
             for u in range(t, min(t + n, length)):
                 x, a = states[u, r], actions[u, r]
                 if u > t:
-                    weight *= ratio[r, x, a]
+                    weight *= ratios[r, x, a]
                 total += weight * rewards[x, a]
                 weight *= discount
                 if weight == 0.0 or terminal[following[u, r]]:
@@ -128,7 +148,13 @@ def _n_step_targets(v, ratio, rewards, discount, terminal, states, actions, foll
 
 
 @numba.njit(nogil=True, cache=True)
-def _move(q, targets, states, actions, learning_rate):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _move(
+    q: np.ndarray,
+    targets: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    learning_rate: float,
+) -> None:
     length, streams = states.shape
     for r in range(streams):
         for t in range(length):

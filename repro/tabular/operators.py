@@ -38,7 +38,7 @@ class Method(NamedTuple):
 TRACES: Mapping[str, Callable[[np.ndarray, np.ndarray, Method], np.ndarray]] = {
     "retrace": lambda pi, mu, method: np.minimum(mu, pi),
     "tree_backup": lambda pi, mu, method: mu * pi,
-    "acer": lambda pi, mu, method: np.minimum(mu, mu * (_ratio(pi, mu)) ** (1 / method.dimension)),
+    "acer": lambda pi, mu, method: np.minimum(mu, mu * ratio(pi, mu) ** (1 / method.dimension)),
     "q_lambda": lambda pi, mu, method: mu,
     "importance_sampling": lambda pi, mu, method: np.where(mu > 0, pi, 0.0),
 }
@@ -96,7 +96,7 @@ def kept(pi: np.ndarray, mu: np.ndarray, method: Method) -> np.ndarray:
 
 def trace_coefficients(pi: np.ndarray, mu: np.ndarray, method: Method) -> np.ndarray:
     """c(x, a) of a trace rule, [S, A]; 0 for actions that mu never takes."""
-    return _ratio(kept(pi, mu, method), mu)
+    return ratio(kept(pi, mu, method), mu)
 
 
 def step_matrix(mdp: FiniteMDP, weights: np.ndarray) -> np.ndarray:
@@ -155,14 +155,14 @@ def _n_step_moments(
     mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, q: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[G] and E[G^2] of an n-step return G, [S, A]."""
-    ratio = np.ones_like(mu) if method.rule == UNCORRECTED else _ratio(pi, mu)
+    weights = np.ones_like(mu) if method.rule == UNCORRECTED else ratio(pi, mu)
     v = np.einsum("xa,xa->x", pi, q)
     later, later_square = v, v**2  # of what follows the first step, by the state it leads to
     for steps in range(1, _steps(method) + 1):
         mean = mdp.rewards + mdp.discount * mdp.continuing @ later
         square = mdp.rewards * (2 * mean - mdp.rewards) + mdp.discount**2 * mdp.continuing @ later_square
         if steps < method.n:
-            later, later_square = (mu * ratio * mean).sum(1), (mu * ratio**2 * square).sum(1)
+            later, later_square = (mu * weights * mean).sum(1), (mu * weights**2 * square).sum(1)
     return mean, square
 
 
@@ -247,6 +247,6 @@ def _steps(method: Method) -> int:
     return method.n
 
 
-def _ratio(numerator: np.ndarray, mu: np.ndarray) -> np.ndarray:
+def ratio(numerator: np.ndarray, mu: np.ndarray) -> np.ndarray:
     """numerator / mu, 0 where mu is 0."""
     return np.divide(numerator, mu, out=np.zeros(np.broadcast_shapes(numerator.shape, mu.shape)), where=mu > 0)

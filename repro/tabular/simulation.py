@@ -39,16 +39,16 @@ def simulate(
         rng: draws everything.
         first: (x_0, a_0) of all of them; None draws x_0 from `mdp.initial` and a_0 from mu.
     """
-    choices, moves = _cumulative(mu), _cumulative(mdp.transitions)
+    choices, moves = cumulative(mu), cumulative(mdp.transitions)
     states = np.empty((num_steps + 1, num_trajectories), np.int64)
     actions = np.empty((num_steps, num_trajectories), np.int64)
     uniforms = rng.random((num_steps + 1, 2, num_trajectories))
-    states[0] = _draw(_cumulative(mdp.initial), uniforms[-1, 0]) if first is None else first[0]
+    states[0] = draw(cumulative(mdp.initial), uniforms[-1, 0]) if first is None else first[0]
     for t in range(num_steps):
-        actions[t] = _draw(choices[states[t]], uniforms[t, 0])
+        actions[t] = draw(choices[states[t]], uniforms[t, 0])
         if first is not None and t == 0:
             actions[0] = first[1]
-        states[t + 1] = _draw(moves[states[t], actions[t]], uniforms[t, 1])
+        states[t + 1] = draw(moves[states[t], actions[t]], uniforms[t, 1])
     return Trajectories(states, actions)
 
 
@@ -126,13 +126,13 @@ def _products(table: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.cumprod(factors, axis=0, out=factors)
 
 
-def _cumulative(probabilities: np.ndarray) -> np.ndarray:
+def cumulative(probabilities: np.ndarray) -> np.ndarray:
     """Cumulative probabilities; the last is 1 whatever was lost in rounding."""
     total = np.cumsum(probabilities, axis=-1)
     total[..., -1] = 1.0
     return total
 
 
-def _draw(cumulative: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """The index that each uniform number in [0, 1) falls on, [N], from cumulative probabilities [K] or [N, K]."""
-    return (uniforms[:, None] >= cumulative).sum(-1)
+def draw(bounds: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """The index that each uniform number in [0, 1) falls on, [N], from `cumulative` ones [K] or [N, K]."""
+    return (uniforms[:, None] >= bounds).sum(-1)

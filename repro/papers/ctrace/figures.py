@@ -26,7 +26,7 @@ PANELS = ((CONTRACTION, BIAS, VARIANCE), (CONTRACTION, VARIANCE, BIAS), (VARIANC
 SIZES = (3.0, 4.5, 6.5)
 """Diameters in points, smallest to largest third of the points by the quantity that is on neither axis."""
 DENSE = 15
-"""Of n-step returns with more steps only every fifth is drawn; the records hold all."""
+"""Where several problems share a figure, of n-step returns with more steps only every fifth is drawn."""
 
 WIDE = 30.0
 """Variances that differ by more than this factor get a logarithmic axis, linear below the smallest one."""
@@ -52,7 +52,7 @@ def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     for i, (letter, data) in enumerate(points.items()):
         panels = grid[:, i] if several else grid[0]
         for axes, panel in zip(panels, PANELS):
-            _draw_panel(axes, np.array(data), *panel)
+            _draw_panel(axes, _thin(np.array(data)) if several else np.array(data), *panel)
             if not several or i == 0:
                 axes.set_ylabel(AXES[panel[1]], fontsize=8)
             axes.set_xlabel(AXES[panel[0]], fontsize=8)
@@ -91,7 +91,6 @@ def draw_learning(panels: Sequence[Mapping[str, object]]) -> Figure:
 
 
 def _draw_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None:
-    shown = (data[:, 0] >= 2) | (data[:, 1] <= DENSE) | (data[:, 1] % 5 == 0)
     third = np.argsort(np.argsort(data[:, size], kind="stable"), kind="stable") * len(SIZES) // len(data)
     colours = np.empty((len(data), 4))
     for family in np.unique(data[:, 0]).astype(int):
@@ -100,7 +99,7 @@ def _draw_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None
         shade = (parameter.max() - parameter) / max(np.ptp(parameter), 1.0)
         colours[rows] = matplotlib.colormaps[COLOURS[family]](0.05 + 0.65 * shade)
     for i, diameter in enumerate(SIZES):
-        rows = shown & (third == i)
+        rows = third == i
         axes.scatter(
             data[rows, x], data[rows, y], s=diameter**2, c=colours[rows], lw=0, clip_on=False, zorder=3 - i / 9
         )
@@ -109,8 +108,13 @@ def _draw_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None
     if VARIANCE in (x, y):
         positive = data[data[:, VARIANCE] > 0, VARIANCE]
         if positive.max() > WIDE * positive.min():
-            (axes.set_xscale if x == VARIANCE else axes.set_yscale)("symlog", linthresh=positive.min())
+            scale = axes.set_xscale if x == VARIANCE else axes.set_yscale
+            scale("symlog", linthresh=10 ** np.ceil(np.log10(positive.min())))
     _quiet(axes)
+
+
+def _thin(data: np.ndarray) -> np.ndarray:
+    return data[(data[:, 0] >= 2) | (data[:, 1] <= DENSE) | (data[:, 1] % 5 == 0)]
 
 
 def _handle(family: int, name: str) -> Line2D:

@@ -58,18 +58,16 @@ def map_pieces(
         cores: numbers of the processor cores to use.
         advance: called after each piece.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes at their start: matrices are small
     context = multiprocessing.get_context("spawn")
-    pool = concurrent.futures.ProcessPoolExecutor(len(cores), context, _start_worker, (cores,))
+    pool = concurrent.futures.ProcessPoolExecutor(len(cores), context, os.sched_setaffinity, (0, cores))
     try:
+        # Ctrl-C reaches all processes of a terminal and is the parent's to handle: workers inherit that it is blocked.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         futures = [pool.submit(function, *piece) for piece in pieces]
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):
             advance(done, len(pieces))
         return [future.result() for future in futures]
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _start_worker(cores: Sequence[int]) -> None:
-    """Pins the process; Ctrl-C is the parent's to handle, which reaches all processes of a terminal."""
-    os.sched_setaffinity(0, cores)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
