@@ -233,3 +233,9 @@ def test_an_interrupted_study_says_so_and_starts_again(tmp_path):
     assert len(list(tmp_path.rglob("seed_1.json"))) == 12
     skipped = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert "tabular_fig8 chain seed 1: complete" in skipped.stdout
+
+
+def test_the_study_starts_without_tensorflow():
+    modules = "repro.reproduce, repro.papers.ctrace.tabular_learning, repro.papers.ctrace.tabular_tradeoffs"
+    check = f"import sys, {modules}; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], timeout=60).returncode == 0
