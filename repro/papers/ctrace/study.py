@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from repro.papers.ctrace import figures
 
 Advance = Callable[[int, int], None]
-"""Called with the pieces done and all pieces; it may raise to stop the study."""
+"""Called again and again with the pieces done and all pieces; it may raise to stop the study."""
 
 
 class Answer(NamedTuple):
@@ -56,18 +57,28 @@ def map_pieces(
         function: importable by its name.
         pieces: arguments of each call; they hold their own seeds, so that the number of cores changes nothing.
         cores: numbers of the processor cores to use.
-        advance: called after each piece.
+        advance: called after each piece and every `POLL_SECONDS`; where it raises, the processes are ended at once.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes at their start: matrices are small
-    context = multiprocessing.get_context("spawn")
-    pool = concurrent.futures.ProcessPoolExecutor(len(cores), context, os.sched_setaffinity, (0, cores))
+    # Ctrl-C reaches all processes of a terminal and is the parent's to handle: workers inherit that it is blocked.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        # Ctrl-C reaches all processes of a terminal and is the parent's to handle: workers inherit that it is blocked.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        futures = [pool.submit(function, *piece) for piece in pieces]
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        for done, _ in enumerate(concurrent.futures.as_completed(futures), 1):
-            advance(done, len(pieces))
-        return [future.result() for future in futures]
+        pool = multiprocessing.get_context("spawn").Pool(len(cores), os.sched_setaffinity, (0, cores))
     finally:
-        pool.shutdown(cancel_futures=True)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    results: list[Any] = []
+    with pool:
+        waiting = pool.imap(functools.partial(_call, function), pieces)
+        while len(results) < len(pieces):
+            with contextlib.suppress(multiprocessing.TimeoutError):
+                results.append(waiting.next(timeout=POLL_SECONDS))
+            advance(len(results), len(pieces))
+    return results
+
+
+POLL_SECONDS = 0.2
+"""Longest time between two calls of `advance`."""
+
+
+def _call(function: Callable[..., Any], piece: tuple) -> Any:
+    return function(*piece)
