@@ -47,7 +47,7 @@ def improvement(
         theirs = {task: _returns(other_runs) for task, (_, other_runs) in pairs.items()}
         value, interval = statistics.probability_of_improvement(ours, theirs, np.random.default_rng(seed))
         found.append((value, interval, pairs))
-    sign = -1 if printed.better == "less" else 1
+    sign = -1 if printed.better in ("less", "under") else 1
     value, interval, pairs = min(found, key=lambda item: sign * item[0])
     every = [record for pair in pairs.values() for side in pair for record in side]
     total = TASK_SETS.get(printed.task, 1)

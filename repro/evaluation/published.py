@@ -24,8 +24,11 @@ SCHEMA_PATH = pathlib.Path(__file__).with_name("published_schema.json")
 
 Measure = Literal["evaluation", "frames_per_second", "wall_minutes"]
 """`evaluation`: the mean of the final evaluation, in the unit of the row. The others are rates and times of the run."""
-Better = Literal["more", "less", "equal"]
-"""`more`: our number should reach the printed one, `less`: not exceed it, `equal`: neither."""
+Better = Literal["more", "less", "equal", "above", "under"]
+"""How ours should stand to the printed number.
+
+`more`: reach it, `less`: not exceed it, `equal`: both. `above` and `under`: surpass it, where the number stands for no
+difference, as the 0.5 of a probability of improvement."""
 
 
 class PublishedError(Exception):

@@ -37,11 +37,11 @@ class Row:
         published_seeds: the paper's runs, or None.
         published_budget: the paper's training budget, in `budget_field`.
         budget_field: frames, agent_steps or gradient_steps.
-        better: `more`, `less` or `equal`: how `published` is met.
+        better: how `published` is met, as in `published.Better`.
         value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
-        interval_over: `seeds` when there are several, `games` when there is one.
+        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study.
         random, human: reference scores of the task, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
@@ -220,7 +220,6 @@ def _printed_row(
             fraction,
             seeds=seeds,
             better=printed.better,
-            strict=comparisons.is_comparison(printed),
             published_seeds=printed.n_seeds,
             episodes=ours.get("episodes"),
             published_episodes=printed.protocol.get("episodes"),
@@ -349,7 +348,7 @@ def _ours(
     return {
         "value": float(np.mean(values)),
         "interval": interval,
-        "interval_over": "seeds" if several else "games",
+        "interval_over": "seeds" if several else "repetitions" if records[0]["schedule"] == "study" else "games",
         "budget": min(record[budget_field] for record in records),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),

@@ -13,6 +13,7 @@ CLAIM = {
     "task": "atari5",
     "column": "ours over theirs",
     "value": 0.5,
+    "better": "above",
     "n_seeds": None,
     "experiment": "atari_shallow",
     "agent": "impala_shallow",
@@ -51,7 +52,7 @@ def test_undecided_claims_are_partial_and_lost_ones_below(tmp_path):
     assert _row(tmp_path, mixed).verdict == "partial"
     lost = _runs("impala_shallow", (1.0, 2.0)) + _runs("other", (100.0, 200.0))
     assert _row(tmp_path, lost).verdict == "below"
-    assert _row(tmp_path, lost, better="less").verdict == "reproduced"
+    assert _row(tmp_path, lost, better="under").verdict == "reproduced"
 
 
 def test_fewer_tasks_of_the_set_are_partial_and_counted(tmp_path):
@@ -71,7 +72,7 @@ def test_the_weakest_of_several_comparisons_counts(tmp_path):
     made = _runs("impala_shallow", (500.0, 510.0)) + _runs("other", (1.0, 2.0)) + _runs("third", (900.0, 901.0))
     protocol = CLAIM["protocol"] | {"against": ["other", "third"]}
     assert _row(tmp_path, made, protocol=protocol).value == 0.0
-    assert _row(tmp_path, made, protocol=protocol, better="less").value == 1.0
+    assert _row(tmp_path, made, protocol=protocol, better="under").value == 1.0
     assert _row(tmp_path, made, protocol=CLAIM["protocol"] | {"against": ["other", "fourth"]}).value is None
 
 
