@@ -5,9 +5,9 @@ SEEDS   ?= 1
 JOBS    ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT))
-PAPERS  := impala
+PAPERS  := impala ctrace
 
-.PHONY: help setup test lint types check report benchmark kill-test check-all clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup test lint types check report benchmark mutations kill-test check-all clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -43,6 +43,10 @@ report: setup  ## results/ to report/index.html
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
 	$(BIN)/python -m repro.benchmark --what=impala_atari --json=runs/benchmark_impala_atari.json
+	$(BIN)/python -m repro.benchmark --what=ctrace_tabular --json=runs/benchmark_ctrace_tabular.json
+
+mutations: setup  ## wrong variants of the operators, each of which a test must catch
+	$(BIN)/python -m tests.ops.mutations
 
 kill-test: setup  ## 50 kills of a short training, each resumed
 	$(BIN)/python -m tests.kill_and_resume --kills=50

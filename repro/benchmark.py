@@ -50,12 +50,21 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "rows" in result:
         return [(name, f"{value:,.1f}") for name, value in result["rows"].items()]
     if "parts" not in result:
-        lines = [(f"vtrace {name}", f"{value:,.0f}") for name, value in result["vtrace"].items()]
+        rates = {name: values for name, values in result.items() if isinstance(values, dict)}
+        lines = [
+            (f"{name} {size}", f"{value:,.0f}")
+            for name, values in rates.items()
+            for size, value in values.items()
+            if isinstance(value, float)
+        ]
         step = result["train_step T=20 B=32"]
         return [*lines, ("train step T=20 B=32", f"{step:,.0f}"), ("share", f"{result['share']:.2%}")]
-    frames = result["frames_per_step"]
+    frames = result.get("frames_per_step")  # of environments that repeat actions
     rates = {**result["parts"], "whole": result["whole"], "serial bound": result["bound"]}
-    lines = [(name, f"{value:,.0f} ({value * frames:,.0f} frames)") for name, value in rates.items()]
+    lines = [
+        (name, f"{value:,.0f}" + (f" ({value * frames:,.0f} frames)" if frames else ""))
+        for name, value in rates.items()
+    ]
     low, high = result["spread"]
     return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})")]
 

@@ -18,7 +18,7 @@ import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evaluation import bands, checksums, published, staleness
+from repro.evaluation import bands, checksums, published, settings, staleness
 from repro.evaluation.records import Fault, StoredRecord, read_all
 from repro.evaluation.rows import Row, group_records, make_rows
 from repro.evaluation.verdicts import VERDICTS
@@ -36,6 +36,7 @@ class Findings:
         regressions: records that fell out of their band.
         banded: number of records that a band judged.
         rows: every row of the papers looked at.
+        settings: paper to how many printed settings its configs at paper scale hold, and hold otherwise.
     """
 
     records: list[StoredRecord]
@@ -44,6 +45,7 @@ class Findings:
     regressions: list[bands.Regression]
     banded: int
     rows: list[Row]
+    settings: dict[str, collections.Counter[str]]
 
     @property
     def sound(self) -> bool:
@@ -106,7 +108,12 @@ def check(
             banded += 1
             regressions += [found] if (found := bands.find_regression(item, band)) else []
     faults += [Fault(published_dir, sentence) for sentence in checksums.changes(published_dir)]
-    return Findings(stored, stale, faults, regressions, banded, rows)
+    judged: dict[str, collections.Counter[str]] = {
+        name: collections.Counter(s.judgement for s in settings.compare_settings(name, configs_dir, published_dir))
+        for name in published.papers(published_dir)
+        if name == (paper or name)
+    }
+    return Findings(stored, stale, faults, regressions, banded, rows, judged)
 
 
 def write_bands(findings: Findings, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> list[pathlib.Path]:
@@ -149,6 +156,7 @@ def as_json(findings: Findings) -> dict[str, Any]:
             for found in findings.regressions
         ],
         "judged_by_a_band": findings.banded,
+        "settings": {paper: dict(counts) for paper, counts in findings.settings.items()},
         "verdicts": _counts(findings.rows),
         "rows": [dataclasses.asdict(row) for row in findings.rows],
     }
@@ -161,7 +169,12 @@ def show(findings: Findings, console: rich.console.Console) -> None:
         console.print(tables.terminal_table(shown))
     for paper, counts in _counts(findings.rows).items():
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
-        console.print(f"{paper}: {sum(counts.values())} published numbers, {text}")
+        held = findings.settings.get(paper, collections.Counter())
+        held_text = f"; settings: {held['as printed']} as printed, {held['differs']} otherwise" if held else ""
+        console.print(
+            f"{tables.PAPERS.get(paper, paper)}: {sum(counts.values())} published numbers, {text}{held_text}",
+            soft_wrap=True,
+        )
     for path, reason in findings.stale.items():
         console.print(f"stale: {path}: {reason}", soft_wrap=True)
     for fault in findings.faults:

@@ -1,8 +1,9 @@
-"""One run of the reproduce command from training to its record, and several of them side by side."""
+"""One run of the reproduce command from training to its record, a study, and several of them side by side."""
 
 from __future__ import annotations
 
 import datetime
+import importlib
 import json
 import math
 import os
@@ -10,7 +11,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import ml_collections
@@ -53,29 +56,27 @@ class Job:
         self.seed = seed
         self.label = f"{config.experiment} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
-        self.record_path = records.record_path(results_dir, *names, seed)
+        self.record_paths = [records.record_path(results_dir, *names, seed)]
         self._process: subprocess.Popen | None = None
         self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
 
     def recorded(self) -> bool:
         """Whether a valid record of this scale and of the current configuration lies in place."""
-        if not self.record_path.exists():
-            return False
-        record = records.read_record(self.record_path)
-        return record["scale"] == self.config.scale and stale_reason(record) is None
+        return _recorded(self.record_paths, self.config.scale)
 
-    def run(self, cores: list[int], log: Path | None) -> None:
+    def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.
 
         Args:
             cores: numbers of the processor cores to use.
-            log: file for the output; None shows it.
+            quiet: sends the output to `log.txt` in the run folder, instead of showing it.
 
         Raises:
             JobError: a process failed.
             Stopped: interrupted, saved.
         """
-        self._refuse_to_replace_a_larger_scale()
+        _refuse_to_replace_a_larger_scale(self.record_paths, self.config.scale)
+        log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
         origin = self.run_dir / "origin.json"
         if not origin.exists():
@@ -96,25 +97,18 @@ class Job:
             self._call(cores, log, "repro.evaluate", f"--episodes={self.config.evaluation.episodes}")
         if not self._evaluated():
             raise Stopped
-        records.write_record(self.record_path, self._make_record(len(cores)))
+        records.write_record(self.record_paths[0], self._make_record(len(cores)))
 
     def stop(self) -> None:
         """Asks the process that works on this job, if there is one, to save and end."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
-    def frames_done(self) -> float:
-        """Frames trained so far, from the run's log; 0 before its first row."""
+    def share_done(self) -> float:
+        """Share of the frames trained so far, from the run's log; 0 before its first row."""
         path = self.run_dir / "progress.csv"
         rows = read_progress(path) if path.exists() else []
-        return rows[-1]["frames"] if rows else 0.0
-
-    def _refuse_to_replace_a_larger_scale(self) -> None:
-        order = ("smoke", "desk", "paper")
-        if self.record_path.exists():
-            there = records.read_record(self.record_path)["scale"]
-            if order.index(there) > order.index(self.config.scale):
-                raise JobError(f"{self.record_path} holds a record of scale {there}; give another --results_dir.")
+        return rows[-1]["frames"] / self.config.frames if rows else 0.0
 
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
         command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
@@ -145,17 +139,8 @@ class Job:
         complete = json.loads((self.run_dir / "complete.json").read_text())
         rows = read_progress(self.run_dir / "progress.csv")
         config = self.config
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return {
-            "paper": config.paper,
-            "experiment": config.experiment,
-            "task": config.env.task,
-            "agent": config.agent,
-            "seed": self.seed,
-            "scale": config.scale,
-            "schedule": config.runtime.schedule,
-            "config": records.plain_config(config),
-            "config_sha256": records.config_sha256(config),
+            **_identity(config, config.agent, self.seed, config.runtime.schedule),
             "frames": complete["frames"],
             "agent_steps": complete["frames"] // config.env.frame_skip,
             "gradient_steps": complete["updates"],
@@ -169,15 +154,162 @@ class Job:
                 [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
             "evaluation": json.loads((self.run_dir / "evaluation.json").read_text()),
-            "versions": records.versions(),
-            "hardware": {**records.hardware(), "cores": cores},
+            **_circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],
-            "finished": now,
+            "finished": _now(),
         }
 
 
-def run_jobs(jobs: list[Job], at_once: int, console: Console) -> dict[Job, str]:
+class StudyJob:
+    """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
+
+    `config.study` names a module of the paper's package with `run(config, seed, cores, advance)`. A study keeps
+    nothing on the way: one that was interrupted starts again.
+
+    Args:
+        config: of the experiment, at its scale.
+        task: must be `config.env.task`.
+        seed: of the study.
+        results_dir: root of the records.
+
+    Raises:
+        ValueError: another task.
+    """
+
+    def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
+        if task != config.env.task:
+            raise ValueError(f"{config.experiment} has one task, {config.env.task}, and not {task!r}.")
+        self.config = config
+        self.seed = seed
+        self.label = f"{config.experiment} {config.env.task} seed {seed}"
+        self._folder = results_dir / config.paper / config.experiment
+        names = (config.paper, config.experiment, config.env.task)
+        self.record_paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
+        self._share_done = 0.0
+        self._stopped = False
+
+    def recorded(self) -> bool:
+        """Whether every answer has a valid record of this scale and of the current configuration."""
+        return _recorded(self.record_paths, self.config.scale)
+
+    def run(self, cores: list[int], quiet: bool) -> None:
+        """Runs the study from its beginning on the given cores.
+
+        Args:
+            cores: numbers of the processor cores to use.
+            quiet: shows no bar.
+
+        Raises:
+            JobError: a record of a larger scale is in the way.
+            Stopped: interrupted; nothing was written.
+        """
+        _refuse_to_replace_a_larger_scale(self.record_paths, self.config.scale)
+        study = importlib.import_module(f"repro.papers.{self.config.paper}.{self.config.study}")
+        started, began, commit = _now(), time.monotonic(), records.git_commit()
+        with _bars(Console(quiet=quiet)) as bars:
+            bar = bars.add_task(self.label, total=1.0)
+
+            def advance(done: int, pieces: int) -> None:
+                if self._stopped:
+                    raise Stopped
+                self._share_done = done / pieces
+                bars.update(bar, completed=self._share_done)
+
+            try:
+                found = study.run(self.config, self.seed, cores, advance)
+            except KeyboardInterrupt:
+                raise Stopped from None
+        seconds = time.monotonic() - began
+        shared = {
+            "frames": found.steps,
+            "agent_steps": found.steps,
+            "gradient_steps": 0,
+            "wall_seconds": seconds,
+            "frames_per_second": found.steps / seconds,
+            "curve": [],
+            **_circumstances(len(cores)),
+            "git_commit": commit,
+            "started": started,
+            "finished": _now(),
+        }
+        if self.seed == 1:
+            found.save_figure(self._folder)
+        for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
+            identity = _identity(self.config, name, self.seed, "study")
+            series = {"series": answer.series} if answer.series else {}
+            evaluation = {"evaluation": _summary(answer.unit, answer.protocol, answer.values)}
+            records.write_record(path, identity | shared | series | evaluation)
+
+    def stop(self) -> None:
+        """Asks the study to end at its next piece."""
+        self._stopped = True
+
+    def share_done(self) -> float:
+        """Share of the pieces of work done."""
+        return self._share_done
+
+
+def _recorded(paths: list[Path], scale: str) -> bool:
+    """Whether all of these records are there, valid, of this scale, and of the current configuration."""
+    if not all(path.exists() for path in paths):
+        return False
+    found = [records.read_record(path) for path in paths]
+    return all(record["scale"] == scale and stale_reason(record) is None for record in found)
+
+
+def _refuse_to_replace_a_larger_scale(paths: list[Path], scale: str) -> None:
+    order = ("smoke", "desk", "paper")
+    for path in paths:
+        if path.exists() and order.index(there := records.read_record(path)["scale"]) > order.index(scale):
+            raise JobError(f"{path} holds a record of scale {there}; give another --results_dir.")
+
+
+def _identity(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
+    """The fields of a record that say what it is of."""
+    return {
+        "paper": config.paper,
+        "experiment": config.experiment,
+        "task": config.env.task,
+        "agent": agent,
+        "seed": seed,
+        "scale": config.scale,
+        "schedule": schedule,
+        "config": records.plain_config(config),
+        "config_sha256": records.config_sha256(config),
+    }
+
+
+def _circumstances(cores: int) -> dict[str, object]:
+    return {"versions": records.versions(), "hardware": {**records.hardware(), "cores": cores}}
+
+
+def _summary(unit: str, protocol: str, values: np.ndarray) -> dict[str, object]:
+    return {
+        "protocol": protocol,
+        "episodes": len(values),
+        "unit": unit,
+        "mean": float(values.mean()),
+        "std": float(values.std()),
+        "returns": [float(f"{value:.9g}") for value in values],
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _bars(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:3.0f} %"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+def run_jobs(jobs: Sequence[Job | StudyJob], at_once: int, console: Console) -> dict[Job | StudyJob, str]:
     """Runs jobs, `at_once` side by side; returns the failed ones with the reason.
 
     One at a time shows its own progress line; several write to `log.txt` in their run folders and share a
@@ -189,12 +321,12 @@ def run_jobs(jobs: list[Job], at_once: int, console: Console) -> dict[Job, str]:
     return _run_side_by_side(jobs, at_once, console)
 
 
-def _run_in_turn(jobs: list[Job], console: Console) -> dict[Job, str]:
-    failures: dict[Job, str] = {}
+def _run_in_turn(jobs: Sequence[Job | StudyJob], console: Console) -> dict[Job | StudyJob, str]:
+    failures: dict[Job | StudyJob, str] = {}
     cores = sorted(os.sched_getaffinity(0))
     for job in jobs:
         try:
-            job.run(cores, log=None)
+            job.run(cores, quiet=False)
         except (JobError, records.RecordError) as error:
             failures[job] = str(error)
         except Stopped:
@@ -202,27 +334,21 @@ def _run_in_turn(jobs: list[Job], console: Console) -> dict[Job, str]:
     return failures
 
 
-def _run_side_by_side(jobs: list[Job], at_once: int, console: Console) -> dict[Job, str]:
+def _run_side_by_side(jobs: Sequence[Job | StudyJob], at_once: int, console: Console) -> dict[Job | StudyJob, str]:
     cores = sorted(os.sched_getaffinity(0))
     shares = [cores[i::at_once] or [cores[i % len(cores)]] for i in range(at_once)]
     waiting = deque(jobs)
-    failures: dict[Job, str] = {}
+    failures: dict[Job | StudyJob, str] = {}
     stop = threading.Event()
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f} %"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    running: dict[Job, TaskID] = {}
+    bars = _bars(console)
+    running: dict[Job | StudyJob, TaskID] = {}
 
     def work(share: list[int]) -> None:
         while waiting and not stop.is_set():
             job = waiting.popleft()
-            running[job] = bars.add_task(job.label, total=job.config.frames)
+            running[job] = bars.add_task(job.label, total=1.0)
             try:
-                job.run(share, job.run_dir / "log.txt")
+                job.run(share, quiet=True)
             except (JobError, records.RecordError, OSError) as error:
                 failures[job] = str(error)
             except Stopped:
@@ -235,7 +361,7 @@ def _run_side_by_side(jobs: list[Job], at_once: int, console: Console) -> dict[J
         while any(thread.is_alive() for thread in threads):
             try:
                 for job, bar in list(running.items()):
-                    bars.update(bar, completed=job.frames_done())
+                    bars.update(bar, completed=job.share_done())
                 for thread in threads:
                     thread.join(timeout=0.5)
             except KeyboardInterrupt:

@@ -1,7 +1,7 @@
 """Reproduces experiments: `python -m repro.reproduce --paper=impala --scale=desk --task=pong --seeds=3`.
 
-Trains, evaluates and records each run, skips those whose record is complete, prints the rows beside the
-published numbers, and rebuilds the page.
+Trains, evaluates and records each run, or runs a study that trains nothing; skips those whose records are complete,
+prints the rows beside the published numbers, and rebuilds the page.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from absl import flags
 
 from repro import cli
-from repro.jobs import Job, run_jobs
+from repro.jobs import Job, StudyJob, run_jobs
 
 PAPER = flags.DEFINE_string("paper", None, "impala, acer, refer, ctrace or stac.", required=True)
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
-EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, or all; its first if not given.")
+EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
 TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
@@ -30,7 +30,7 @@ RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and lo
 CONFIGS = Path("paper_configs")
 
 
-def find_jobs() -> Iterator[Job]:
+def find_jobs() -> Iterator[Job | StudyJob]:
     """Every run that the flags ask for.
 
     Raises:
@@ -42,17 +42,28 @@ def find_jobs() -> Iterator[Job]:
         papers = sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
         raise ValueError(f"no experiments for paper {PAPER.value!r}; there are some for {', '.join(papers)}.")
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
-    names = EXPERIMENT.value or [package.DEFAULT_EXPERIMENT]
-    for name in known if names == ["all"] else names:
-        if name not in known:
-            raise ValueError(
-                f"no experiment {name!r} in {folder}{cli.nearest(name, known)} (there are {', '.join(known)})"
-            )
+    for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         module = importlib.import_module(f"paper_configs.{PAPER.value}.{name}")
         config = module.get_config(SCALE.value)
         for task in TASK.value or [config.env.task]:
             for seed in range(1, SEEDS.value + 1):
-                yield Job(module.get_config(SCALE.value), task, seed, results_dir(), Path(RUNS_DIR.value))
+                own = module.get_config(SCALE.value)
+                if "study" in config:
+                    yield StudyJob(own, task, seed, results_dir())
+                else:
+                    yield Job(own, task, seed, results_dir(), Path(RUNS_DIR.value))
+
+
+def _expand(names: list[str], known: list[str]) -> Iterator[str]:
+    """Experiments by name, by a beginning up to an underscore (`tabular`), or `all`."""
+    for name in names:
+        meant = [name] if name in known else [k for k in known if name == "all" or k.startswith(f"{name}_")]
+        if not meant:
+            folder = CONFIGS / PAPER.value
+            raise ValueError(
+                f"no experiment {name!r} in {folder}{cli.nearest(name, known)} (there are {', '.join(known)})"
+            )
+        yield from meant
 
 
 def results_dir() -> Path:
@@ -77,12 +88,11 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     for job in jobs:
         if job not in waiting:
-            console.print(f"{job.label}: complete, {job.record_path}", highlight=False)
+            console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False)
     began = time.monotonic()
     failures = run_jobs(waiting, JOBS.value, console)
-    stored = [
-        records.StoredRecord(job.record_path, records.read_record(job.record_path)) for job in jobs if job.recorded()
-    ]
+    complete = [path for job in jobs if job.recorded() for path in job.record_paths]
+    stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:
         console.print(tables.terminal_table(rows.rows_for(stored)))
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]

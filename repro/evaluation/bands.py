@@ -33,7 +33,7 @@ SCHEMA = {
         "scale": {"enum": ["smoke", "desk", "paper"]},
         "unit": {"type": "string", "minLength": 1},
         "measure": {"enum": ["evaluation", "frames_per_second", "wall_minutes"]},
-        "better": {"enum": ["more", "less", "equal"]},
+        "better": {"enum": ["more", "less", "equal", "above", "under"]},
         "low": {"type": ["number", "null"]},
         "high": {"type": ["number", "null"]},
         "seeds": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": MIN_RUNS},
@@ -57,7 +57,8 @@ class Band:
         scale: scale of the runs.
         unit: unit of the evaluation.
         measure: which number of a record is judged, one of `published.Measure`.
-        better: `more`: only a number below `low` is a regression; `less`: only one above `high`; `equal`: both.
+        better: `more`, `above`: only a number below `low` is a regression; `less`, `under`: only one above `high`;
+            `equal`: both.
         low, high: ends of the band, None on a side that is never a regression.
         seeds, values: the runs it was made from.
         false_alarm_rate: chance that one sound run falls out.
@@ -148,8 +149,8 @@ def make_band(
         unit=runs[0]["evaluation"]["unit"],
         measure=measure,
         better=better,
-        low=None if better == "less" else float(values.mean() - reach),
-        high=None if better == "more" else float(values.mean() + reach),
+        low=None if better in ("less", "under") else float(values.mean() - reach),
+        high=None if better in ("more", "above") else float(values.mean() + reach),
         seeds=[run["seed"] for run in runs],
         values=values.tolist(),
         false_alarm_rate=false_alarm_rate,

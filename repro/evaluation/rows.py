@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.evaluation import published, staleness, statistics
+from repro.evaluation import comparisons, published, staleness, statistics
 from repro.evaluation.records import StoredRecord
 from repro.evaluation.verdicts import Verdict, verdict
 
@@ -37,11 +37,11 @@ class Row:
         published_seeds: the paper's runs, or None.
         published_budget: the paper's training budget, in `budget_field`.
         budget_field: frames, agent_steps or gradient_steps.
-        better: `more`, `less` or `equal`: how `published` is met.
+        better: how `published` is met, as in `published.Better`.
         value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
-        interval_over: `seeds` when there are several, `games` when there is one.
+        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study.
         random, human: reference scores of the task, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
@@ -151,7 +151,7 @@ def make_rows(
     rows: list[Row] = []
     for paper in papers:
         printed = published.load(paper, published_dir).rows if paper in known else ()
-        answered = {_key(row) for row in printed if row.statistic is None}
+        answered = {_key(row) for row in printed if _compares(row, groups.get(_key(row)))}
         rows += [_printed_row(row, groups, published_dir, configs_dir) for row in printed]
         rows += [
             _own_row(key, group, configs_dir)
@@ -182,6 +182,14 @@ def _key(row: published.PublishedRow | Row) -> Key:
     return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
+def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
+    """Whether the records of a group are what a printed number asks for."""
+    if group is None or printed.statistic is not None or comparisons.is_comparison(printed):
+        return False
+    units = {record["evaluation"]["unit"] for record in group.records}
+    return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
+
+
 def _printed_row(
     printed: published.PublishedRow,
     groups: Mapping[Key, Group],
@@ -195,16 +203,21 @@ def _printed_row(
     field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
     if printed.statistic is not None:
         ours, note = _aggregate(printed, groups, references, field)
+    elif comparisons.is_comparison(printed):
+        runs = {key: group.records for key, group in groups.items()}
+        ours, note = comparisons.improvement(printed, runs, field, BOOTSTRAP_SEED)
     else:
         ours, note = _single(printed, groups.get(_key(printed), Group((), ())), field)
     seeds = len(ours.get("seeds", ()))
     share = ours["budget"] / budget if ours and budget else None
+    # Where the paper does not say its budget, the scale of that name stands for it.
+    fraction = share if share is not None else float(ours.get("scale") == "paper")
     judged = None
     if printed.value is not None:
         judged = verdict(
             printed.value,
             ours.get("interval"),
-            1.0 if share is None else share,
+            fraction,
             seeds=seeds,
             better=printed.better,
             published_seeds=printed.n_seeds,
@@ -231,7 +244,7 @@ def _printed_row(
         share=share,
         verdict=judged,
         command=_command(printed, ours.get("scale"), seeds, configs_dir),
-        note=note,
+        note="; ".join(filter(None, (note, printed.note))),
         **ours,
     )
 
@@ -240,6 +253,8 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> tuple[
     """Our side of a number of one task, and what a reader must know."""
     if printed.measure == "evaluation":
         wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
+        if wrong and printed.statement is not None:
+            return {}, ""  # the records hold something else, which has a row of its own
         if wrong:
             note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
             return {}, "; ".join([note, *group.notes])
@@ -333,7 +348,7 @@ def _ours(
     return {
         "value": float(np.mean(values)),
         "interval": interval,
-        "interval_over": "seeds" if several else "games",
+        "interval_over": "seeds" if several else "repetitions" if records[0]["schedule"] == "study" else "games",
         "budget": min(record[budget_field] for record in records),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),
@@ -351,7 +366,7 @@ def measured(record: Mapping[str, Any], measure: published.Measure) -> float:
 
 
 def _command(row: published.PublishedRow | Row, scale: str | None, seeds: int, configs_dir: pathlib.Path) -> str | None:
-    if row.experiment is None or row.statistic is not None:
+    if row.experiment is None or row.statistic is not None or row.task in comparisons.TASK_SETS:
         return None
     if not staleness.config_path(row.paper, row.experiment, configs_dir).is_file():
         return None

@@ -32,7 +32,8 @@ def verdict(
         interval: (low, high) of ours in the same unit; None when there were too few scores for one.
         fraction_of_budget: smallest training budget among our runs over the paper's.
         seeds: runs of ours.
-        better: `more`, `less`, or `equal` where only the number itself will do.
+        better: as in `published.Better`. Where the number is to be surpassed, an interval that holds it decides
+            nothing, and the verdict is `partial`.
         published_seeds: the paper's runs; None where it does not say counts as one.
         episodes: fewest games in the evaluation of one of our runs; None where the number has no evaluation.
         published_episodes: the paper's; None where it does not say.
@@ -43,6 +44,12 @@ def verdict(
     fewer_episodes = episodes is not None and published_episodes is not None and episodes < published_episodes
     if interval is None or fraction_of_budget < 1 - BUDGET_TOLERANCE or fewer_seeds or fewer_episodes:
         return "partial"
-    too_low, too_high = interval[1] < published, interval[0] > published
+    low, high = interval
+    if better in ("above", "under"):
+        surpassed, missed = (
+            (low > published, high < published) if better == "above" else (high < published, low > published)
+        )
+        return "reproduced" if surpassed else "below" if missed else "partial"
+    too_low, too_high = high < published, low > published
     short = {"more": too_low, "less": too_high, "equal": too_low or too_high}[better]
     return "below" if short else "reproduced"

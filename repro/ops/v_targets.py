@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import shapes
+from repro.ops import recursion, shapes
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -201,7 +201,7 @@ def _targets(
         for corrected, clip, alpha in zip(CORRECTED[operator], clips, (alpha_rho, alpha_c, alpha_pg_rho))
     )
     delta = rho * (r_t + discount_t * next_v - v)
-    e, next_e = _backward_recursion(delta, discount_t * lambda_ * c, goes_on)  # e_s = v_s - V(x_s)
+    e, next_e = recursion.backward_recursion(delta, discount_t * lambda_ * c, goes_on)  # e_s = v_s - V(x_s)
     advantages = pg_rho * (r_t + discount_t * (next_v + next_e) - v)
     return VTraceOutput(tf.stop_gradient(v_tm1) + e, advantages, tf.where(boundary, 0.0, rho))
 
@@ -211,31 +211,3 @@ def _leaky(importance: tf.Tensor, clip: float | None, alpha: tf.Tensor) -> tf.Te
     if clip is None:
         return importance
     return alpha * tf.minimum(clip, importance) + tf.math.multiply_no_nan(importance, 1.0 - alpha)
-
-
-def _backward_recursion(delta: tf.Tensor, decay: tf.Tensor, goes_on: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """e_s = delta_s + decay_s e_{s+1}, where e_{s+1} is 0 after the last row and wherever `goes_on` is false.
-
-    The recursion composes maps x -> delta + decay x, so it is evaluated by doubling: when a round begins, the
-    map of row s covers rows s to s + span - 1. That is log2(T) operations on whole tensors in place of T on rows.
-
-    Args:
-        delta, decay: float32 [T, ...], T known when a graph is traced.
-        goes_on: bool [T, ...].
-
-    Returns:
-        e_s, and e_{s+1} as row s reads it, each float32 [T, ...].
-    """
-
-    def later(x: tf.Tensor, steps: int) -> tf.Tensor:
-        """Row s + steps of x at row s; 0 or false past the end."""
-        return tf.concat([x[steps:], tf.zeros_like(x[:steps])], axis=0)
-
-    reads_next = goes_on & later(tf.ones_like(goes_on), 1)
-    e, decay, covered, span = delta, tf.where(reads_next, decay, 0.0), reads_next, 1
-    while span < delta.shape[0]:
-        e += decay * tf.where(covered, later(e, span), 0.0)
-        decay = tf.where(covered, decay * later(decay, span), 0.0)
-        covered &= later(covered, span)
-        span *= 2
-    return e, tf.where(reads_next, later(e, 1), 0.0)

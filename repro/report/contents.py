@@ -3,6 +3,7 @@
 import base64
 import collections
 import dataclasses
+import json
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import markdown_it
 from markupsafe import Markup
 
-from repro.evaluation import bands, published, staleness
+from repro.evaluation import bands, comparisons, published, settings, staleness
 from repro.evaluation.records import ROOT, Fault, RecordError, StoredRecord, read_all
 from repro.evaluation.rows import Group, Key, Row, group_records, make_rows
 from repro.evaluation.statistics import human_normalised
@@ -34,6 +35,27 @@ class Contents:
 
 
 @dataclasses.dataclass(frozen=True)
+class Context:
+    """What another publication reports on a task: its title, protocol in words, unit, and (agent, number)."""
+
+    title: str
+    protocol: str
+    unit: str
+    numbers: Sequence[tuple[str, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A printed hyper-parameter: place, name, value as printed, what our configs hold, and whether that differs."""
+
+    table: str
+    name: str
+    printed: str
+    ours: str
+    differs: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Card:
     """One experiment on one task: its learning curve, None without one, and what was measured."""
 
@@ -43,6 +65,7 @@ class Card:
     records: Sequence[Mapping[str, Any]]
     facts: Sequence[tuple[str, str]]
     differences: Sequence[tuple[str, Any, Any]]
+    context: Sequence[Context]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +89,17 @@ class PaperSection:
     figures: Sequence[Figure]
     together: Sequence[aggregates.Aggregate]
     deviations: Markup
+    settings: Sequence[Setting]
     sources: Sequence[tuple[str, str, str, str]]
 
     @property
     def total(self) -> int:
         return sum(self.counts.values())
+
+    @property
+    def anchors(self) -> set[str]:
+        """Ids of the places that rows may link to."""
+        return {card.anchor for card in self.cards} | {together.anchor for together in self.together}
 
 
 def collect(
@@ -109,11 +138,12 @@ def make_sections(
 
 
 def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Returns the rows of each paper, in their order."""
+    """Returns the rows of each paper, papers in the order of `tables.PAPERS`, any other after them."""
     found = collections.defaultdict(list)
     for row in rows:
         found[row.paper].append(row)
-    return dict(found)
+    order = list(tables.PAPERS)
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def counts(rows: Iterable[Row]) -> dict[str, int]:
@@ -129,7 +159,7 @@ def results_first(rows: Sequence[Row]) -> list[Row]:
 
 def anchor(row: Row) -> str:
     """Returns the id of the place where a row's result is shown."""
-    if row.statistic is not None:
+    if row.statistic is not None or row.task in comparisons.TASK_SETS:
         return aggregates.anchor(row)
     return "-".join(filter(None, (row.paper, row.experiment, row.task, row.agent)))
 
@@ -142,8 +172,9 @@ def _section(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> PaperSection:
-    title, citation, sources = paper, "", []
+    title, citation, sources, printed_settings = paper, "", [], []
     if paper in published.papers(published_dir):
+        printed_settings = _settings(paper, published_dir, configs_dir)
         numbers = published.load(paper, published_dir)
         title, citation = numbers.title, numbers.citation
         sources = [(name, t["title"], t["source"], t["confidence"]) for name, t in numbers.tables.items()]
@@ -151,8 +182,8 @@ def _section(
     cards: dict[Key, Card] = {}
     for row in rows:
         key = (row.paper, str(row.experiment), row.task, str(row.agent))
-        if row.seeds and row.statistic is None and key not in cards:
-            cards[key] = _card(row, contents.groups[key].records, paths[key], configs_dir)
+        if row.seeds and row.statistic is None and key in contents.groups and key not in cards:
+            cards[key] = _card(row, contents.groups[key].records, paths[key], published_dir, configs_dir)
     return PaperSection(
         name=paper,
         title=title,
@@ -163,11 +194,18 @@ def _section(
         figures=_figures(results_dir / paper),
         together=aggregates.make_aggregates(rows, contents.groups),
         deviations=_deviations(PAPERS_DIR / paper / "README.md"),
+        settings=printed_settings,
         sources=sources,
     )
 
 
-def _card(row: Row, records: Sequence[Mapping[str, Any]], path: pathlib.Path, configs_dir: pathlib.Path) -> Card:
+def _card(
+    row: Row,
+    records: Sequence[Mapping[str, Any]],
+    path: pathlib.Path,
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> Card:
     name = f"Learning curve of {row.agent} on {row.task}, {len(records)} seeds, to {tables.budget(row)}; "
     name += f"final evaluation {tables.ours(row)}, published {tables.exact(row.published)}."
     try:
@@ -183,7 +221,41 @@ def _card(row: Row, records: Sequence[Mapping[str, Any]], path: pathlib.Path, co
         records=records,
         facts=_facts(row, records, path),
         differences=[(field, value, reference) for field, (value, reference) in difference.items()],
+        context=_context(row, records[0]["config"], published_dir),
     )
+
+
+def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:
+    environment = config.get("env", {}).get("name", "")
+    return [
+        Context(table.title, _pairs(table.protocol), table.unit, list(numbers.items()))
+        for table in published.context(published_dir / "context")
+        if row.paper in table.papers and (numbers := table.task_numbers(row.task, environment))
+    ]
+
+
+def _settings(paper: str, published_dir: pathlib.Path, configs_dir: pathlib.Path) -> list[Setting]:
+    found: dict[tuple[str, str, str], list[settings.SettingComparison]] = collections.defaultdict(list)
+    for compared in settings.compare_settings(paper, configs_dir, published_dir):
+        printed = compared.setting
+        value = printed.value if isinstance(printed.value, str) else json.dumps(printed.value)
+        found[printed.table, printed.name, value].append(compared)
+    return [
+        Setting(*key, _judged(compared), any(c.judgement == "differs" for c in compared))
+        for key, compared in found.items()
+    ]
+
+
+def _judged(compared: Sequence[settings.SettingComparison]) -> str:
+    """What the configs hold, in words; experiments that agree are named together."""
+    by_answer = collections.defaultdict(list)
+    for item in compared:
+        answer = f"differs, {item.ours}" if item.judgement == "differs" else str(item.judgement)
+        by_answer[answer].append(item.experiment)
+    known = {answer: names for answer, names in by_answer.items() if answer != "no config yet"}
+    if not known:
+        return "no config yet"
+    return "; ".join(f"{answer} ({', '.join(dict.fromkeys(names))})" for answer, names in known.items())
 
 
 def _facts(row: Row, records: Sequence[Mapping[str, Any]], path: pathlib.Path) -> list[tuple[str, str]]:

@@ -65,7 +65,7 @@ def summary(rows: Sequence[Row]) -> str:
     parts = []
     for paper, of in by_paper(rows).items():
         numbers = ", ".join(f"{count} {name}" for name, count in counts(of).items())
-        parts.append(f"## {paper}\n\n{numbers}\n\n{tables.markdown_table(results_first(of))}")
+        parts.append(f"## {tables.PAPERS.get(paper, paper)}\n\n{numbers}\n\n{tables.markdown_table(results_first(of))}")
     return "\n".join(parts)
 
 
@@ -85,9 +85,18 @@ def update_readme(path: pathlib.Path, rows: Sequence[Row]) -> None:
     _, found_end, after = rest.partition(end)
     if not (found_begin and found_end):
         raise ReadmeError(f"{path} needs the marks {begin} and {end}.")
-    table = tables.markdown_table([row for row in rows if row.seeds])
-    overview = tables.markdown_counts({paper: counts(of) for paper, of in by_paper(rows).items()})
-    path.write_text(f"{before}{begin}\n{overview}\n{table}{end}{after}", encoding="utf-8")
+    papers = by_paper(rows)
+    done = [row for row in rows if row.seeds]
+    parts = [tables.markdown_counts({paper: counts(of) for paper, of in papers.items()})]
+    parts.append(tables.markdown_table([row for row in done if row.statement is None]))
+    for paper in papers:
+        statements = [row for row in done if row.paper == paper and row.statement is not None]
+        if statements:
+            numbers = ", ".join(f"{count} {name}" for name, count in counts(statements).items() if count)
+            title = f"{tables.PAPERS.get(paper, paper)}: {len(statements)} of its statements, {numbers}"
+            table = tables.markdown_table(statements)
+            parts.append(f"<details><summary>{title}</summary>\n\n{table}\n</details>\n")
+    path.write_text(f"{before}{begin}\n{chr(10).join(parts)}{end}{after}", encoding="utf-8")
 
 
 def duration(seconds: float) -> str:
@@ -115,6 +124,7 @@ def _template() -> jinja2.Template:
         "judgement": tables.judgement,
         "target": tables.target,
         "named": tables.named,
+        "paper": lambda name: tables.PAPERS.get(name, name),
         "place": lambda row: tables.named(row.table),
         "anchor": anchor,
         "duration": duration,

@@ -14,11 +14,15 @@ HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs
 NUMERIC = {"Published", "Ours [95 %]"}
 
 
+PAPERS = {"impala": "IMPALA", "acer": "ACER", "refer": "ReF-ER", "ctrace": "C-trace", "stac": "STAC"}
+"""Names of the papers as people say them, in the order of their tables."""
+
+
 def number(value: float | None) -> str:
-    """A score with about four significant digits; a dash for None."""
+    """A score with three or four significant digits; a dash for None."""
     if value is None:
         return "-"
-    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
@@ -74,7 +78,7 @@ def judgement(row: Row) -> str:
 
 def target(row: Row) -> str:
     """The published number, with a sign where it is not one to be reached or surpassed."""
-    sign = {"more": "", "less": "\u2264 ", "equal": "= "}[row.better]
+    sign = {"more": "", "less": "\u2264 ", "equal": "= ", "above": "> ", "under": "< "}[row.better]
     return "-" if row.published is None else sign + exact(row.published)
 
 
@@ -85,8 +89,8 @@ def named(table: str) -> str:
 
 def cells(row: Row) -> tuple[str, ...]:
     """The texts of a row under `HEADERS`."""
-    where = row.paper if row.table is None else f"{row.paper} {row.table}"
-    agent = ": ".join(filter(None, (row.column or row.agent or "-", row.statement)))
+    where = " ".join(filter(None, (PAPERS.get(row.paper, row.paper), row.table)))
+    agent = row.column or row.agent or "-"
     return where, task(row), agent, target(row), ours(row), budget(row), runs(row), judgement(row)
 
 
@@ -96,7 +100,7 @@ def runs(row: Row) -> str:
         return "-"
     if len(row.seeds) > 1:
         return f"{len(row.seeds)} seeds"
-    return f"1 seed, {row.episodes} games"
+    return f"1 seed, {row.episodes} {row.interval_over or 'games'}"
 
 
 def terminal_table(rows: Sequence[Row], title: str | None = None) -> rich.table.Table:
@@ -112,7 +116,7 @@ def terminal_table(rows: Sequence[Row], title: str | None = None) -> rich.table.
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """Returns the rows as a Markdown table with the command of each."""
+    """Returns the rows as a Markdown table with the command of each; statements are left to the page."""
     rules = ["---:" if header in NUMERIC else "---" for header in HEADERS]
     lines = ["| " + " | ".join((*HEADERS, "Command")) + " |", "| " + " | ".join((*rules, "---")) + " |"]
     for row in rows:
@@ -129,5 +133,5 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
     ]
     for paper, of in counts.items():
         numbers = [str(of[name]) for name in VERDICTS]
-        lines.append(f"| {paper} | " + " | ".join(numbers) + f" | {sum(of.values())} |")
+        lines.append(f"| {PAPERS.get(paper, paper)} | " + " | ".join(numbers) + f" | {sum(of.values())} |")
     return "\n".join(lines) + "\n"

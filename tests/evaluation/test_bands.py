@@ -37,7 +37,7 @@ def test_two_sided_band_halves_the_rate(runs):
     assert bands.make_band(runs, better="less").low is None
 
 
-@pytest.mark.parametrize("better", ["more", "less", "equal"])
+@pytest.mark.parametrize("better", ["more", "less", "equal", "above", "under"])
 def test_false_alarms_are_as_rare_as_written(better):
     generator = np.random.default_rng(0)
     template = make_record()

@@ -37,6 +37,22 @@ def test_less_is_better_for_times_and_some_numbers_must_be_met(better, interval,
 
 
 @pytest.mark.parametrize(
+    ("better", "interval", "expected"),
+    [
+        ("above", (0.51, 0.9), "reproduced"),
+        ("above", (0.5, 0.9), "partial"),
+        ("above", (0.4, 0.9), "partial"),
+        ("above", (0.1, 0.49), "below"),
+        ("under", (0.1, 0.49), "reproduced"),
+        ("under", (0.4, 0.9), "partial"),
+        ("under", (0.51, 0.9), "below"),
+    ],
+)
+def test_a_number_to_be_surpassed_is_not_decided_by_an_interval_that_holds_it(better, interval, expected):
+    assert verdict(0.5, interval, 1.0, seeds=5, better=better) == expected
+
+
+@pytest.mark.parametrize(
     "less",
     [
         {"fraction_of_budget": 0.99},

@@ -34,7 +34,8 @@ ROW = Row(
     ("function", "value", "text"),
     [
         (tables.number, None, "-"),
-        (tables.number, -0.001, "0.00"),
+        (tables.number, -0.0001, "0.000"),
+        (tables.number, 0.9864, "0.986"),
         (tables.number, 20.98, "20.98"),
         (tables.number, 640.43, "640.4"),
         (tables.number, 351_200.12, "351200"),
@@ -59,7 +60,7 @@ def test_numbers_read_well(function, value, text):
 def test_cells_stand_under_their_headers():
     cells = dict(zip(tables.HEADERS, tables.cells(ROW), strict=True))
     assert cells == {
-        "Table": "impala C.1",
+        "Table": "IMPALA C.1",
         "Task": "pong",
         "Agent": "IMPALA, shallow, experts",
         "Published": "20.4",
@@ -75,10 +76,11 @@ def test_cells_stand_under_their_headers():
     [
         ({"better": "less"}, "Published", "\u2264 20.4"),
         ({"better": "equal"}, "Published", "= 20.4"),
+        ({"better": "above"}, "Published", "> 20.4"),
         ({"published": None, "better": "equal"}, "Published", "-"),
-        ({"seeds": (1,), "episodes": 200}, "Runs", "1 seed, 200 games"),
+        ({"seeds": (1,), "episodes": 200, "interval_over": "games"}, "Runs", "1 seed, 200 games"),
         ({"seeds": ()}, "Runs", "-"),
-        ({"statement": "Better with replay."}, "Agent", "IMPALA, shallow, experts: Better with replay."),
+        ({"seeds": (1,), "episodes": 50, "interval_over": "repetitions"}, "Runs", "1 seed, 50 repetitions"),
     ],
 )
 def test_cells_of_other_rows(changes, header, text):
@@ -88,7 +90,7 @@ def test_cells_of_other_rows(changes, header, text):
 def test_counts_as_markdown():
     lines = tables.markdown_counts({"impala": dict.fromkeys(tables.VERDICTS, 2)}).splitlines()
     assert lines[0] == "| Paper | reproduced | below | partial | not run | printed numbers |"
-    assert lines[2] == "| impala | 2 | 2 | 2 | 2 | 8 |"
+    assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 8 |"
 
 
 def test_terminal_table_shows_every_cell():

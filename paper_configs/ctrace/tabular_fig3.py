@@ -1,0 +1,78 @@
+"""C-trace, Figure 3: learning on the chain, evaluation (left) and control (right).
+
+Every field names its source: a figure, section or appendix of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` have fewer repetitions, and change nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "ctrace"
+    config.experiment = "tabular_fig3"
+    config.study = "tabular_learning"  # module of repro/papers/ctrace that runs it
+    config.agent = "evaluation_early"  # its record holds the numbers of the figure's left half
+    config.answers = (  # one record each; the sentences stand in published/ctrace.json
+        "evaluation_early",
+        "evaluation_early_n",
+        "evaluation_early_importance",
+        "evaluation_late",
+        "evaluation_late_importance",
+        "evaluation_best_alpha_rise",
+        "control_early",
+        "control_early_n",
+        "control_late",
+    )
+    config.scale = scale
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "finite_mdp"  # the package of environments
+    config.env.task = "chain"  # Appendix C.2
+    config.env.num_states = 20  # Appendix C.2
+    config.env.discount = 0.9  # Appendix C.2
+
+    config.methods = ml_collections.ConfigDict()
+    config.methods.uncorrected_n = (1, 2, 5, 10, 20)  # assumed: the legend is not in the text
+    config.methods.importance_n = (2, 3, 4)  # assumed: the legend is not in the text
+    config.methods.alphas = (1.0, 0.8, 0.6, 0.4, 0.2, 0.0)  # assumed: the legend is not in the text
+    config.methods.lambda_ = 1.0  # Appendix C.2
+
+    config.learning = ml_collections.ConfigDict()
+    config.learning.learning_rate = 0.1  # Appendix C.2
+    config.learning.round_steps = 100  # between policy improvements; Appendix C.2 (assumed: in evaluation too)
+    config.learning.evaluation_rounds = 300  # assumed: errors have settled; the axis is not in the text
+    config.learning.control_rounds = 200  # assumed: policies have settled; the axis is not in the text
+
+    config.comparison = ml_collections.ConfigDict()
+    config.comparison.early_evaluation_round = 2  # 200 steps; assumed: `low numbers of environment steps`
+    config.comparison.early_control_round = 10  # assumed: `initial improvements`
+    config.comparison.small_alpha = 0.2  # assumed: `close to 0`
+    config.comparison.large_n = 20  # assumed: the largest
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = 200  # repetitions; Appendix C.2
+    config.evaluation.num_envs = 25  # repetitions in one piece of work; divides `episodes`
+    config.evaluation.resamples = 1_000  # of the bootstrap of standard errors; assumed
+
+    return apply_scale(config)
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # seconds: proves the path
+        config.evaluation.episodes = 4
+        config.evaluation.num_envs = 2
+        config.learning.evaluation_rounds = 20
+        config.learning.control_rounds = 20
+    elif config.scale == "desk":
+        config.evaluation.episodes = 50
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

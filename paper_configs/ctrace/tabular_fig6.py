@@ -1,0 +1,30 @@
+"""C-trace, Figure 6: trade-offs on a Dirichlet-uniform MDP for six pairings of target and behaviour policy."""
+
+import ml_collections
+
+from paper_configs.ctrace import tabular_fig1
+
+PAIRINGS = (  # letter, target, behaviour; Figures 6 to 8
+    ("a", "uniform", "dirichlet"),
+    ("b", "dirichlet", "dirichlet"),
+    ("c", "dirichlet", "uniform"),
+    ("d", "optimal", "uniform"),
+    ("e", "optimal", "dirichlet"),
+    ("f", "optimal", "exploring"),
+)
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """`tabular_fig1` with 20 states, six pairings and more steps."""
+    config = tabular_fig1.get_config(scale)
+    config.experiment = "tabular_fig6"
+    config.agent = "pareto_share_a"
+    names = ("pareto_share", "pareto_bias_ratio")
+    config.answers = tuple(f"{name}_{letter}" for name in names for letter, _, _ in PAIRINGS)
+    config.env.num_states = 20  # Figure 6
+    config.problem.pairings = PAIRINGS
+    config.methods.uncorrected_n = 50  # Appendix D.1
+    config.methods.importance_n = 4  # Appendix D.1
+    if scale == "paper":
+        config.evaluation.episodes = 200  # random MDPs for each pairing; assumed: the figure shows one
+    return config

@@ -1,0 +1,14 @@
+"""C-trace, Figure 7: Figure 6 on a garnet."""
+
+import ml_collections
+
+from paper_configs.ctrace import tabular_fig6
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """`tabular_fig6` on a garnet."""
+    config = tabular_fig6.get_config(scale)
+    config.experiment = "tabular_fig7"
+    config.env.task = "garnet"  # Figure 7
+    config.env.branching = 3  # assumed: the paper does not print it
+    return config

@@ -1,0 +1,202 @@
+"""Trace coefficients c_t of action-value targets, one line of mathematics each.
+
+With rho = pi(a|x) / mu(a|x) for the action a that was taken in x:
+
+    rule                  c_t of the step (x, a)               policy in the expectations of `q_targets`
+    importance_sampling   rho                                  pi
+    q_lambda              1                                    pi
+    tree_backup           pi(a|x)                              pi
+    retrace               min(1, rho)                          pi
+    alpha_retrace         (1 - alpha) + alpha min(1, rho)      mixture(pi, mu, alpha)
+    alpha_tree_backup     alpha pi(a|x) + (1 - alpha) mu(a|x)  mixture(pi, mu, alpha)
+    acer_truncated        min(1, rho^(1/d))                    pi
+
+A rule and its policy belong together: `q_targets.multistep_q` takes c_t from here, and Q's expectation under the
+policy of the right-hand column from `expected_value`. It multiplies c_t by lambda itself.
+
+A rule works element by element on a tensor of any shape, so that it may be given the rows of this step or of the
+next. None passes a gradient to policies or values; `alpha` receives the exact one. A ratio of 0, as of a greedy pi,
+and one that overflows to infinity are safe in every rule; only `importance_sampling` returns that infinity.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from repro.ops import shapes
+
+Scalar: TypeAlias = float | tf.Tensor
+
+
+def importance_sampling(log_rho: tf.Tensor) -> tf.Tensor:
+    """c = rho: per-decision importance sampling (Munos et al., 2016, Section 2, with lambda = 1).
+
+    Args:
+        log_rho: log(pi(a|x) / mu(a|x)) of the action taken, float32 of any shape; -inf where pi(a|x) is 0.
+
+    Returns:
+        c, in [0, inf], in the shape of `log_rho`. Gradients: none.
+    """
+    return tf.exp(_constant(log_rho))
+
+
+def q_lambda(log_rho: tf.Tensor) -> tf.Tensor:
+    """c = 1: Q(lambda) with off-policy corrections (Harutyunyan et al., 2016); with lambda = 1 ACER's Q^opc (Eq. 21).
+
+    Args:
+        log_rho: as for `importance_sampling`; only its shape is read.
+
+    Returns:
+        Ones in the shape of `log_rho`. Gradients: none.
+    """
+    return tf.ones_like(_constant(log_rho))
+
+
+def tree_backup(pi_a: tf.Tensor) -> tf.Tensor:
+    """c = pi(a|x): TreeBackup (Precup et al., 2000; C-trace, Appendix D.1).
+
+    Args:
+        pi_a: pi(a|x) of the action taken, float32 of any shape, in [0, 1].
+
+    Returns:
+        c, in [0, 1], in the shape of `pi_a`. Gradients: none.
+    """
+    return _constant(pi_a)
+
+
+def retrace(log_rho: tf.Tensor) -> tf.Tensor:
+    """c = min(1, rho): Retrace (Munos et al., 2016; C-trace, Eq. 4; ACER, Eq. 5).
+
+    Args:
+        log_rho: as for `importance_sampling`.
+
+    Returns:
+        c, in [0, 1], in the shape of `log_rho`. Gradients: none.
+    """
+    return tf.exp(tf.minimum(0.0, _constant(log_rho)))
+
+
+def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
+    """c = (1 - alpha) + alpha min(1, rho): alpha-Retrace (C-trace, Section 3 and Eq. 5).
+
+    The same as min(1, (alpha pi(a|x) + (1 - alpha) mu(a|x)) / mu(a|x)), Retrace towards `mixture(pi, mu, alpha)`.
+
+    Args:
+        log_rho: as for `importance_sampling`.
+        alpha: share of pi in the target policy, scalar in [0, 1]; 1 gives Retrace, 0 never cuts.
+
+    Returns:
+        c, in [0, 1], in the shape of `log_rho`. Gradients: exact to `alpha`, none to `log_rho`.
+
+    Raises:
+        ValueError: `alpha` is no scalar.
+    """
+    alpha = tf.convert_to_tensor(alpha, tf.float32)
+    shapes.assert_scalar("alpha_retrace", alpha=alpha)
+    return (1.0 - alpha) + alpha * retrace(log_rho)
+
+
+def alpha_tree_backup(pi_a: tf.Tensor, mu_a: tf.Tensor, alpha: Scalar) -> tf.Tensor:
+    """c = alpha pi(a|x) + (1 - alpha) mu(a|x): TreeBackup towards `mixture(pi, mu, alpha)` (C-trace, Appendix D.1).
+
+    Args:
+        pi_a, mu_a: pi(a|x) and mu(a|x) of the action taken, float32 of one shape, in [0, 1].
+        alpha: share of pi in the target policy, scalar in [0, 1]; 1 gives TreeBackup.
+
+    Returns:
+        c, in [0, 1], in the shape of `pi_a`. Gradients: exact to `alpha`, none to the probabilities.
+
+    Raises:
+        ValueError: different shapes, or an `alpha` that is no scalar.
+    """
+    return _mixture("alpha_tree_backup", alpha, pi_a=pi_a, mu_a=mu_a)
+
+
+def acer_truncated(log_rho: tf.Tensor, action_dimension: int) -> tf.Tensor:
+    """c = min(1, rho^(1/d)): ACER in continuous action spaces (Section 5.1; Algorithm 3).
+
+    Args:
+        log_rho: as for `importance_sampling`, of densities.
+        action_dimension: d, at least 1; 1 gives Retrace.
+
+    Returns:
+        c, in [0, 1], in the shape of `log_rho`. Gradients: none.
+
+    Raises:
+        ValueError: `action_dimension` below 1.
+    """
+    if action_dimension < 1:
+        raise ValueError(f"acer_truncated: action_dimension must be 1 or more, got {action_dimension}")
+    return retrace(_constant(log_rho) / action_dimension)
+
+
+def log_ratio(pi_a: tf.Tensor, mu_a: tf.Tensor) -> tf.Tensor:
+    """log rho = log(pi(a|x) / mu(a|x)) from probabilities.
+
+    Args:
+        pi_a, mu_a: pi(a|x) and mu(a|x) of the action taken, float32 of one shape, in [0, 1].
+
+    Returns:
+        log rho, float32 in the shape of `pi_a`: -inf where pi(a|x) is 0, whatever mu(a|x) is, and inf where
+        only mu(a|x) is 0. Gradients: none.
+
+    Raises:
+        ValueError: different shapes.
+    """
+    pi_a, mu_a = _constant(pi_a), _constant(mu_a)
+    shapes.assert_same_shape("log_ratio", pi_a=pi_a, mu_a=mu_a)
+    # Where pi is 0 the difference may be -inf + inf.
+    return tf.where(tf.equal(pi_a, 0.0), tf.math.log(pi_a), tf.math.log(pi_a) - tf.math.log(mu_a))
+
+
+def mixture(pi: tf.Tensor, mu: tf.Tensor, alpha: Scalar) -> tf.Tensor:
+    """alpha pi + (1 - alpha) mu: the target policy of alpha-Retrace and C-trace (Section 3).
+
+    C-trace's Appendix E prints (1 - alpha) pi + alpha mu; alpha is the share of pi throughout this suite.
+
+    Args:
+        pi, mu: probabilities, float32 of one shape, for instance [T, B, A].
+        alpha: share of pi, scalar in [0, 1].
+
+    Returns:
+        Probabilities in the shape of `pi`. Gradients: exact to `alpha`, none to the probabilities.
+
+    Raises:
+        ValueError: different shapes, or an `alpha` that is no scalar.
+    """
+    return _mixture("mixture", alpha, pi=pi, mu=mu)
+
+
+def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
+    """E_{a ~ policy} Q(x, a) = sum_a policy(a|x) Q(x, a).
+
+    Args:
+        q: Q(x, .), float32 [..., A].
+        probabilities: policy(.|x), float32 [..., A].
+
+    Returns:
+        Float32 [...]. Gradients: none.
+
+    Raises:
+        ValueError: different shapes, or no dimension of actions.
+    """
+    q, probabilities = _constant(q), _constant(probabilities)
+    shapes.assert_rank_at_least("expected_value", 1, q=q, probabilities=probabilities)
+    shapes.assert_same_shape("expected_value", q=q, probabilities=probabilities)
+    return tf.reduce_sum(probabilities * q, axis=-1)
+
+
+def _mixture(operator: str, alpha: Scalar, **policies: tf.Tensor) -> tf.Tensor:
+    """`mixture` for `operator`; the first of `policies` has the share alpha."""
+    alpha = tf.convert_to_tensor(alpha, tf.float32)
+    constants = {name: _constant(x) for name, x in policies.items()}
+    shapes.assert_scalar(operator, alpha=alpha)
+    shapes.assert_same_shape(operator, **constants)
+    pi, mu = constants.values()
+    return alpha * pi + (1.0 - alpha) * mu
+
+
+def _constant(x: tf.Tensor) -> tf.Tensor:
+    return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))

@@ -1,0 +1,181 @@
+"""C-trace's own idea: alpha follows the contraction rate of its traces (Section 3.2, Eqs. 6 and 7).
+
+    alpha       = sigmoid(phi), the share of pi in the target policy alpha pi + (1 - alpha) mu
+    phi_{k+1}   = phi_k - epsilon_k (C_hat(alpha(phi_k)) - max(Gamma, gamma^N))
+
+Each row of a sequence begins a piece of its own, of the N temporal differences from that row to the end of the sequence
+or of the episode: in a replayed sequence of T steps N is T, T - 1, ..., 1 (Appendix E.2).
+
+Where the code departs from the text:
+- Appendix E sums C_hat from t = 0 to N, Section 3.2 sets gamma^N as the lowest rate of a piece. Both hold only if the
+  last index is N - 1: with N temporal differences there are N terms, and alpha = 0 gives exactly gamma^N.
+- Appendix E writes the target policy as (1 - alpha) pi + alpha mu, but C_hat with alpha as in the main text. The
+  main text's alpha, the share of pi, holds here.
+- The text does not say what an episode's end does; here a piece stops there as it does at the sequence's end.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from repro.ops import recursion, shapes, traces
+
+Scalar: TypeAlias = float | tf.Tensor
+
+LOSS_SCALE = 1000.0
+"""Of `alpha_loss`, over 1 - gamma (Appendix E): it makes up for the small learning rate of the shared optimiser."""
+
+
+def contraction_estimate(
+    log_rho_t: tf.Tensor,
+    discount_t: tf.Tensor,
+    alpha: Scalar,
+    *,
+    gamma: float,
+    is_boundary: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """The contraction rate that one piece of trajectory gives alpha-Retrace (C-trace, Eq. 5 and Appendix E).
+
+        C_hat_s(alpha) = 1 - (1 - gamma) sum_{t=0}^{N_s-1} gamma^t prod_{u=s+1}^{s+t} c_u
+        c_u            = (1 - alpha) + alpha min(1, rho_u)
+
+    It grows with alpha from gamma^N_s, at alpha = 0, to at most gamma.
+
+    Args:
+        log_rho_t: log(pi(a_{s+1}|x_{s+1}) / mu(a_{s+1}|x_{s+1})) of the next action, float32 [T, B, ...]; -inf where
+            pi is 0.
+        discount_t: 0 where step s ended the episode, anything else where it did not, float32 [T, B, ...].
+        alpha: share of pi in the target policy, scalar in [0, 1].
+        gamma: discount in [0, 1).
+        is_boundary: bool [T, B, ...], true for rows that are no transition. None: no such rows.
+
+    Returns:
+        C_hat_s, float32 [T, B, ...], in [0, 1].
+
+    Gradients: exact to `alpha`; none to `log_rho_t` and `discount_t`.
+
+    Boundary: the last row, a row that ends the episode and a row before a boundary row are pieces of one step, with
+        C_hat = gamma; they do not read `log_rho_t`. A boundary row has N = 0 and C_hat = 1. Entries that are not read
+        may be NaN.
+
+    Raises:
+        ValueError: different shapes, a rank below 2, an `alpha` that is no scalar, a `gamma` outside [0, 1), or a
+            number of steps that is 0 or, when a graph is traced, unknown.
+        tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
+    """
+    data = {"log_rho_t": tf.convert_to_tensor(log_rho_t, tf.float32)}
+    alpha = tf.convert_to_tensor(alpha, tf.float32)
+    shapes.assert_scalar("contraction_estimate", alpha=alpha)
+    is_step, reads_next = _pieces("contraction_estimate", data, discount_t, gamma, is_boundary)
+    log_rho = tf.where(reads_next, data["log_rho_t"], 0.0)
+    c = traces.alpha_retrace(log_rho, alpha)
+    discounted_length, _ = recursion.backward_recursion(tf.cast(is_step, tf.float32), gamma * c, reads_next)
+    return 1.0 - (1.0 - gamma) * discounted_length
+
+
+def contraction_target(
+    discount_t: tf.Tensor, *, gamma: float, target_rate: float, is_boundary: tf.Tensor | None = None
+) -> tf.Tensor:
+    """max(Gamma, gamma^N_s), the rate that the piece from row s can aim for (C-trace, Eq. 7).
+
+    Args:
+        discount_t, gamma, is_boundary: as for `contraction_estimate`.
+        target_rate: Gamma in [0, 1]; gamma^10 in Section 4.
+
+    Returns:
+        Float32 [T, B, ...].
+
+    Gradients: none.
+
+    Boundary: a boundary row has N = 0 and target 1, so that it differs from its estimate by 0.
+
+    Raises:
+        As `contraction_estimate`; ValueError also for a `target_rate` outside [0, 1].
+    """
+    if not 0.0 <= target_rate <= 1.0:
+        raise ValueError(f"contraction_target: target_rate must lie in [0, 1], got {target_rate}")
+    is_step, reads_next = _pieces("contraction_target", {}, discount_t, gamma, is_boundary)
+    steps = tf.cast(is_step, tf.float32)
+    num_steps, _ = recursion.backward_recursion(steps, steps, reads_next)  # N_s
+    return tf.maximum(target_rate, tf.pow(gamma, num_steps))
+
+
+def phi_update(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, step_size: Scalar) -> tf.Tensor:
+    """phi - epsilon (C_hat - max(Gamma, gamma^N)) (C-trace, Eq. 7), averaged over the rows of a minibatch.
+
+    Args:
+        phi: scalar; alpha is tf.sigmoid(phi).
+        estimate: from `contraction_estimate` at that alpha, float32 [T, B, ...].
+        target: from `contraction_target` for the same rows, float32 [T, B, ...].
+        step_size: epsilon, scalar above 0.
+
+    Returns:
+        The next phi, float32 scalar. Gradients: none.
+
+    Boundary: boundary rows count in the average, with a difference of 0.
+
+    Raises:
+        ValueError: different shapes, or a `phi` or `step_size` that is no scalar.
+    """
+    phi, step_size = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (phi, step_size))
+    shapes.assert_scalar("phi_update", phi=phi, step_size=step_size)
+    return phi - step_size * tf.reduce_mean(_excess("phi_update", estimate, target))
+
+
+def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma: float) -> tf.Tensor:
+    """The update of Eq. 7 as a loss for a shared optimiser (C-trace, Appendix E).
+
+        loss_s = 1000 / (1 - gamma) (C_hat_s - max(Gamma, gamma^N_s)) phi
+
+    A gradient step on its mean is `phi_update` with a step size of learning rate x 1000 / (1 - gamma). The loss is a
+    device for that: C_hat is a constant in it, and its value means nothing.
+
+    Args:
+        phi: scalar variable; alpha is tf.sigmoid(phi).
+        estimate, target: as for `phi_update`.
+        gamma: discount in [0, 1).
+
+    Returns:
+        Float32 [T, B, ...], not reduced.
+
+    Gradients: to `phi` exactly the difference, scaled; none to `estimate` and `target`.
+
+    Boundary: 0 on boundary rows.
+
+    Raises:
+        ValueError: different shapes, a `phi` that is no scalar, or a `gamma` outside [0, 1).
+    """
+    phi = tf.convert_to_tensor(phi, tf.float32)
+    shapes.assert_scalar("alpha_loss", phi=phi)
+    _assert_gamma("alpha_loss", gamma)
+    return LOSS_SCALE / (1.0 - gamma) * _excess("alpha_loss", estimate, target) * phi
+
+
+def _pieces(
+    operator: str, data: dict[str, tf.Tensor], discount_t: tf.Tensor, gamma: float, is_boundary: tf.Tensor | None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """After `operator`'s checks: whether row s is a step, and whether its piece goes on with row s + 1."""
+    discount_t = tf.convert_to_tensor(discount_t, tf.float32)
+    zeros = tf.zeros_like(discount_t, tf.bool)
+    boundary = zeros if is_boundary is None else tf.convert_to_tensor(is_boundary, tf.bool)
+    data = {"discount_t": discount_t, **data}
+    shapes.assert_rank_at_least(operator, 2, **data)
+    shapes.assert_same_shape(operator, **data, is_boundary=boundary)
+    shapes.assert_steps(operator, discount_t=discount_t)
+    _assert_gamma(operator, gamma)
+    goes_on = tf.not_equal(discount_t, 0.0) & ~boundary
+    return ~boundary, goes_on & recursion.later(~boundary, 1)
+
+
+def _excess(operator: str, estimate: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """C_hat - max(Gamma, gamma^N), a constant."""
+    estimate, target = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (estimate, target))
+    shapes.assert_same_shape(operator, estimate=estimate, target=target)
+    return estimate - target
+
+
+def _assert_gamma(operator: str, gamma: float) -> None:
+    if not 0.0 <= gamma < 1.0:
+        raise ValueError(f"{operator}: gamma must lie in [0, 1), got {gamma}")

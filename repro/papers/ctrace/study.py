@@ -1,0 +1,84 @@
+"""What a study gives back, and how its pieces are shared out over the cores."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from repro.papers.ctrace import figures
+
+Advance = Callable[[int, int], None]
+"""Called again and again with the pieces done and all pieces; it may raise to stop the study."""
+
+
+class Answer(NamedTuple):
+    """The numbers that answer one statement of the paper.
+
+    Attributes:
+        unit: of the values.
+        values: one for each MDP or repetition.
+        protocol: how a value came about, in words.
+        series: the numbers of the figure, `{"columns": [..], "rows": [[..], ..]}`, or None.
+    """
+
+    unit: str
+    values: np.ndarray
+    protocol: str
+    series: dict[str, Any] | None = None
+
+
+class Study(NamedTuple):
+    """What a study found: answers by name, environment steps simulated, the figure."""
+
+    answers: dict[str, Answer]
+    steps: int
+    figure: Figure
+
+    def save_figure(self, folder: Path) -> None:
+        """Writes `figure.png` and `figure.svg`."""
+        figures.save(self.figure, folder)
+
+
+def map_pieces(
+    function: Callable[..., Any], pieces: Sequence[tuple], cores: Sequence[int], advance: Advance
+) -> list[Any]:
+    """`[function(*piece) for piece in pieces]`, in a process of its own for each core.
+
+    Args:
+        function: importable by its name.
+        pieces: arguments of each call; they hold their own seeds, so that the number of cores changes nothing.
+        cores: numbers of the processor cores to use.
+        advance: called after each piece and every `POLL_SECONDS`; where it raises, the processes are ended at once.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes at their start: matrices are small
+    # Ctrl-C reaches all processes of a terminal and is the parent's to handle: workers inherit that it is blocked.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pool = multiprocessing.get_context("spawn").Pool(len(cores), os.sched_setaffinity, (0, cores))
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    results: list[Any] = []
+    with pool:
+        waiting = pool.imap(functools.partial(_call, function), pieces)
+        while len(results) < len(pieces):
+            with contextlib.suppress(multiprocessing.TimeoutError):
+                results.append(waiting.next(timeout=POLL_SECONDS))
+            advance(len(results), len(pieces))
+    return results
+
+
+POLL_SECONDS = 0.2
+"""Longest time between two calls of `advance`."""
+
+
+def _call(function: Callable[..., Any], piece: tuple) -> Any:
+    return function(*piece)

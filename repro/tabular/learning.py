@@ -1,0 +1,162 @@
+"""Learning action values from a stream of experience in rounds: C-trace, Section 4, Figure 3.
+
+A round is a fixed number of environment steps of the behaviour policy, episode after episode. Every step of the round
+then moves Q(x_t, a_t) towards its target, which is made of the round's later steps and of Q as the round found it.
+All repetitions are learned side by side; methods learn from the same experience.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from repro.tabular.mdps import FiniteMDP, mix
+from repro.tabular.operators import IMPORTANCE, TRACES, Method, ratio, trace_coefficients
+from repro.tabular.simulation import cumulative, draw
+
+
+class Steps(NamedTuple):
+    """T steps of each of R streams: states x_t, actions a_t and the states y_t they led to, int [T, R].
+
+    y_t differs from x_{t+1} where the episode ended.
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+    following: np.ndarray
+
+
+class Stream:
+    """Experience of the behaviour policy in R independent streams, episodes following each other.
+
+    Args:
+        mdp: the MDP.
+        mu: behaviour policy, [S, A].
+        num_streams: R.
+        rng: draws everything.
+    """
+
+    def __init__(self, mdp: FiniteMDP, mu: np.ndarray, num_streams: int, rng: np.random.Generator) -> None:
+        self._mdp, self._rng = mdp, rng
+        self._choices, self._moves = cumulative(mu), cumulative(mdp.transitions)
+        self._starts = cumulative(mdp.initial)
+        self._states = draw(self._starts, rng.random(num_streams))
+
+    def take(self, num_steps: int) -> Steps:
+        """The next `num_steps` steps of every stream."""
+        steps = Steps(*(np.empty((num_steps, len(self._states)), np.int64) for _ in Steps._fields))
+        uniforms = self._rng.random((num_steps, 3, len(self._states)))
+        for t in range(num_steps):
+            steps.states[t] = self._states
+            steps.actions[t] = draw(self._choices[self._states], uniforms[t, 0])
+            steps.following[t] = draw(self._moves[self._states, steps.actions[t]], uniforms[t, 1])
+            ended = self._mdp.terminal[steps.following[t]]
+            self._states = np.where(ended, draw(self._starts, uniforms[t, 2]), steps.following[t])
+        return steps
+
+
+def learn(
+    q: np.ndarray,
+    mdp: FiniteMDP,
+    steps: Steps,
+    pi: np.ndarray,
+    mu: np.ndarray,
+    method: Method,
+    learning_rate: float,
+) -> None:
+    """One round, in place: Q(x_t, a_t) += learning_rate (target_t - Q(x_t, a_t)) for t = 0, 1, ..
+
+    A target sees no step behind the end of its episode or of the round: trace rules cut there, n-step returns
+    bootstrap from the state reached.
+
+    Args:
+        q: estimates, [R, S, A]; 0 in terminal states.
+        mdp: the MDP.
+        steps: from `Stream.take`.
+        pi: target policies before mixing, [R, S, A].
+        mu: behaviour policy, [S, A].
+        method: the method.
+        learning_rate: in (0, 1].
+    """
+    v = np.einsum("rxa,rxa->rx", mix(pi, mu, method.alpha), q)
+    known = mdp.rewards, mdp.discount, mdp.terminal
+    if method.rule in TRACES:
+        c = np.broadcast_to(trace_coefficients(pi, mu, method), q.shape)
+        targets = _trace_targets(q, v, np.ascontiguousarray(c), *known, *steps)
+    else:
+        ratios = ratio(pi, mu) if method.rule == IMPORTANCE else np.ones_like(q)
+        targets = _n_step_targets(v, ratios, *known, *steps, method.n)
+    _move(q, targets, steps.states, steps.actions, learning_rate)
+
+
+@numba.njit(nogil=True, cache=True)
+def _trace_targets(
+    q: np.ndarray,
+    v: np.ndarray,
+    c: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    terminal: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    following: np.ndarray,
+) -> np.ndarray:
+    targets = np.empty(states.shape)
+    length, streams = states.shape
+    for r in range(streams):
+        correction = 0.0  # of the step after t, 0 where the trace ends
+        for t in range(length - 1, -1, -1):
+            x, a, y = states[t, r], actions[t, r], following[t, r]
+            if terminal[y]:
+                correction = 0.0
+            elif t + 1 < length:
+                correction *= discount * c[r, y, actions[t + 1, r]]
+            correction += rewards[x, a] + discount * v[r, y] - q[r, x, a]
+            targets[t, r] = q[r, x, a] + correction
+    return targets
+
+
+@numba.njit(nogil=True, cache=True)
+def _n_step_targets(
+    v: np.ndarray,
+    ratios: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    terminal: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    following: np.ndarray,
+    n: int,
+) -> np.ndarray:
+    targets = np.empty(states.shape)
+    length, streams = states.shape
+    for r in range(streams):
+        for t in range(length):
+            weight, total = 1.0, 0.0  # gamma^s rho_{1:s}
+            for u in range(t, min(t + n, length)):
+                x, a = states[u, r], actions[u, r]
+                if u > t:
+                    weight *= ratios[r, x, a]
+                total += weight * rewards[x, a]
+                weight *= discount
+                if weight == 0.0 or terminal[following[u, r]]:
+                    break
+            targets[t, r] = total + weight * v[r, following[u, r]]
+    return targets
+
+
+@numba.njit(nogil=True, cache=True)
+def _move(
+    q: np.ndarray,
+    targets: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    learning_rate: float,
+) -> None:
+    length, streams = states.shape
+    for r in range(streams):
+        for t in range(length):
+            x, a = states[t, r], actions[t, r]
+            q[r, x, a] += learning_rate * (targets[t, r] - q[r, x, a])

@@ -1,0 +1,138 @@
+"""Trajectories of a finite MDP, many side by side, and the sampled targets of every method on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from repro.tabular.mdps import FiniteMDP, mix
+from repro.tabular.operators import IMPORTANCE, TRACES, UNCORRECTED, Method, operator, trace_coefficients
+
+
+class Trajectories(NamedTuple):
+    """N trajectories of T steps; one that ends early stays in its terminal state.
+
+    states: int [T + 1, N]; actions: int [T, N].
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+
+
+def simulate(
+    mdp: FiniteMDP,
+    mu: np.ndarray,
+    num_trajectories: int,
+    num_steps: int,
+    rng: np.random.Generator,
+    first: tuple[int, int] | None = None,
+) -> Trajectories:
+    """Trajectories of the behaviour policy.
+
+    Args:
+        mdp: the MDP.
+        mu: behaviour policy, [S, A].
+        num_trajectories: N.
+        num_steps: T.
+        rng: draws everything.
+        first: (x_0, a_0) of all of them; None draws x_0 from `mdp.initial` and a_0 from mu.
+    """
+    choices, moves = cumulative(mu), cumulative(mdp.transitions)
+    states = np.empty((num_steps + 1, num_trajectories), np.int64)
+    actions = np.empty((num_steps, num_trajectories), np.int64)
+    uniforms = rng.random((num_steps + 1, 2, num_trajectories))
+    states[0] = draw(cumulative(mdp.initial), uniforms[-1, 0]) if first is None else first[0]
+    for t in range(num_steps):
+        actions[t] = draw(choices[states[t]], uniforms[t, 0])
+        if first is not None and t == 0:
+            actions[0] = first[1]
+        states[t + 1] = draw(moves[states[t], actions[t]], uniforms[t, 1])
+    return Trajectories(states, actions)
+
+
+def sampled_targets(
+    mdp: FiniteMDP,
+    trajectories: Trajectories,
+    pi: np.ndarray,
+    mu: np.ndarray,
+    methods: Sequence[Method],
+    q: np.ndarray,
+) -> np.ndarray:
+    """Each method's target of Q(x_0, a_0) on each trajectory (the update rules of Definition 1.1), [M, N].
+
+    A trajectory is used whole: trace rules sum all T temporal differences, an n-step return with n above T takes T.
+
+    Args:
+        mdp, trajectories: as from `simulate`.
+        pi: target policy before mixing, [S, A].
+        mu: behaviour policy, [S, A].
+        methods: M of them.
+        q: current estimate, [S, A]; 0 is taken in terminal states.
+    """
+    states, actions = trajectories
+    length = len(actions)
+    q = np.where(mdp.terminal[:, None], 0.0, q)
+    pairs = states[:-1] * mdp.num_actions + actions  # [T, N]
+    discounts = mdp.discount ** np.arange(length + 1)
+    rewards = discounts[:-1, None] * mdp.rewards.ravel()[pairs]
+    surprises = rewards - discounts[:-1, None] * q.ravel()[pairs]
+    ratios = np.divide(pi, mu, out=np.zeros_like(pi), where=mu > 0)
+    returns: dict[str, np.ndarray] = {}
+    targets = np.empty((len(methods), states.shape[1]))
+    for i, method in enumerate(methods):
+        v = discounts[1:, None] * np.einsum("xa,xa->x", mix(pi, mu, method.alpha), q)[states[1:]]  # [T, N]
+        if method.rule in TRACES:
+            products = _products(trace_coefficients(pi, mu, method), pairs)
+            targets[i] = q.ravel()[pairs[0]] + np.einsum("tn,tn->n", products, surprises + v)
+            continue
+        if method.rule not in returns:
+            weights = {UNCORRECTED: np.ones_like(pi), IMPORTANCE: ratios}[method.rule]
+            products = _products(weights, pairs)
+            returns[method.rule] = np.cumsum(products * rewards, axis=0) + products * v  # row n - 1: n steps
+        targets[i] = returns[method.rule][min(method.n, length) - 1]
+    return targets
+
+
+def variances(
+    mdp: FiniteMDP,
+    trajectories: Trajectories,
+    pi: np.ndarray,
+    mu: np.ndarray,
+    methods: Sequence[Method],
+    q: np.ndarray,
+) -> np.ndarray:
+    """Definition 1.4 estimated: mean squared distance of each method's targets from its exact T Q, [M].
+
+    T is the operator of the simulated length. An update changes Q(x_0, a_0) alone, so its norm is that entry's;
+    the distribution of (x_0, a_0) is that of the trajectories.
+
+    Args:
+        mdp, trajectories, pi, mu, methods, q: as for `sampled_targets`.
+    """
+    length = len(trajectories.actions)
+    targets = sampled_targets(mdp, trajectories, pi, mu, methods, q)
+    first = trajectories.states[0], trajectories.actions[0]
+    return np.array(
+        [np.mean((t - operator(mdp, pi, mu, m, horizon=length)(q)[first]) ** 2) for t, m in zip(targets, methods)]
+    )
+
+
+def _products(table: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """c_1 .. c_t along each trajectory, [T, N]; 1 at t = 0."""
+    factors = table.ravel()[pairs]
+    factors[0] = 1.0
+    return np.cumprod(factors, axis=0, out=factors)
+
+
+def cumulative(probabilities: np.ndarray) -> np.ndarray:
+    """Cumulative probabilities; the last is 1 whatever was lost in rounding."""
+    total = np.cumsum(probabilities, axis=-1)
+    total[..., -1] = 1.0
+    return total
+
+
+def draw(bounds: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """The index that each uniform number in [0, 1) falls on, [N], from `cumulative` ones [K] or [N, K]."""
+    return (uniforms[:, None] >= bounds).sum(-1)
