@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,6 +62,8 @@ def map_pieces(
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes at their start: matrices are small
     # Ctrl-C reaches all processes of a terminal and is the parent's to handle: workers inherit that it is blocked.
+    # The resource tracker must run by then, since to start it Python unblocks the signal in between.
+    resource_tracker.ensure_running()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         pool = multiprocessing.get_context("spawn").Pool(len(cores), os.sched_setaffinity, (0, cores))
