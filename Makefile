@@ -4,8 +4,8 @@ SCALE   ?= desk
 SEEDS   ?= 1
 JOBS    ?= 1
 BIN     := .venv/bin
-FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT))
-PAPERS  := impala ctrace
+FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
+PAPERS  := impala refer ctrace
 
 .PHONY: help setup test lint types check report benchmark mutations kill-test check-all clean $(PAPERS:%=reproduce-%)
 

@@ -49,12 +49,12 @@ class Job:
     def __init__(
         self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path, runs_dir: Path
     ) -> None:
-        from repro.environments.games import game_name
+        from repro.environments.names import task_name
 
-        config.env.task = game_name(task)
+        config.env.task = task_name(config.env.name, task)
         self.config = config
         self.seed = seed
-        self.label = f"{config.experiment} {config.env.task} seed {seed}"
+        self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
         self.record_paths = [records.record_path(results_dir, *names, seed)]
         self._process: subprocess.Popen | None = None
@@ -89,6 +89,7 @@ class Job:
                 "repro.train",
                 f"--config={experiment}",
                 f"--config.env.task={self.config.env.task}",
+                f"--config.agent={self.config.agent}",
                 f"--seed={self.seed}",
             )
         if not (self.run_dir / "complete.json").exists():
@@ -131,9 +132,11 @@ class Job:
             raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}." if log else "."))
 
     def _evaluated(self) -> bool:
-        """Whether the run's evaluation has the protocol's number of games."""
+        """Whether the run has its evaluation: of the protocol's number of games, where games are played for it."""
         path = self.run_dir / "evaluation.json"
-        return path.exists() and json.loads(path.read_text())["episodes"] == self.config.evaluation.episodes
+        if not path.exists():
+            return False
+        return "evaluation" not in self.config or _episodes(path) == self.config.evaluation.episodes
 
     def _make_record(self, cores: int) -> dict[str, object]:
         complete = json.loads((self.run_dir / "complete.json").read_text())
@@ -142,7 +145,7 @@ class Job:
         return {
             **_identity(config, config.agent, self.seed, config.runtime.schedule),
             "frames": complete["frames"],
-            "agent_steps": complete["frames"] // config.env.frame_skip,
+            "agent_steps": complete["frames"] // config.env.get("frame_skip", 1),
             "gradient_steps": complete["updates"],
             "wall_seconds": complete["seconds"],
             "frames_per_second": complete["frames"] / complete["seconds"],
@@ -154,6 +157,7 @@ class Job:
                 [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
             "evaluation": json.loads((self.run_dir / "evaluation.json").read_text()),
+            **_series(rows, config.get("recorded", ())),
             **_circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],
@@ -248,6 +252,19 @@ class StudyJob:
     def share_done(self) -> float:
         """Share of the pieces of work done."""
         return self._share_done
+
+
+def _episodes(path: Path) -> int:
+    return json.loads(path.read_text())["episodes"]
+
+
+def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[str, object]:
+    """The columns of a run's log that its record keeps besides the return; empty without any."""
+    if not columns:
+        return {}
+    kept = [[row[name] for name in ("frames", *columns)] for row in rows]
+    chosen = np.linspace(0, len(kept) - 1, min(len(kept), records.MAX_CURVE_POINTS)).round().astype(int)
+    return {"series": {"columns": ["frames", *columns], "rows": [kept[i] for i in chosen]}}
 
 
 def _recorded(paths: list[Path], scale: str) -> bool:

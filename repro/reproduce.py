@@ -7,12 +7,14 @@ prints the rows beside the published numbers, and rebuilds the page.
 from __future__ import annotations
 
 import importlib
+import itertools
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import ml_collections
 from absl import flags
 
 from repro import cli
@@ -22,6 +24,7 @@ PAPER = flags.DEFINE_string("paper", None, "impala, acer, refer, ctrace or stac.
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
 TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
+AGENT = flags.DEFINE_list("agent", [], "Agents of experiments that have several, or all; its first if not given.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
@@ -45,13 +48,28 @@ def find_jobs() -> Iterator[Job | StudyJob]:
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         module = importlib.import_module(f"paper_configs.{PAPER.value}.{name}")
         config = module.get_config(SCALE.value)
-        for task in TASK.value or [config.env.task]:
+        for task, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
             for seed in range(1, SEEDS.value + 1):
                 own = module.get_config(SCALE.value)
+                own.agent = agent
                 if "study" in config:
                     yield StudyJob(own, task, seed, results_dir())
                 else:
                     yield Job(own, task, seed, results_dir(), Path(RUNS_DIR.value))
+
+
+def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
+    """The agents asked for, of those that an experiment has."""
+    known = config.get("agents", (config.agent,))
+    if AGENT.value == ["all"]:
+        return known
+    for name in AGENT.value:
+        if name not in known:
+            raise ValueError(
+                f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} "
+                f"(there is {', '.join(known)})"
+            )
+    return AGENT.value or [config.agent]
 
 
 def _expand(names: list[str], known: list[str]) -> Iterator[str]:

@@ -43,7 +43,7 @@ def main(argv: list[str]) -> None:
     from repro.runtime.run_directory import RunDirectory, RunDirectoryError, write_json
 
     config, run_dir = CONFIG.value, Path(RUN_DIR.value)
-    label = f"{config.experiment} {config.env.task} seed {SEED.value}"
+    label = f"{config.agent} {config.env.task} seed {SEED.value}"
     try:
         run = RunDirectory(run_dir, config.to_dict(), SEED.value)
         devices.configure_threads(deterministic=config.runtime.schedule == "lockstep")
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     if loop.updates:
         _say(f"Resuming {run_dir} at {loop.updates * loop.frames_per_update:,} frames.")
-    progress = Progress(run, loop.total_updates, loop.frames_per_update, loop.updates, label)
+    progress = Progress(run, loop.total_updates, loop.frames_per_update, loop.updates, label, loop.unit, loop.shown)
     try:
         for update in loop:
             progress(update)
@@ -60,6 +60,9 @@ def main(argv: list[str]) -> None:
                 loop.save()
                 break
         if loop.complete:
+            evaluation = loop.evaluation()
+            if evaluation is not None:
+                write_json(run.path / "evaluation.json", evaluation)
             write_json(run.complete_json, loop.summary())
     except (NonFiniteLossError, CheckpointError, RunDirectoryError) as error:
         progress.close()

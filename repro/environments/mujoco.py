@@ -136,6 +136,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
     Attributes:
         config: the protocol.
         num_actions: components of an action, A.
+        state_size: entries of an observation.
         max_steps: steps after which an episode is cut.
         action_scale: (high - low) / 2, float32 [A].
     """
@@ -157,7 +158,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
             raise ValueError(f"MuJoCo: {config.gymnasium_id} has actions that are not centred at 0.")
         self.action_scale: np.ndarray = ((bounds.high - bounds.low) / 2).astype(np.float32)
         self.num_actions = int(bounds.shape[0])
-        width = self._tasks[0].observation_space.shape[0]
+        self.state_size = width = int(self._tasks[0].observation_space.shape[0])
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
         self.single_action_space = gymnasium.spaces.Box(-np.inf, np.inf, (self.num_actions,), np.float32)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

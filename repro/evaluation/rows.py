@@ -173,9 +173,17 @@ def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = stalene
     return [row for row in rows if row.statistic is None and _key(row) in groups]
 
 
-def command(paper: str, experiment: str, task: str, scale: str = DEFAULT_SCALE, seeds: int = DEFAULT_SEEDS) -> str:
-    """Returns the shell command that makes the records of a row."""
-    return f"make reproduce-{paper} EXPERIMENT={experiment} TASK={task} SCALE={scale} SEEDS={seeds}"
+def command(
+    paper: str,
+    experiment: str,
+    task: str,
+    scale: str = DEFAULT_SCALE,
+    seeds: int = DEFAULT_SEEDS,
+    agent: str | None = None,
+) -> str:
+    """Returns the shell command that makes the records of a row; `agent` where the experiment has several."""
+    of = f" AGENT={agent}" if agent else ""
+    return f"make reproduce-{paper} EXPERIMENT={experiment}{of} TASK={task} SCALE={scale} SEEDS={seeds}"
 
 
 def _key(row: published.PublishedRow | Row) -> Key:
@@ -370,6 +378,10 @@ def _command(row: published.PublishedRow | Row, scale: str | None, seeds: int, c
         return None
     if not staleness.config_path(row.paper, row.experiment, configs_dir).is_file():
         return None
+    agents = staleness.current_config(row.paper, row.experiment, scale or DEFAULT_SCALE, configs_dir).get("agents")
+    if agents is not None and row.agent not in agents:
+        return None
+    agent = row.agent if agents else None
     if scale is None:
-        return command(row.paper, row.experiment, row.task)
-    return command(row.paper, row.experiment, row.task, scale, seeds)
+        return command(row.paper, row.experiment, row.task, agent=agent)
+    return command(row.paper, row.experiment, row.task, scale, seeds, agent)

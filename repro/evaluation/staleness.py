@@ -76,8 +76,9 @@ def config_difference(
 def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_DIR) -> str | None:
     """Says why a record no longer belongs to its experiment, or None when it does.
 
-    Every field of the stored config must still exist with the same value, apart from `RUN_FIELDS`; a field
-    that the current config has in addition leaves the record valid.
+    Every field of the stored config must still exist with the same value, apart from `RUN_FIELDS`, and from the
+    agent where the experiment has several in its field `agents`; a field that the current config has in addition
+    leaves the record valid.
 
     Args:
         record: a valid record.
@@ -87,7 +88,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
         current = current_config(record["paper"], record["experiment"], record["scale"], configs_dir)
     except RecordError as error:
         return str(error).rstrip(".")
-    difference = config_difference(record["config"], current)
+    several = record["agent"] in current.get("agents", ())
+    difference = config_difference(record["config"], current, (*RUN_FIELDS, "agent") if several else RUN_FIELDS)
     if not difference:
         return None
     parts = [f"{name} was {_show(old)} and is {_show(new)}" for name, (old, new) in difference.items()]

@@ -6,6 +6,7 @@ import csv
 import math
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -32,11 +33,21 @@ class Progress:
         frames_per_update: environment frames per learner update.
         first_update: updates made before this process.
         label: names the run in the line.
+        unit: of the budget: frames or steps.
+        shown: names of scalars in the line.
     """
 
     def __init__(
-        self, run: RunDirectory, total_updates: int, frames_per_update: int, first_update: int, label: str
+        self,
+        run: RunDirectory,
+        total_updates: int,
+        frames_per_update: int,
+        first_update: int,
+        label: str,
+        unit: str = "frames",
+        shown: Sequence[str] = ("loss", "entropy"),
     ) -> None:
+        self._shown = shown
         self._path = run.progress_csv
         self._every = max(1, total_updates // POINTS)
         self._total = total_updates
@@ -48,7 +59,7 @@ class Progress:
             total=total_updates * frames_per_update,
             initial=first_update * frames_per_update,
             desc=label,
-            unit=" frames",
+            unit=f" {unit}",
             unit_scale=True,
             dynamic_ncols=True,
             mininterval=0.5 if terminal else SECONDS_BETWEEN_LINES,
@@ -59,13 +70,10 @@ class Progress:
 
     def __call__(self, update: Update) -> None:
         """Shows the update, and logs it every `total / POINTS` updates and at the end."""
-        scalars = update.scalars
         score = "-" if math.isnan(update.mean_return) else f"{update.mean_return:.1f}"
-        self._bar.set_postfix_str(
-            f"return {score} ({min(update.games, 100)} games), loss {scalars['loss']:.1f}, "
-            f"entropy {scalars.get('entropy', math.nan):.3f}, lag {update.lag:.1f}",
-            refresh=False,
-        )
+        texts = [f"return {score} ({min(update.games, 100)} games)"]
+        texts += [f"{name} {update.scalars[name]:.3g}" for name in self._shown if name in update.scalars]
+        self._bar.set_postfix_str(", ".join([*texts, f"lag {update.lag:.1f}"]), refresh=False)
         self._bar.update(update.frames - self._bar.n)
         if update.updates % self._every == 0 or update.updates == self._total:
             self._log(update)

@@ -60,6 +60,10 @@ class Update(NamedTuple):
 class TrainingLoop:
     """Iterating trains; the consumer may stop at any update.
 
+    Attributes:
+        unit: of the budget, in the progress line.
+        shown: scalars in the progress line besides the return and the policy lag.
+
     Args:
         learner, source, weights, episodes: the parts, sharing one agent.
         budget: environment frames to learn from.
@@ -68,6 +72,9 @@ class TrainingLoop:
         checkpoint_seconds: between two checkpoints.
         warn: called with one line when a broken checkpoint is passed over.
     """
+
+    unit = "frames"
+    shown = ("loss", "entropy")
 
     def __init__(
         self,
@@ -146,6 +153,9 @@ class TrainingLoop:
     @property
     def can_save(self) -> bool:
         return self._source.can_save
+
+    def evaluation(self) -> None:
+        """Nothing: games are played for it, by `repro.evaluate`."""
 
     def summary(self) -> dict[str, float]:
         """Totals of the run so far."""

@@ -1,0 +1,24 @@
+"""Canonical names of tasks, whatever package of environments they belong to."""
+
+from __future__ import annotations
+
+
+def task_name(package: str, task: str) -> str:
+    """Returns this suite's name of a task.
+
+    Args:
+        package: `config.env.name`: atari or mujoco.
+        task: in any spelling that the package knows.
+
+    Raises:
+        ValueError: an unknown package, or a task that it does not have; the message lists the nearest names.
+    """
+    if package == "atari":
+        from repro.environments import games
+
+        return games.game_name(task)
+    if package == "mujoco":
+        from repro.environments import mujoco
+
+        return mujoco.task_name(task)
+    raise ValueError(f"env.name={package!r}: choose atari or mujoco.")

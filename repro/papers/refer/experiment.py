@@ -1,0 +1,119 @@
+"""Builds ReF-ER's parts from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_collections
+import numpy as np
+from tf_agents.policies import tf_policy
+
+from repro.environments.mujoco import MujocoEnvironment, make_mujoco
+from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.training import ReferSettings, ReferTraining
+from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.replay.refer import ReferMemory
+from repro.runtime import checkpoint
+from repro.runtime.run_directory import RunDirectory
+
+SCORE_UNIT = "episode return"
+"""Unit of returns in records."""
+
+AGENTS = {"vracer_refer": "refer", "vracer_refer1": "refer_1", "vracer_refer2": "refer_2", "vracer_er": "none"}
+"""Rule of `refer_rules.RULES` that an agent follows."""
+
+
+def make_agent(
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator
+) -> VRacer:
+    """The agent with newly initialised weights.
+
+    Raises:
+        ValueError: an unknown agent.
+    """
+    if config.agent not in AGENTS:
+        raise ValueError(f"agent={config.agent!r}: choose {', '.join(AGENTS)}.")
+    if config.runtime.compile not in ("xla", "graph"):
+        raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
+    network = config.network
+    settings = VRacerSettings(
+        tuple(network.units),
+        network.hidden_scale,
+        network.output_scale,
+        network.initial_variance,
+        config.learner.learning_rate,
+        AGENTS[config.agent],
+        network.advantage,
+    )
+    use_xla = config.runtime.compile == "xla"
+    return VRacer(
+        environment.state_size, environment.num_actions, settings, generator, config.learner.steps_per_call, use_xla
+    )
+
+
+def build_training(
+    config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
+) -> ReferTraining:
+    """The whole of a run, restored from its last checkpoint if it has one.
+
+    Args:
+        config: of `paper_configs/refer`.
+        seed: from which those of the environment, of the weights and of sampling are derived.
+        run: folder for checkpoints.
+        warn: called with one line when a broken checkpoint is passed over.
+
+    Raises:
+        ValueError: a field has an impossible value; the message names it.
+    """
+    environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
+    generator = np.random.default_rng(int(agent_seed))
+    environment = make_mujoco(config.env, 1, int(environment_seed))
+    memory = ReferMemory(
+        config.memory.capacity,
+        environment.state_size,
+        environment.num_actions,
+        environment.max_steps,
+        discount=config.learner.discount,
+    )
+    settings = ReferSettings(
+        batch_size=config.learner.batch_size,
+        start_steps=config.memory.start_steps,
+        learning_rate=config.learner.learning_rate,
+        beta_step_size=config.refer.beta_step_size,
+        c=config.refer.c,
+        annealing=config.refer.annealing,
+        max_far_share=config.refer.max_far_share,
+        initial_beta=config.refer.initial_beta,
+        window_steps=config.window_steps,
+    )
+    return ReferTraining(
+        make_agent(config, environment, generator),
+        environment,
+        memory,
+        settings,
+        generator,
+        budget=config.frames,
+        checkpoints=run.checkpoints,
+        checkpoint_seconds=config.runtime.checkpoint_seconds,
+        warn=warn,
+    )
+
+
+def load_policy(
+    config: ml_collections.ConfigDict,
+    checkpoints: Path,
+    num_envs: int,
+    seed: int,
+    warn: Callable[[str], None],
+) -> tuple[tf_policy.TFPolicy, MujocoEnvironment]:
+    """The trained policy of a run, which takes the mean action, and environments to evaluate it in.
+
+    Raises:
+        CheckpointError: the run has no checkpoint yet, or none is whole.
+    """
+    environment = make_mujoco(config.env, num_envs, seed)
+    agent = make_agent(config, environment, np.random.default_rng(0))
+    if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
+        raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment

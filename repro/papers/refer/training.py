@@ -1,0 +1,289 @@
+"""The serial training of Algorithm 1: an environment step, a gradient step, in turn, from one episode memory.
+
+K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches were
+drawn ahead; ratios and values go back into the memory after it. With K = 1 this is the algorithm of the paper.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repro.distributions import gaussian
+from repro.environments.mujoco import MujocoEnvironment
+from repro.papers.refer.beta_update import update_beta
+from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
+from repro.papers.refer.vracer import VRacer
+from repro.replay.refer import ReferMemory
+from repro.runtime import checkpoint
+from repro.runtime.actor import Episode
+from repro.runtime.learner import NonFiniteLossError
+from repro.runtime.training import EpisodeLog, Update
+
+REWARD_SCALE_EVERY = 1000
+"""Gradient steps between two updates of the reward scale (Appendix B)."""
+
+
+class ReferSettings(NamedTuple):
+    """Fields of a configuration that the loop reads.
+
+    batch_size: B, steps drawn for one gradient step.
+    start_steps: N_start, steps in the memory before the first gradient step.
+    learning_rate: eta.
+    beta_step_size: eta of Eq. (12), annealed like the learning rate.
+    c, annealing, max_far_share: C, A and D.
+    initial_beta: beta before the first gradient step.
+    window_steps: the evaluation is the mean return of the episodes that entered the memory in so many last steps.
+    """
+
+    batch_size: int
+    start_steps: int
+    learning_rate: float
+    beta_step_size: float
+    c: float
+    annealing: float
+    max_far_share: float
+    initial_beta: float
+    window_steps: int
+
+
+class OpenEpisode:
+    """The episode that is being played, in arrays as long as the longest one."""
+
+    NAMES = ("states", "actions", "rewards", "means", "deviations", "values")
+
+    def __init__(self, max_steps: int, state_size: int, action_size: int) -> None:
+        self.states = np.zeros((max_steps + 1, state_size), np.float32)
+        self.actions, self.means, self.deviations = (np.zeros((max_steps, action_size), np.float32) for _ in range(3))
+        self.rewards, self.values = np.zeros(max_steps, np.float32), np.zeros(max_steps + 1, np.float32)
+        self.length = 0
+
+    def into(self, memory: ReferMemory, terminated: bool) -> None:
+        """Stores the whole episode, whose last state and value are at `length`, and begins another."""
+        n = self.length
+        memory.add_episode(
+            self.states[: n + 1],
+            self.actions[:n],
+            self.rewards[:n],
+            self.means[:n],
+            self.deviations[:n],
+            self.values[: n + 1],
+            terminated,
+        )
+        self.length = 0
+
+    def get_state(self) -> dict[str, Any]:
+        return {"length": self.length} | {name: getattr(self, name)[: self.length + 1] for name in self.NAMES}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.length = state["length"]
+        for name in self.NAMES:
+            getattr(self, name)[: len(state[name])] = state[name]
+
+
+class ReferTraining:
+    """Iterating trains; the consumer may stop at any update. An update is one call of K gradient steps.
+
+    Args:
+        agent: acts and learns.
+        environment: one task.
+        memory: of the task's sizes.
+        settings: see `ReferSettings`.
+        generator: draws actions and minibatches.
+        budget: environment steps that are learned from; those before the first gradient step come on top.
+        checkpoints: folder for checkpoints.
+        checkpoint_seconds: between two checkpoints.
+        warn: called with one line when a broken checkpoint is passed over.
+    """
+
+    can_save = True
+    unit = "steps"
+    shown = ("kl", "beta", "far")
+
+    def __init__(
+        self,
+        agent: VRacer,
+        environment: MujocoEnvironment,
+        memory: ReferMemory,
+        settings: ReferSettings,
+        generator: np.random.Generator,
+        *,
+        budget: int,
+        checkpoints: Path,
+        checkpoint_seconds: float,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._agent = agent
+        self._environment = environment
+        self._memory = memory
+        self._settings = settings
+        self._generator = generator
+        self._checkpoints = checkpoints
+        self._checkpoint_seconds = checkpoint_seconds
+        self._variables = agent.checkpoint()
+        self._episode = OpenEpisode(environment.max_steps, environment.state_size, environment.num_actions)
+        self._episodes = EpisodeLog()
+        self._entered: deque[tuple[int, float]] = deque()  # step and return of the episodes of the last window
+        self._beta = settings.initial_beta
+        self._seconds = 0.0
+        self.updates = 0
+        self.frames_per_update = agent.steps_per_call
+        self.total_updates = -(-budget // agent.steps_per_call)
+        self._observation = environment.reset()[0][0]
+        self._restore(warn)
+
+    @property
+    def complete(self) -> bool:
+        return self.updates >= self.total_updates
+
+    def __iter__(self) -> Iterator[Update]:
+        """Yields after every update; ends when the budget is used up, with a last checkpoint.
+
+        Raises:
+            NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
+            CheckpointError: the disk is full; the checkpoints before stay as they were.
+        """
+        self._fill()
+        clock = saved = time.monotonic()
+        while not self.complete:
+            self._agent.refresh()
+            for _ in range(self.frames_per_update):
+                self._act()
+            scalars = self._learn()
+            self.updates += 1
+            now = time.monotonic()
+            self._seconds += now - clock
+            clock = now
+            if now - saved > self._checkpoint_seconds:
+                self.save()
+                saved = time.monotonic()
+            steps = self.updates * self.frames_per_update
+            mean_return, games = self._episodes.mean_return(), self._episodes.games
+            yield Update(self.updates, steps, self._seconds, scalars, 0.0, mean_return, games)
+        self.save()
+
+    def save(self) -> Path:
+        """Writes a checkpoint of this moment."""
+        state = {
+            "updates": self.updates,
+            "seconds": self._seconds,
+            "beta": self._beta,
+            "episodes": self._episodes.get_state(),
+            "entered": np.array(self._entered, np.float64).reshape(-1, 2),
+            "memory": self._memory.get_state(),
+            "episode": self._episode.get_state(),
+            "environment": self._environment.get_state(),
+            "generator": pack_generator(self._generator),
+        }
+        return checkpoint.save(self._checkpoints, self.updates, self._variables, state)
+
+    def evaluation(self) -> dict[str, Any]:
+        """The paper's measure: mean return of the episodes that entered the memory in the last window of steps."""
+        end = self.updates * self.frames_per_update
+        first = end - self._settings.window_steps
+        returns = [score for step, score in self._entered if step > first]
+        if not returns:  # no episode ended in the window: the last one that did
+            returns = [self._entered[-1][1]]
+        return {
+            "protocol": f"episodes that entered the memory in the last {min(end, self._settings.window_steps)} steps "
+            "of training, actions sampled",
+            "episodes": len(returns),
+            "unit": "episode return",
+            "mean": float(np.mean(returns)),
+            "std": float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0,
+            "returns": [float(f"{score:.7g}") for score in returns],
+        }
+
+    def summary(self) -> dict[str, float]:
+        """Totals of the run so far."""
+        steps = self.updates * self.frames_per_update
+        return {"updates": steps, "frames": steps, "seconds": self._seconds, "games": self._episodes.games}
+
+    def close(self) -> None:
+        self._environment.close()
+
+    def _fill(self) -> None:
+        """Plays until the memory holds N_start steps, then fixes the statistics of the states (Algorithm 1)."""
+        if self._memory.episodes and self.updates:
+            return
+        while len(self._memory) < self._settings.start_steps:
+            self._act()
+        self._agent.set_state_statistics(*self._memory.state_statistics())
+        self._memory.refresh_reward_scale()
+        self._memory.set_c_max(annealed_c_max(0, self._settings.c, self._settings.annealing))
+
+    def _act(self) -> None:
+        """One environment step (Algorithm 2); a finished episode enters the memory."""
+        acting = self._agent.act(self._observation)
+        action = gaussian.sample_truncated(self._generator, acting.mean, acting.deviation)
+        episode, t = self._episode, self._episode.length
+        episode.states[t], episode.values[t] = self._observation, acting.value
+        episode.actions[t], episode.means[t], episode.deviations[t] = action, acting.mean, acting.deviation
+        observation, reward, terminated, _, info = self._environment.step(action[None])
+        episode.rewards[t] = reward[0]
+        episode.length = t + 1
+        self._observation = observation[0]
+        if info["game_over"][0]:
+            episode.states[t + 1] = self._observation
+            episode.values[t + 1] = self._agent.act(self._observation).value
+            episode.into(self._memory, bool(terminated[0]))
+            game = Episode(float(info["episode_return"][0]), int(info["episode_frames"][0]))
+            self._episodes.append(game)
+            step = self.updates * self.frames_per_update
+            self._entered.append((step, game.score))
+            while self._entered[0][0] < step - self._settings.window_steps:
+                self._entered.popleft()
+            self._observation = self._environment.step(action[None])[0][0]  # the next episode begins
+
+    def _learn(self) -> dict[str, float]:
+        """K gradient steps (Algorithm 3)."""
+        memory, settings, k = self._memory, self._settings, self.frames_per_update
+        first = self.updates * k
+        steps = range(first, first + k)
+        c_max = np.array([annealed_c_max(t, settings.c, settings.annealing) for t in steps])
+        rate = np.array([annealed_learning_rate(t, settings.learning_rate, settings.annealing) for t in steps])
+        beta = np.empty(k)
+        memory.set_c_max(c_max[-1])
+        num_far = memory.num_far
+        for i, t in enumerate(steps):
+            beta[i] = self._beta
+            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
+            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
+        indices = memory.draw(self._generator, k * settings.batch_size)
+        rho, value, scalars = self._agent.train(memory.gather(indices), beta, c_max, rate)
+        if not np.isfinite(scalars["loss"]):
+            raise NonFiniteLossError(f"gradient step {first + k} gave loss={scalars['loss']}")
+        memory.update(indices, rho, value)
+        if first // REWARD_SCALE_EVERY != (first + k) // REWARD_SCALE_EVERY:
+            memory.refresh_reward_scale()
+        return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
+
+    def _restore(self, warn: Callable[[str], None]) -> None:
+        state = checkpoint.restore(self._checkpoints, self._variables, warn)
+        if state is None:
+            return
+        self.updates = state["updates"]
+        self._seconds = state["seconds"]
+        self._beta = state["beta"]
+        self._episodes.set_state(state["episodes"])
+        self._entered.extend((int(step), float(score)) for step, score in state["entered"])
+        self._memory.set_state(state["memory"])
+        self._episode.set_state(state["episode"])
+        self._observation = self._environment.set_state(state["environment"])[0]
+        unpack_generator(self._generator, state["generator"])
+        self._agent.take_over_statistics()
+
+
+def pack_generator(generator: np.random.Generator) -> str:
+    """The state of a generator as text: its 128-bit integers fit no array."""
+    return json.dumps(generator.bit_generator.state)
+
+
+def unpack_generator(generator: np.random.Generator, state: str) -> None:
+    generator.bit_generator.state = json.loads(str(state))
