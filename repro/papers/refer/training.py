@@ -7,6 +7,7 @@ drawn ahead; ratios and values go back into the memory after it. With K = 1 this
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -221,6 +222,9 @@ class ReferTraining:
     def _act(self) -> None:
         """One environment step (Algorithm 2); a finished episode enters the memory."""
         acting = self._agent.act(self._observation)
+        if math.isnan(acting.value):
+            step = self.updates * self.frames_per_update
+            raise NonFiniteLossError(f"gradient step {step} left a network that gives NaN")
         action = gaussian.sample_truncated(self._generator, acting.mean, acting.deviation)
         episode, t = self._episode, self._episode.length
         episode.states[t], episode.values[t] = self._observation, acting.value

@@ -5,6 +5,7 @@ All weights lie in one vector, so that a call handles few variables and Adam is 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from repro.networks import mlp
 from repro.papers.refer.advantages import num_coefficients
 from repro.papers.refer.loss import Policies, vracer_loss
 from repro.replay.refer import EPSILON, Minibatch
+from repro.runtime import devices
 
 
 class VRacerSettings(NamedTuple):
@@ -83,6 +85,7 @@ class VRacer:
         self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.optimizer.build([self.weights])
         self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla)
+        self._compiled = False
         self.take_over_statistics()
         self.refresh()
 
@@ -136,7 +139,9 @@ class VRacer:
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
         parts = (batch.state, batch.action, batch.mean, batch.deviation, batch.q_ret, batch.v_tbc)
         shaped = [x.reshape(self.steps_per_call, -1, *x.shape[1:]) for x in parts]
-        rho, value, means = self._train(scalars, *shaped)
+        with contextlib.nullcontext() if self._compiled else devices.quiet_compiler():
+            rho, value, means = self._train(scalars, *shaped)
+        self._compiled = True
         return rho.numpy().ravel(), value.numpy().ravel(), dict(zip(NAMES, means.numpy().tolist()))
 
     def _steps(self, scalars: tf.Tensor, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -1,0 +1,145 @@
+"""V-RACER on HalfCheetah on one core: environment, acting, memory and gradient steps alone, and the whole.
+
+The whole makes one gradient step for each environment step, so its rate is that of both.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from paper_configs.refer import figure_4_vracer
+from repro.benchmarks import timing
+from repro.distributions import gaussian
+from repro.environments.mujoco import make_mujoco
+from repro.papers.refer import experiment
+from repro.papers.refer.training import ReferTraining
+from repro.replay.refer import ReferMemory
+from repro.runtime import devices
+from repro.runtime.run_directory import RunDirectory
+
+UNIT = "steps_per_second"
+EPISODE = 1000
+
+
+def measure(seconds: float, repeats: int) -> dict[str, Any]:
+    """Parts and whole for the paper's batch of 256 and two layers of 128 units, with a full memory.
+
+    The process is bound to one core while it measures.
+
+    Args:
+        seconds: for each measurement.
+        repeats: times that everything is measured.
+    """
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        devices.configure_threads(deterministic=False)
+        config = figure_4_vracer.get_config("paper")
+        results = []
+        for seed in range(repeats):
+            memory = _full_memory(config, seed)
+            gradient, remember = _learner_bodies(config, memory, seed)
+            parts = {
+                "environment": timing.rate([_environment_body(config, seed)], seconds),
+                "acting": timing.rate([_acting_body(config, seed)], seconds),
+                "memory": timing.rate([remember], seconds),
+                "gradient": timing.rate([gradient], seconds),
+            }
+            results.append({"parts": parts, "whole": _whole(config, seed, seconds)})
+        return timing.summarise("refer_halfcheetah", UNIT, results)
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _environment_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], int]:
+    environment = make_mujoco(config.env, 1, seed)
+    environment.reset()
+    action = np.random.default_rng(seed).normal(size=(1, environment.num_actions)).astype(np.float32)
+
+    def body() -> int:
+        for _ in range(100):
+            environment.step(action)
+        return 100
+
+    return body
+
+
+def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], int]:
+    environment = make_mujoco(config.env, 1, seed)
+    generator = np.random.default_rng(seed)
+    agent = experiment.make_agent(config, environment, generator)
+    state = environment.reset()[0][0]
+
+    def body() -> int:
+        for _ in range(100):
+            acting = agent.act(state)
+            gaussian.sample_truncated(generator, acting.mean, acting.deviation)
+        return 100
+
+    return body
+
+
+def _full_memory(config: ml_collections.ConfigDict, seed: int) -> ReferMemory:
+    environment = make_mujoco(config.env, 1, seed)
+    sizes = config.memory.capacity, environment.state_size, environment.num_actions, environment.max_steps
+    memory = ReferMemory(*sizes, discount=config.learner.discount)
+    g = np.random.default_rng(seed)
+    shape = (EPISODE, environment.num_actions)
+    while len(memory) + EPISODE <= config.memory.capacity:
+        means = 0.1 * g.normal(size=shape)
+        states, rewards = g.normal(size=(EPISODE + 1, environment.state_size)), g.normal(size=EPISODE)
+        deviations = np.full(shape, 0.2**0.5)
+        memory.add_episode(
+            states, means + deviations * g.normal(size=shape), rewards, means, deviations, np.zeros(EPISODE + 1), False
+        )
+    memory.set_c_max(1.0 + config.refer.c)
+    return memory
+
+
+def _learner_bodies(
+    config: ml_collections.ConfigDict, memory: ReferMemory, seed: int
+) -> tuple[Callable[[], int], Callable[[], int]]:
+    """A call of gradient steps on a fixed batch, and what the memory does for one; both return gradient steps."""
+    generator = np.random.default_rng(seed)
+    agent = experiment.make_agent(config, make_mujoco(config.env, 1, seed), generator)
+    k = config.learner.steps_per_call
+    size = k * config.learner.batch_size
+    batch = memory.gather(memory.draw(generator, size))
+    beta, c_max, rate = np.full(k, 0.5), np.full(k, 5.0), np.full(k, 1e-4)
+    _, values, _ = agent.train(batch, beta, c_max, rate)
+    ratios = np.exp(0.3 * generator.normal(size=size)).astype(np.float32)
+
+    def gradient() -> int:
+        agent.train(batch, beta, c_max, rate)
+        agent.refresh()
+        return k
+
+    def remember() -> int:
+        indices = memory.draw(generator, size)
+        memory.gather(indices)
+        memory.update(indices, ratios, values)
+        return k
+
+    return gradient, remember
+
+
+def _whole(config: ml_collections.ConfigDict, seed: int, seconds: float) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        loop: ReferTraining = experiment.build_training(config, seed, RunDirectory(Path(folder), {}, seed), print)
+        updates = iter(loop)
+        for _ in range(10 * timing.WARM_UP):
+            first = next(updates)
+        start = time.perf_counter()
+        while time.perf_counter() - start < 2 * seconds:
+            last = next(updates)
+        elapsed = time.perf_counter() - start
+        loop.close()
+        return (last.frames - first.frames) / elapsed

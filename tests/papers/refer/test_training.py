@@ -1,0 +1,115 @@
+"""The serial training loop: it learns, repeats and resumes to the bit, and keeps the paper's books."""
+
+import numpy as np
+import pytest
+
+from repro.papers.refer import loss
+from repro.runtime.learner import NonFiniteLossError
+from tests.papers.refer.small import build
+
+
+def _run(path, updates=None, **changes):
+    training = build(path, **changes)
+    trail = []
+    for update in training:
+        trail.append((update.frames, update.mean_return, *update.scalars.values()))
+        if updates and len(trail) == updates:
+            break
+    return training, np.array(trail)
+
+
+def test_it_learns_to_balance(tmp_path):
+    training, _ = _run(tmp_path)
+    assert training.evaluation()["mean"] > 60  # of 200; random play falls after some 5 steps
+
+
+def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
+    right = loss.off_policy_gradient_loss
+    monkeypatch.setattr(loss, "off_policy_gradient_loss", lambda *arguments: -right(*arguments))
+    training, _ = _run(tmp_path)
+    assert training.evaluation()["mean"] < 15
+
+
+def test_same_seed_same_bits(tmp_path):
+    _, first = _run(tmp_path / "a", updates=20)
+    _, again = _run(tmp_path / "b", updates=20)
+    _, other = _run(tmp_path / "c", updates=20, seed=2)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("task", ["InvertedPendulum", "HalfCheetah"])
+def test_resumed_run_continues_bit_identically(tmp_path, task):
+    _, whole = _run(tmp_path / "whole", task=task, frames=640, max_steps=50)
+    stopped, first = _run(tmp_path / "cut", updates=17, task=task, frames=640, max_steps=50)
+    stopped.save()
+    resumed, rest = _run_on(tmp_path / "cut", stopped, task=task, frames=640, max_steps=50)
+    np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
+    assert resumed.complete
+
+
+def _run_on(path, stopped, **changes):
+    stopped._environment.close()
+    training = build_again(path, **changes)
+    return training, np.array([(u.frames, u.mean_return, *u.scalars.values()) for u in training])
+
+
+def build_again(path, **changes):
+    """Another process's view of the folder: the lock of this one must not keep it out."""
+    from repro.papers.refer import experiment
+    from tests.papers.refer.small import small_config
+
+    class Folder:
+        checkpoints = path / "checkpoints"
+
+    return experiment.build_training(small_config(**changes), 1, Folder(), print)
+
+
+def test_each_environment_step_has_its_gradient_step(tmp_path):
+    training, trail = _run(tmp_path, frames=320)
+    np.testing.assert_array_equal(trail[:, 0], np.arange(16, 321, 16))
+    assert int(training._agent.optimizer.iterations) == 320
+    assert training.summary()["updates"] == training.summary()["frames"] == 320
+
+
+def test_endings_reach_the_memory_as_what_they_are(tmp_path):
+    falls, _ = _run(tmp_path / "falls", frames=160)
+    memory = falls._memory
+    state = memory.get_state()
+    assert state["episode_terminated"].mean() > 0.9  # an untrained pendulum falls
+    assert (state["episode_last_value"][state["episode_terminated"]] == 0).all()
+    cuts, _ = _run(tmp_path / "cuts", task="HalfCheetah", max_steps=50, frames=160)
+    state = cuts._memory.get_state()
+    assert not state["episode_terminated"].any()  # a cheetah never falls
+    assert (state["episode_length"] == 50).all()
+    memory.check_valid()
+
+
+def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
+    training, _ = _run(tmp_path, frames=320)
+    assert training._memory.c_max == pytest.approx(1 + 4 / (1 + 5e-7 * 319))
+    assert 0 < training._beta <= 1
+
+
+def test_evaluation_is_of_the_last_window(tmp_path):
+    training, _ = _run(tmp_path, frames=3_200)
+    evaluation = training.evaluation()
+    inside = [score for step, score in training._entered if step > 3_200 - 2_000]
+    assert 0 < len(inside) < training.summary()["games"]
+    assert evaluation["episodes"] == len(evaluation["returns"]) == len(inside)
+    assert evaluation["mean"] == pytest.approx(np.mean(evaluation["returns"]))
+    assert "last 2000 steps" in evaluation["protocol"]
+
+
+def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
+    training = build(tmp_path)
+    steps = iter(training)
+    next(steps)
+    training._agent.weights.assign(np.nan * training._agent.weights)
+    with pytest.raises(NonFiniteLossError, match="gradient step 16 left a network that gives NaN"):
+        next(steps)
+
+
+def test_an_unknown_agent_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="agent='vracer': choose vracer_refer"):
+        build(tmp_path, agent="vracer")
