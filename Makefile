@@ -44,6 +44,8 @@ benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
 	$(BIN)/python -m repro.benchmark --what=impala_atari --json=runs/benchmark_impala_atari.json
 	$(BIN)/python -m repro.benchmark --what=ctrace_tabular --json=runs/benchmark_ctrace_tabular.json
+	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
+	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json
 
 mutations: setup  ## wrong variants of the operators, each of which a test must catch
 	$(BIN)/python -m tests.ops.mutations

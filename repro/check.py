@@ -166,7 +166,7 @@ def show(findings: Findings, console: rich.console.Console) -> None:
     """Prints the rows that have records, the counts of all rows, stale records, faults and regressions."""
     shown = [row for row in findings.rows if row.seeds]
     if shown:
-        console.print(tables.terminal_table(shown))
+        console.print(tables.terminal_table(shown, console.width))
     for paper, counts in _counts(findings.rows).items():
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
         held = findings.settings.get(paper, collections.Counter())

@@ -46,7 +46,8 @@ def main(argv: list[str]) -> None:
     label = f"{config.agent} {config.env.task} seed {SEED.value}"
     try:
         run = RunDirectory(run_dir, config.to_dict(), SEED.value)
-        devices.configure_threads(deterministic=config.runtime.schedule == "lockstep")
+        threads = config.runtime.get("threads", 0)
+        devices.configure_threads(deterministic=config.runtime.schedule == "lockstep", threads=threads)
         loop = find_experiment(config.paper).build_training(config, SEED.value, run, _say)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)

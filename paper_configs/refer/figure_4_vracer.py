@@ -54,6 +54,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime = ml_collections.ConfigDict()
     config.runtime.schedule = "serial"  # the same bits each time
     config.runtime.compile = "xla"  # xla or graph
+    config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints
 
     if scale == "smoke":

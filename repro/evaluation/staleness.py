@@ -88,7 +88,7 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
         current = current_config(record["paper"], record["experiment"], record["scale"], configs_dir)
     except RecordError as error:
         return str(error).rstrip(".")
-    several = record["agent"] in current.get("agents", ())
+    several = record.get("agent") in current.get("agents", ())
     difference = config_difference(record["config"], current, (*RUN_FIELDS, "agent") if several else RUN_FIELDS)
     if not difference:
         return None

@@ -12,6 +12,9 @@ from repro.evaluation.verdicts import VERDICTS
 STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
+WIDE = 110
+NARROW = {"Table", "Runs"}
+"""Columns that a terminal of fewer than `WIDE` characters does without."""
 
 
 PAPERS = {"impala": "IMPALA", "acer": "ACER", "refer": "ReF-ER", "ctrace": "C-trace", "stac": "STAC"}
@@ -103,15 +106,28 @@ def runs(row: Row) -> str:
     return f"1 seed, {row.episodes} {row.interval_over or 'games'}"
 
 
-def terminal_table(rows: Sequence[Row], title: str | None = None) -> rich.table.Table:
-    """Returns the rows as a table for `rich.console.Console.print`."""
-    table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for header in HEADERS:
-        numeric = header in NUMERIC
-        table.add_column(header, justify="right" if numeric else "left", no_wrap=numeric or header == "Verdict")
+def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
+    """Returns the rows as a table for `rich.console.Console.print`.
+
+    Args:
+        rows: to show.
+        width: of the terminal, in characters; `NARROW` columns are left out where it is below `WIDE`.
+    """
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    shown = [header for header in HEADERS if width >= WIDE or header not in NARROW]
+    for header in shown:
+        numeric, least = header in NUMERIC, 10 if header in ("Task", "Agent") else None
+        table.add_column(
+            header,
+            justify="right" if numeric else "left",
+            no_wrap=numeric or header == "Verdict",
+            min_width=least,
+            overflow="fold",
+        )
     for row in rows:
-        *texts, judged = cells(row)
-        table.add_row(*texts, rich.text.Text(judged, STYLES.get(judged, "")))
+        texts = dict(zip(HEADERS, cells(row)))
+        judged = texts["Verdict"]
+        table.add_row(*(texts[header] for header in shown[:-1]), rich.text.Text(judged, STYLES.get(judged, "")))
     return table
 
 

@@ -9,23 +9,24 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 
-def configure_threads(deterministic: bool) -> int:
-    """Gives TensorFlow as many threads as this process has cores; call before the first operation.
+def configure_threads(deterministic: bool, threads: int = 0) -> int:
+    """Sets TensorFlow's threads; call before the first operation.
 
     Args:
         deterministic: make every operation give the same bits for the same input.
+        threads: for one operation and for operations side by side; 0: as many as this process has cores.
 
     Returns:
-        the number of cores.
+        the number of threads.
     """
-    cores = len(os.sched_getaffinity(0))
-    tf.config.threading.set_intra_op_parallelism_threads(cores)
-    tf.config.threading.set_inter_op_parallelism_threads(cores)
+    threads = threads or len(os.sched_getaffinity(0))
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
     if deterministic:
         tf.config.experimental.enable_op_determinism()
-    return cores
+    return threads
 
 
 def make_strategy() -> tf.distribute.Strategy:

@@ -99,6 +99,14 @@ def test_terminal_table_shows_every_cell():
     assert all(cell in file.getvalue() for cell in tables.cells(ROW))
 
 
+def test_narrow_terminal_keeps_task_result_and_verdict_whole():
+    file = io.StringIO()
+    rich.console.Console(file=file, width=80).print(tables.terminal_table([ROW], 80))
+    for text in ("pong", "20.4", "-4.03 [-6.07, -1.98]", "partial"):
+        assert text in file.getvalue()
+    assert "IMPALA C.1" not in file.getvalue()
+
+
 def test_markdown_table_has_as_many_cells_in_each_line():
     lines = tables.markdown_table([ROW, Row(paper="p", experiment=None, task="a|b", agent=None, unit="")]).splitlines()
     assert len(lines) == 4
