@@ -56,6 +56,7 @@ def improvement(
         "interval": interval if len(pairs) == total else None,
         "interval_over": "seeds",
         "budget": min(record[budget_field] for record in every),
+        "counts": "frames" if "frame_skip" in every[0]["config"].get("env", {}) else "steps",
         "seeds": tuple(r["seed"] for r in min((side for pair in pairs.values() for side in pair), key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=("smoke", "desk", "paper").index),

@@ -37,6 +37,7 @@ class Row:
         published_seeds: the paper's runs, or None.
         published_budget: the paper's training budget, in `budget_field`.
         budget_field: frames, agent_steps or gradient_steps.
+        counts: what `budget` counts, in words: frames are steps where an environment repeats no actions.
         better: how `published` is met, as in `published.Better`.
         value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
             its tasks.
@@ -68,6 +69,7 @@ class Row:
     published_seeds: int | None = None
     published_budget: int | None = None
     budget_field: str = "frames"
+    counts: str = "frames"
     value: float | None = None
     interval: tuple[float, float] | None = None
     interval_over: str | None = None
@@ -318,6 +320,7 @@ def aggregate_of(
         "interval": interval,
         "interval_over": "seeds" if several else "games",
         "budget": min(record[budget_field] for record in every),
+        "counts": counted(every[0], budget_field),
         "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
@@ -358,10 +361,18 @@ def _ours(
         "interval": interval,
         "interval_over": "seeds" if several else "repetitions" if records[0]["schedule"] == "study" else "games",
         "budget": min(record[budget_field] for record in records),
+        "counts": counted(records[0], budget_field),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),
         "scale": records[0]["scale"],
     }
+
+
+def counted(record: Mapping[str, Any], budget_field: str = "frames") -> str:
+    """Returns what a record's budget counts, in words."""
+    if budget_field == "frames":
+        return "frames" if "frame_skip" in record["config"].get("env", {}) else "steps"
+    return budget_field.replace("_", " ")
 
 
 def measured(record: Mapping[str, Any], measure: published.Measure) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from repro.evaluation import published, statistics
-from repro.evaluation.rows import BOOTSTRAP_SEED, Row
+from repro.evaluation.rows import BOOTSTRAP_SEED, Row, counted
 from repro.report import svg
 from repro.report.tables import amount, exact
 
@@ -35,6 +35,7 @@ class Plot:
         y_range: (low, high) of the axis.
         x_end: last frame of the axis.
         unit: unit of the returns.
+        counts: what the axis counts, frames or steps.
     """
 
     lines: Mapping[int, np.ndarray]
@@ -47,6 +48,7 @@ class Plot:
     y_range: tuple[float, float]
     x_end: float
     unit: str
+    counts: str
 
 
 def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
@@ -72,7 +74,19 @@ def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
     margin = 0.06 * (high - low) or 1.0
     x_end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
     unit = records[0]["evaluation"]["unit"]
-    return Plot(lines, mean, band, target, label, on_scale, random, (low - margin, high + margin), x_end, unit)
+    return Plot(
+        lines,
+        mean,
+        band,
+        target,
+        label,
+        on_scale,
+        random,
+        (low - margin, high + margin),
+        x_end,
+        unit,
+        counted(records[0]),
+    )
 
 
 def curve_svg(plot: Plot, title: str) -> Markup:
@@ -102,7 +116,7 @@ def curve_svg(plot: Plot, title: str) -> Markup:
         parts += [level(value, "grid"), svg.text(LEFT - 6, y(value) + 4, f"{value:g}", "end")]
     for frames in svg.ticks(0, plot.x_end):
         parts.append(svg.text(x(frames), foot + 18, amount(int(frames))))
-    parts.append(svg.text((LEFT + right) / 2, HEIGHT - 4, "environment frames"))
+    parts.append(svg.text((LEFT + right) / 2, HEIGHT - 4, f"environment {plot.counts}"))
     labels = []
     if plot.random is not None:
         parts.append(level(plot.random, "random"))
@@ -170,7 +184,7 @@ def save_curve(
         axes.plot([], [], color="#0b0b0b", ls="--", lw=1.2, label=f"{plot.published_label} (off this scale)")
     if plot.random is not None:
         axes.axhline(plot.random, color="#898781", ls=":", lw=1.2, label=f"random {exact(plot.random)}")
-    axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel="environment frames, millions")
+    axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel=f"environment {plot.counts}, millions")
     axes.set_ylabel(f"mean return, {plot.unit}")
     first, seeds = records[0], f"{len(records)} seed{'s' if len(records) > 1 else ''}"
     axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {seeds}", loc="left")

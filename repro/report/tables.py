@@ -66,7 +66,7 @@ def budget(row: Row) -> str:
     if row.budget is None:
         return "-"
     share = "" if row.share is None else f" ({percent(row.share)})"
-    return f"{amount(row.budget)} {row.budget_field.replace('_', ' ')}{share}"
+    return f"{amount(row.budget)} {row.counts}{share}"
 
 
 def task(row: Row) -> str:
