@@ -40,11 +40,12 @@ def main(argv: list[str]) -> None:
     try:
         settings = read_settings(run_dir)
         config = ml_collections.ConfigDict(settings["config"])
-        episodes = EPISODES.value or config.evaluation.episodes
-        num_envs = largest_divisor(episodes, config.evaluation.num_envs)
+        experiment = find_experiment(config.paper)
+        games, side_by_side = experiment.evaluation_games(config)
+        episodes = EPISODES.value or games
+        num_envs = largest_divisor(episodes, side_by_side)
         seed = SEED_OFFSET + settings["seed"]
         devices.configure_threads(deterministic=False)
-        experiment = find_experiment(config.paper)
         policy, environment = experiment.load_policy(
             config, run_dir / "checkpoints", num_envs, seed, lambda line: print(line, file=sys.stderr)
         )
@@ -63,9 +64,7 @@ def main(argv: list[str]) -> None:
     bar.close()
     returns = [game.score for game in games]
     evaluation = {
-        "protocol": protocol.describe_protocol(
-            episodes, config.env.noop_max, config.env.max_frames, config.evaluation.greedy
-        ),
+        "protocol": experiment.describe_evaluation(config, episodes),
         "episodes": episodes,
         "unit": experiment.SCORE_UNIT,
         "mean": float(np.mean(returns)),

@@ -94,9 +94,9 @@ class Job:
             )
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
-        if not self._evaluated():
+        if self._evaluation() is None:
             self._call(cores, log, "repro.evaluate", f"--episodes={self.config.evaluation.episodes}")
-        if not self._evaluated():
+        if self._evaluation() is None:
             raise Stopped
         records.write_record(self.record_paths[0], self._make_record(len(cores)))
 
@@ -131,12 +131,14 @@ class Job:
         if code:
             raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}." if log else "."))
 
-    def _evaluated(self) -> bool:
-        """Whether the run has its evaluation: of the protocol's number of games, where games are played for it."""
+    def _evaluation(self) -> dict[str, object] | None:
+        """The run's own evaluation, or one of the protocol's number of games; None before there is one."""
+        complete = json.loads((self.run_dir / "complete.json").read_text())
+        if "evaluation" in complete:
+            return complete["evaluation"]
         path = self.run_dir / "evaluation.json"
-        if not path.exists():
-            return False
-        return "evaluation" not in self.config or _episodes(path) == self.config.evaluation.episodes
+        played = json.loads(path.read_text()) if path.exists() else None
+        return played if played and played["episodes"] == self.config.evaluation.episodes else None
 
     def _make_record(self, cores: int) -> dict[str, object]:
         complete = json.loads((self.run_dir / "complete.json").read_text())
@@ -156,7 +158,7 @@ class Job:
             "curve": records.thin_curve(
                 [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
-            "evaluation": json.loads((self.run_dir / "evaluation.json").read_text()),
+            "evaluation": self._evaluation(),
             **_series(rows, config.get("recorded", ())),
             **_circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
@@ -252,10 +254,6 @@ class StudyJob:
     def share_done(self) -> float:
         """Share of the pieces of work done."""
         return self._share_done
-
-
-def _episodes(path: Path) -> int:
-    return json.loads(path.read_text())["episodes"]
 
 
 def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[str, object]:

@@ -61,9 +61,6 @@ def main(argv: list[str]) -> None:
                 loop.save()
                 break
         if loop.complete:
-            evaluation = loop.evaluation()
-            if evaluation is not None:
-                write_json(run.path / "evaluation.json", evaluation)
             write_json(run.complete_json, loop.summary())
     except (NonFiniteLossError, CheckpointError, RunDirectoryError) as error:
         progress.close()

@@ -30,12 +30,14 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
 
     Raises:
         OSError: its folder cannot be made.
-        ValueError: the file cannot be written.
+        ValueError: the file cannot be written, or the observations are no images.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     act = compile_act(policy, 1)
     policy_state = policy.get_initial_state(1)
     observation, _ = environment.reset()
+    if isinstance(observation, np.ndarray) and observation.ndim != 4:
+        raise ValueError("a video shows what the agent sees, and this one sees no images.")
     height, width = newest_frame(observation).shape
     size = (width * SCALE, height * SCALE)
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), STEPS_PER_SECOND, size)

@@ -154,9 +154,6 @@ class TrainingLoop:
     def can_save(self) -> bool:
         return self._source.can_save
 
-    def evaluation(self) -> None:
-        """Nothing: games are played for it, by `repro.evaluate`."""
-
     def summary(self) -> dict[str, float]:
         """Totals of the run so far."""
         return {

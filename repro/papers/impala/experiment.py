@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.environments.atari import AtariEnvironment, make_atari
+from repro.evaluation.protocol import describe_protocol
 from repro.networks import atari
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
@@ -151,6 +152,16 @@ def build_training(
         checkpoint_seconds=runtime.checkpoint_seconds,
         warn=warn,
     )
+
+
+def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
+    """Games of the evaluation, and how many are played side by side."""
+    return config.evaluation.episodes, config.evaluation.num_envs
+
+
+def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
+    """The protocol in one line, for records."""
+    return describe_protocol(episodes, config.env.noop_max, config.env.max_frames, config.evaluation.greedy)
 
 
 def load_policy(

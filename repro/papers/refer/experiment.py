@@ -20,6 +20,9 @@ from repro.runtime.run_directory import RunDirectory
 SCORE_UNIT = "episode return"
 """Unit of returns in records."""
 
+EPISODES = 10
+"""Of an evaluation after training."""
+
 AGENTS = {"vracer_refer": "refer", "vracer_refer1": "refer_1", "vracer_refer2": "refer_2", "vracer_er": "none"}
 """Rule of `refer_rules.RULES` that an agent follows."""
 
@@ -98,6 +101,19 @@ def build_training(
         checkpoint_seconds=config.runtime.checkpoint_seconds,
         warn=warn,
     )
+
+
+def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
+    """Episodes that `repro.evaluate` plays if not told otherwise, and how many side by side.
+
+    The paper's own evaluation needs none: it is made of training's last episodes.
+    """
+    return EPISODES, EPISODES
+
+
+def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
+    """The protocol in one line."""
+    return f"{episodes} episodes of {config.env.task}-{config.env.version} after training, mean actions"
 
 
 def load_policy(

@@ -201,10 +201,11 @@ class ReferTraining:
             "returns": [float(f"{score:.7g}") for score in returns],
         }
 
-    def summary(self) -> dict[str, float]:
-        """Totals of the run so far."""
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far, and its evaluation, for which no games need be played."""
         steps = self.updates * self.frames_per_update
-        return {"updates": steps, "frames": steps, "seconds": self._seconds, "games": self._episodes.games}
+        totals = {"updates": steps, "frames": steps, "seconds": self._seconds, "games": self._episodes.games}
+        return totals | {"evaluation": self.evaluation()}
 
     def close(self) -> None:
         self._environment.close()

@@ -69,7 +69,9 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     training, trail = _run(tmp_path, frames=320)
     np.testing.assert_array_equal(trail[:, 0], np.arange(16, 321, 16))
     assert int(training._agent.optimizer.iterations) == 320
-    assert training.summary()["updates"] == training.summary()["frames"] == 320
+    summary = training.summary()
+    assert summary["updates"] == summary["frames"] == 320
+    assert summary["evaluation"] == training.evaluation()
 
 
 def test_endings_reach_the_memory_as_what_they_are(tmp_path):
