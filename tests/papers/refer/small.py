@@ -8,10 +8,18 @@ import numpy as np
 
 from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
 from repro.papers.refer import experiment
+from repro.papers.refer.ddpg import Ddpg, DdpgSettings
+from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.training import ReferTraining
 from repro.replay.refer import Minibatch
 from repro.runtime.run_directory import RunDirectory
 
+S, A, B = 5, 2, 12
+SCALES = ((8, 8), 6**0.5, 0.1)
+AGENTS = {
+    "ddpg": (Ddpg, DdpgSettings(*SCALES, 0.2, 1e-2, 1e-3, 1e-4, 0.01, "refer")),
+    "naf": (Naf, NafSettings(*SCALES, 0.2, 1e-2, 0.01, "refer")),
+}
 EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3_naf}
 
 
@@ -53,3 +61,21 @@ def random_batch(size: int, states: int, actions: int, seed: int = 1) -> Minibat
     next_state = np.where(discount[:, None] > 0, normal(size, states), np.float32(np.nan))
     reward, q_ret, v_tbc = normal(size), normal(size), normal(size)
     return Minibatch(normal(size, states), action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+
+
+def agent_of(name, steps_per_call=1, compile_with_xla=False, **changes):
+    kind, settings = AGENTS[name]
+    return kind(S, A, settings._replace(**changes), np.random.default_rng(0), steps_per_call, compile_with_xla)
+
+
+def scalars(k=1, beta=0.7, c_max=3.0, rate=1e-2):
+    return np.full(k, beta), np.full(k, c_max), np.full(k, rate)
+
+
+def own_batch(agent, size=B):
+    """A batch whose behaviour is the agent's present policy."""
+    batch = random_batch(size, S, A)
+    mean = agent.forward(batch.state)[1].numpy()
+    deviation = np.full((size, A), 0.2, np.float32)
+    noise = np.random.default_rng(4).normal(size=(size, A)).astype(np.float32)
+    return batch._replace(mean=mean, deviation=deviation, action=mean + deviation * noise)

@@ -7,8 +7,7 @@ from repro.papers.refer import ddpg
 from repro.papers.refer.refer_rules import RULES
 from repro.replay.refer import Minibatch
 from tests.papers.refer.gradients import first_gradient, network, ratio_and_kl, slopes, spread
-from tests.papers.refer.small import build, random_batch
-from tests.papers.refer.test_fused import A, B, S, agent_of, own_batch, scalars
+from tests.papers.refer.small import A, B, S, agent_of, build, own_batch, random_batch, scalars
 
 POLICY, CRITIC = (S, 8, 8, A), (S + A, 8, 8, 1)
 BETA, C_MAX, DECAY = 0.7, 2.5, 0.03

@@ -3,42 +3,16 @@
 import numpy as np
 import pytest
 
-from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FlatWeights, flatten
-from repro.papers.refer.naf import Naf, NafSettings
 from repro.replay.refer import Minibatch
-from tests.papers.refer.small import random_batch
+from tests.papers.refer.small import AGENTS, A, B, S, agent_of, own_batch, random_batch, scalars
 
-S, A, B = 5, 2, 12
-SCALES = ((8, 8), 6**0.5, 0.1)
-AGENTS = {
-    "ddpg": (Ddpg, DdpgSettings(*SCALES, 0.2, 1e-2, 1e-3, 1e-4, 0.01, "refer")),
-    "naf": (Naf, NafSettings(*SCALES, 0.2, 1e-2, 0.01, "refer")),
-}
 BOTH = pytest.mark.parametrize("name", AGENTS)
-
-
-def agent_of(name, steps_per_call=1, compile_with_xla=False, **changes):
-    kind, settings = AGENTS[name]
-    return kind(S, A, settings._replace(**changes), np.random.default_rng(0), steps_per_call, compile_with_xla)
-
-
-def scalars(k=1, beta=0.7, c_max=3.0, rate=1e-2):
-    return np.full(k, beta), np.full(k, c_max), np.full(k, rate)
 
 
 def variables(agent):
     names = ("weights", "critic_weights", "target_weights", "target_critic_weights")
     return {name: getattr(agent, name).numpy() for name in names if hasattr(agent, name)}
-
-
-def own_batch(agent, size=B):
-    """A batch whose behaviour is the agent's present policy."""
-    batch = random_batch(size, S, A)
-    mean = agent.forward(batch.state)[1].numpy()
-    deviation = np.full((size, A), 0.2, np.float32)
-    noise = np.random.default_rng(4).normal(size=(size, A)).astype(np.float32)
-    return batch._replace(mean=mean, deviation=deviation, action=mean + deviation * noise)
 
 
 @BOTH

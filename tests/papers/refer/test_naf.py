@@ -7,8 +7,7 @@ from repro.papers.refer import naf
 from repro.papers.refer.refer_rules import RULES
 from repro.replay.refer import Minibatch
 from tests.papers.refer.gradients import first_gradient, network, ratio_and_kl, slopes, spread
-from tests.papers.refer.small import build, random_batch
-from tests.papers.refer.test_fused import A, B, S, agent_of, scalars
+from tests.papers.refer.small import A, B, S, agent_of, build, random_batch, scalars
 
 SIZES = (S, 8, 8, 1 + A + 3)
 BETA, C_MAX = 0.7, 2.5
