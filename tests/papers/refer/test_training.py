@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from tf_agents.trajectories import time_step as ts
 
-from repro.papers.refer import loss
+from repro.papers.refer import experiment, loss
 from repro.runtime.learner import NonFiniteLossError
-from tests.papers.refer.small import build
+from tests.papers.refer.small import build, small_config
 
 
 def _run(path, updates=None, **changes):
@@ -67,8 +68,6 @@ def _run_on(path, stopped, **changes):
 
 def build_again(path, **changes):
     """Another process's view of the folder: the lock of this one must not keep it out."""
-    from repro.papers.refer import experiment
-    from tests.papers.refer.small import small_config
 
     class Folder:
         checkpoints = path / "checkpoints"
@@ -137,3 +136,15 @@ def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monk
     monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[-1]) or train(*arguments))
     list(training)
     np.testing.assert_allclose(rates, 1e-3 / (1 + annealing * np.arange(32)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("agent", ["vracer_er", "ddpg_refer", "naf_refer"])
+def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
+    training, _ = _run(tmp_path, agent=agent, frames=32)
+    training._agent.refresh()
+    policy, environment = experiment.load_policy(small_config(agent=agent), tmp_path / "checkpoints", 1, 5, print)
+    observation, _ = environment.reset()
+    time_step = ts.restart(observation, batch_size=1)
+    action = policy.action(time_step).action
+    np.testing.assert_allclose(action[0], training._agent.act(observation[0]).mean, rtol=1e-4, atol=1e-6)
+    environment.close()
