@@ -13,6 +13,8 @@ STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run":
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110
+LEAST = {"Task": 11, "Agent": 12, "Budget": 8, "Verdict": 10}
+"""Characters that a column keeps in a narrow terminal."""
 NARROW = {"Table", "Runs"}
 """Columns that a terminal of fewer than `WIDE` characters does without."""
 
@@ -116,11 +118,11 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     shown = [header for header in HEADERS if width >= WIDE or header not in NARROW]
     for header in shown:
-        numeric, least = header in NUMERIC, 10 if header in ("Task", "Agent") else None
+        numeric, least = header in NUMERIC, LEAST.get(header)
         table.add_column(
             header,
             justify="right" if numeric else "left",
-            no_wrap=numeric or header == "Verdict",
+            no_wrap=numeric,
             min_width=least,
             overflow="fold",
         )

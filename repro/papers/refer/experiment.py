@@ -10,7 +10,10 @@ import numpy as np
 from tf_agents.policies import tf_policy
 
 from repro.environments.mujoco import MujocoEnvironment, make_mujoco
+from repro.papers.refer.ddpg import Ddpg, DdpgSettings
+from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -23,35 +26,68 @@ SCORE_UNIT = "episode return"
 EPISODES = 10
 """Of an evaluation after training."""
 
-AGENTS = {"vracer_refer": "refer", "vracer_refer1": "refer_1", "vracer_refer2": "refer_2", "vracer_er": "none"}
-"""Rule of `refer_rules.RULES` that an agent follows."""
+RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none"}
+"""Rule of `refer_rules.RULES` by the second half of an agent's name."""
 
 
 def make_agent(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator
-) -> VRacer:
+) -> FusedAgent:
     """The agent with newly initialised weights.
 
     Raises:
         ValueError: an unknown agent.
     """
-    if config.agent not in AGENTS:
-        raise ValueError(f"agent={config.agent!r}: choose {', '.join(AGENTS)}.")
+    if config.agent not in config.agents:
+        raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
     if config.runtime.compile not in ("xla", "graph"):
         raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
+    method, way = config.agent.split("_")
+    rule, use_xla = RULES[way], config.runtime.compile == "xla"
+    sizes, steps_per_call = (environment.state_size, environment.num_actions), config.learner.steps_per_call
+    if method == "ddpg":
+        return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
+    if method == "naf":
+        return Naf(*sizes, _naf_settings(config, rule), generator, steps_per_call, use_xla)
+    return VRacer(*sizes, _vracer_settings(config, rule), generator, steps_per_call, use_xla)
+
+
+def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSettings:
     network = config.network
-    settings = VRacerSettings(
+    return VRacerSettings(
         tuple(network.units),
         network.hidden_scale,
         network.output_scale,
         network.initial_variance,
         config.learner.learning_rate,
-        AGENTS[config.agent],
+        rule,
         network.advantage,
     )
-    use_xla = config.runtime.compile == "xla"
-    return VRacer(
-        environment.state_size, environment.num_actions, settings, generator, config.learner.steps_per_call, use_xla
+
+
+def _ddpg_settings(config: ml_collections.ConfigDict, rule: str) -> DdpgSettings:
+    return DdpgSettings(
+        tuple(config.network.units),
+        config.network.hidden_scale,
+        config.network.output_scale,
+        config.exploration.deviation,
+        config.learner.learning_rate,
+        config.learner.policy_learning_rate,
+        config.learner.weight_decay,
+        config.learner.target_update,
+        rule,
+    )
+
+
+def _naf_settings(config: ml_collections.ConfigDict, rule: str) -> NafSettings:
+    return NafSettings(
+        tuple(config.network.units),
+        config.network.hidden_scale,
+        config.network.output_scale,
+        config.exploration.deviation,
+        config.learner.learning_rate,
+        config.learner.target_update,
+        rule,
     )
 
 
@@ -79,6 +115,7 @@ def build_training(
         environment.max_steps,
         discount=config.learner.discount,
     )
+    is_ddpg_er = config.agent == "ddpg_er"  # alone in its noise and in its constant rates (Section 5.1)
     settings = ReferSettings(
         batch_size=config.learner.batch_size,
         start_steps=config.memory.start_steps,
@@ -87,6 +124,8 @@ def build_training(
         c=config.refer.c,
         annealing=config.refer.annealing,
         max_far_share=config.refer.max_far_share,
+        learning_rate_annealing=config.learner.er_annealing if is_ddpg_er else config.refer.annealing,
+        noise_theta=config.exploration.theta if is_ddpg_er else None,
         initial_beta=config.refer.initial_beta,
         window_steps=config.window_steps,
     )

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.distributions import gaussian
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.beta_update import update_beta
+from repro.papers.refer.exploration import explore
+from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
-from repro.papers.refer.vracer import VRacer
 from repro.replay.refer import ReferMemory
 from repro.runtime import checkpoint
 from repro.runtime.actor import Episode
@@ -39,6 +39,8 @@ class ReferSettings(NamedTuple):
     learning_rate: eta.
     beta_step_size: eta of Eq. (12), annealed like the learning rate.
     c, annealing, max_far_share: C, A and D.
+    learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
+    noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
     window_steps: the evaluation is the mean return of the episodes that entered the memory in so many last steps.
     """
@@ -50,6 +52,8 @@ class ReferSettings(NamedTuple):
     c: float
     annealing: float
     max_far_share: float
+    learning_rate_annealing: float
+    noise_theta: float | None
     initial_beta: float
     window_steps: int
 
@@ -109,7 +113,7 @@ class ReferTraining:
 
     def __init__(
         self,
-        agent: VRacer,
+        agent: FusedAgent,
         environment: MujocoEnvironment,
         memory: ReferMemory,
         settings: ReferSettings,
@@ -226,8 +230,10 @@ class ReferTraining:
         if math.isnan(acting.value):
             step = self.updates * self.frames_per_update
             raise NonFiniteLossError(f"gradient step {step} left a network that gives NaN")
-        action = gaussian.sample_truncated(self._generator, acting.mean, acting.deviation)
         episode, t = self._episode, self._episode.length
+        last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
+        theta = self._settings.noise_theta
+        action = explore(self._generator, acting.mean, acting.deviation, last_noise, theta)
         episode.states[t], episode.values[t] = self._observation, acting.value
         episode.actions[t], episode.means[t], episode.deviations[t] = action, acting.mean, acting.deviation
         observation, reward, terminated, _, info = self._environment.step(action[None])
@@ -252,7 +258,9 @@ class ReferTraining:
         first = self.updates * k
         steps = range(first, first + k)
         c_max = np.array([annealed_c_max(t, settings.c, settings.annealing) for t in steps])
-        rate = np.array([annealed_learning_rate(t, settings.learning_rate, settings.annealing) for t in steps])
+        rate = np.array(
+            [annealed_learning_rate(t, settings.learning_rate, settings.learning_rate_annealing) for t in steps]
+        )
         beta = np.empty(k)
         memory.set_c_max(c_max[-1])
         num_far = memory.num_far

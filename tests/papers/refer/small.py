@@ -1,17 +1,30 @@
-"""A small V-RACER run, as the tests of its parts need it."""
+"""Small runs and random minibatches, as the tests of the agents need them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from paper_configs.refer import figure_4_vracer
+import numpy as np
+
+from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
 from repro.papers.refer import experiment
+from repro.papers.refer.ddpg import Ddpg, DdpgSettings
+from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.training import ReferTraining
+from repro.replay.refer import Minibatch
 from repro.runtime.run_directory import RunDirectory
+
+S, A, B = 5, 2, 12
+SCALES = ((8, 8), 6**0.5, 0.1)
+AGENTS = {
+    "ddpg": (Ddpg, DdpgSettings(*SCALES, 0.2, 1e-2, 1e-3, 1e-4, 0.01, "refer")),
+    "naf": (Naf, NafSettings(*SCALES, 0.2, 1e-2, 0.01, "refer")),
+}
+EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3_naf}
 
 
 def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, steps_per_call=16, max_steps=200):
-    config = figure_4_vracer.get_config("smoke")
+    config = EXPERIMENTS[agent.split("_")[0]].get_config("smoke")
     config.agent = agent
     config.frames = frames
     config.window_steps = 2_000
@@ -20,6 +33,8 @@ def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, s
     config.network.units = (32, 32)
     config.learner.batch_size = 64
     config.learner.learning_rate = 1e-3
+    if agent.startswith("ddpg"):
+        config.learner.policy_learning_rate = 3e-4
     config.learner.steps_per_call = steps_per_call
     config.refer.beta_step_size = 1e-3
     config.memory.start_steps = 1_000
@@ -31,3 +46,36 @@ def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, s
 def build(path: Path, seed: int = 1, **changes) -> ReferTraining:
     config = small_config(**changes)
     return experiment.build_training(config, seed, RunDirectory(path, config.to_dict(), seed), print)
+
+
+def random_batch(size: int, states: int, actions: int, seed: int = 1) -> Minibatch:
+    """Steps with ratios on both sides of any bound; every fourth is the last of an episode that terminated."""
+    g = np.random.default_rng(seed)
+
+    def normal(*shape):
+        return g.normal(size=shape).astype(np.float32)
+
+    mean, deviation = 0.3 * normal(size, actions), np.exp(0.2 * normal(size, actions))
+    action = mean + deviation * normal(size, actions)
+    discount = np.where(np.arange(size) % 4 == 3, 0.0, 0.9).astype(np.float32)
+    next_state = np.where(discount[:, None] > 0, normal(size, states), np.float32(np.nan))
+    reward, q_ret, v_tbc = normal(size), normal(size), normal(size)
+    return Minibatch(normal(size, states), action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+
+
+def agent_of(name, steps_per_call=1, compile_with_xla=False, **changes):
+    kind, settings = AGENTS[name]
+    return kind(S, A, settings._replace(**changes), np.random.default_rng(0), steps_per_call, compile_with_xla)
+
+
+def scalars(k=1, beta=0.7, c_max=3.0, rate=1e-2):
+    return np.full(k, beta), np.full(k, c_max), np.full(k, rate)
+
+
+def own_batch(agent, size=B):
+    """A batch whose behaviour is the agent's present policy."""
+    batch = random_batch(size, S, A)
+    mean = agent.forward(batch.state)[1].numpy()
+    deviation = np.full((size, A), 0.2, np.float32)
+    noise = np.random.default_rng(4).normal(size=(size, A)).astype(np.float32)
+    return batch._replace(mean=mean, deviation=deviation, action=mean + deviation * noise)

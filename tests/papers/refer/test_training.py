@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from tf_agents.trajectories import time_step as ts
 
-from repro.papers.refer import loss
+from repro.papers.refer import experiment, loss
 from repro.runtime.learner import NonFiniteLossError
-from tests.papers.refer.small import build
+from tests.papers.refer.small import build, small_config
 
 
 def _run(path, updates=None, **changes):
@@ -30,20 +31,31 @@ def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monke
     assert training.evaluation()["mean"] < 15
 
 
-def test_same_seed_same_bits(tmp_path):
-    _, first = _run(tmp_path / "a", updates=20)
-    _, again = _run(tmp_path / "b", updates=20)
-    _, other = _run(tmp_path / "c", updates=20, seed=2)
+@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "naf_refer"])
+def test_same_seed_same_bits(tmp_path, agent):
+    _, first = _run(tmp_path / "a", updates=20, agent=agent)
+    _, again = _run(tmp_path / "b", updates=20, agent=agent)
+    _, other = _run(tmp_path / "c", updates=20, agent=agent, seed=2)
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("task", ["InvertedPendulum", "HalfCheetah"])
-def test_resumed_run_continues_bit_identically(tmp_path, task):
-    _, whole = _run(tmp_path / "whole", task=task, frames=640, max_steps=50)
-    stopped, first = _run(tmp_path / "cut", updates=17, task=task, frames=640, max_steps=50)
+@pytest.mark.parametrize(
+    ("task", "agent"),
+    [
+        ("InvertedPendulum", "vracer_refer"),
+        ("HalfCheetah", "vracer_refer"),
+        ("HalfCheetah", "ddpg_er"),  # its noise remembers the step before
+        ("InvertedPendulum", "ddpg_refer"),
+        ("HalfCheetah", "naf_refer"),
+    ],
+)
+def test_resumed_run_continues_bit_identically(tmp_path, task, agent):
+    run = {"task": task, "agent": agent, "frames": 640, "max_steps": 50}
+    _, whole = _run(tmp_path / "whole", **run)
+    stopped, first = _run(tmp_path / "cut", updates=17, **run)
     stopped.save()
-    resumed, rest = _run_on(tmp_path / "cut", stopped, task=task, frames=640, max_steps=50)
+    resumed, rest = _run_on(tmp_path / "cut", stopped, **run)
     np.testing.assert_array_equal(np.concatenate([first, rest]), whole)
     assert resumed.complete
 
@@ -56,8 +68,6 @@ def _run_on(path, stopped, **changes):
 
 def build_again(path, **changes):
     """Another process's view of the folder: the lock of this one must not keep it out."""
-    from repro.papers.refer import experiment
-    from tests.papers.refer.small import small_config
 
     class Folder:
         checkpoints = path / "checkpoints"
@@ -112,6 +122,31 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
         next(steps)
 
 
-def test_an_unknown_agent_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="agent='vracer': choose vracer_refer"):
-        build(tmp_path, agent="vracer")
+@pytest.mark.parametrize(
+    ("agent", "known"),
+    [("vracer", "vracer_refer, vracer_er"), ("ddpg_per", "ddpg_refer, ddpg_er"), ("naf", "naf_refer")],
+)
+def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
+    with pytest.raises(ValueError, match=f"agent='{agent}': choose {known}"):
+        build(tmp_path, agent=agent)
+
+
+@pytest.mark.parametrize(("agent", "annealing"), [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("naf_er", 5e-7)])
+def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monkeypatch, agent, annealing):
+    training = build(tmp_path, agent=agent, frames=32)
+    rates, train = [], training._agent.train
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[-1]) or train(*arguments))
+    list(training)
+    np.testing.assert_allclose(rates, 1e-3 / (1 + annealing * np.arange(32)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("agent", ["vracer_er", "ddpg_refer", "naf_refer"])
+def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
+    training, _ = _run(tmp_path, agent=agent, frames=32)
+    training._agent.refresh()
+    policy, environment = experiment.load_policy(small_config(agent=agent), tmp_path / "checkpoints", 1, 5, print)
+    observation, _ = environment.reset()
+    time_step = ts.restart(observation, batch_size=1)
+    action = policy.action(time_step).action
+    np.testing.assert_allclose(action[0], training._agent.act(observation[0]).mean, rtol=1e-4, atol=1e-6)
+    environment.close()

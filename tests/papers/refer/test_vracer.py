@@ -7,8 +7,8 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.papers.refer.vracer import NAMES, VRacer, VRacerSettings
 from repro.replay.refer import Minibatch
+from tests.papers.refer.small import A, B, S, random_batch, scalars
 
-S, A, B = 5, 2, 12
 SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 1e-2, "refer", "none")
 
 
@@ -17,22 +17,8 @@ def _agent(steps_per_call=1, **changes):
     return VRacer(S, A, settings, np.random.default_rng(0), steps_per_call, compile_with_xla=False)
 
 
-def _batch(size=B, seed=1):
-    g = np.random.default_rng(seed)
-
-    def normal(*shape):
-        return g.normal(size=shape).astype(np.float32)
-
-    mean, deviation = 0.3 * normal(size, A), np.exp(0.2 * normal(size, A))
-    action = mean + deviation * normal(size, A)
-    zeros = np.zeros(size, np.float32)
-    return Minibatch(
-        normal(size, S), action, mean, deviation, zeros, zeros, normal(size, S), normal(size), normal(size)
-    )
-
-
-def _scalars(k=1, beta=0.7, c_max=3.0, rate=1e-2):
-    return np.full(k, beta), np.full(k, c_max), np.full(k, rate)
+def _batch(size=B):
+    return random_batch(size, S, A)
 
 
 def test_k_steps_in_one_call_are_k_calls_of_one_step():
@@ -41,7 +27,7 @@ def test_k_steps_in_one_call_are_k_calls_of_one_step():
     rho, value, _ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
     for k in range(4):
         part = Minibatch(*(x[k * B : (k + 1) * B] for x in batch))
-        rho_k, value_k, _ = serial.train(part, *_scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
+        rho_k, value_k, _ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
         np.testing.assert_allclose(rho[k * B : (k + 1) * B], rho_k, rtol=1e-5)
         np.testing.assert_allclose(value[k * B : (k + 1) * B], value_k, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(fused.weights.numpy(), serial.weights.numpy(), rtol=1e-4, atol=1e-6)
@@ -51,7 +37,7 @@ def test_xla_gives_what_the_graph_gives():
     plain = _agent(2)
     compiled = VRacer(S, A, SETTINGS, np.random.default_rng(0), 2, compile_with_xla=True)
     for agent in (plain, compiled):
-        agent.train(_batch(2 * B), *_scalars(2))
+        agent.train(_batch(2 * B), *scalars(2))
     np.testing.assert_allclose(compiled.weights.numpy(), plain.weights.numpy(), rtol=1e-4, atol=1e-5)
 
 
@@ -60,7 +46,7 @@ def test_ratios_and_values_are_those_before_the_step():
     v, mean, _ = agent.forward(batch.state)
     deviation = tf.fill([A], tf.sqrt(0.2))
     expected = tf.exp(gaussian.log_ratio(batch.action, mean, deviation, batch.mean, batch.deviation)).numpy()
-    rho, value, _ = agent.train(batch, *_scalars())
+    rho, value, _ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-5)
     np.testing.assert_allclose(value, v, rtol=1e-5, atol=1e-6)
     assert not np.allclose(agent.forward(batch.state)[0], v)
@@ -69,7 +55,7 @@ def test_ratios_and_values_are_those_before_the_step():
 def test_one_step_is_adam_on_the_gradient_of_the_paper():
     agent, batch = _agent(rule="none"), _batch()
     before = agent.weights.numpy().astype(np.float64)
-    agent.train(batch, *_scalars())
+    agent.train(batch, *scalars())
 
     def loss(weights):  # Eqs. (5) and (9), rho (Q_ret - V) with V constant in it
         agent.weights.assign(weights)
@@ -107,7 +93,7 @@ def test_acting_is_the_network_on_standardised_states():
 def test_acting_follows_the_weights_only_when_refreshed():
     agent, batch = _agent(), _batch()
     before = agent.act(batch.state[0])
-    agent.train(batch, *_scalars())
+    agent.train(batch, *scalars())
     assert agent.act(batch.state[0]).value == before.value
     agent.refresh()
     assert agent.act(batch.state[0]).value != before.value
@@ -116,7 +102,7 @@ def test_acting_follows_the_weights_only_when_refreshed():
 def test_beta_of_0_leaves_the_penalty_alone():
     agent, batch = _agent(), _batch()
     batch = batch._replace(q_ret=np.full(B, 1e6, np.float32), v_tbc=np.full(B, 1e6, np.float32))
-    _, _, means = agent.train(batch, *_scalars(beta=0.0))
+    _, _, means = agent.train(batch, *scalars(beta=0.0))
     assert means["loss"] == pytest.approx(means["kl"], rel=1e-5)
     assert set(means) == set(NAMES)
 

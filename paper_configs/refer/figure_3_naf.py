@@ -1,0 +1,26 @@
+"""NAF with ReF-ER on Gym's MuJoCo tasks: Figure 3 of arXiv 1807.05827.
+
+What V-RACER has too is that of `figure_4_vracer.py`, sources and scales included: Appendix A gives NAF the same
+network, learning rate, batch, discount and memory. Every field set here names its source in the same way.
+"""
+
+import ml_collections
+
+from paper_configs.refer import figure_4_vracer
+
+SCALES = figure_4_vracer.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; the scale changes what it changes for V-RACER."""
+    config = figure_4_vracer.get_config(scale)
+    config.experiment = "figure_3_naf"
+    config.agents = ("naf_refer", "naf_er", "naf_refer1", "naf_refer2")  # of this experiment; Figure 3
+    config.agent = "naf_refer"  # one of them, and the name in records
+    config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
+
+    del config.network.initial_variance, config.network.advantage  # of V-RACER alone
+    config.exploration = ml_collections.ConfigDict()
+    config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
+    config.learner.target_update = 0.01  # Appendix A
+    return config

@@ -1,0 +1,157 @@
+"""What the agents share: weights in flat vectors, standardised states, several gradient steps in one compiled call.
+
+All weights of a network lie in one vector, so that a call handles few variables and Adam is one operation over it.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repro.replay.refer import EPSILON, Minibatch
+from repro.runtime import devices
+
+
+class Acting(NamedTuple):
+    """What acting on one state gives: V(s), the policy's mean [A] and its deviation [A]."""
+
+    value: float
+    mean: np.ndarray
+    deviation: np.ndarray
+
+
+class FlatWeights:
+    """Arrays of any shapes in one variable.
+
+    Args:
+        arrays: their initial values, float32.
+        name: of the variable.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray], name: str) -> None:
+        self._shapes = [array.shape for array in arrays]
+        self._sizes = [array.size for array in arrays]
+        self.variable = tf.Variable(np.concatenate([array.ravel() for array in arrays]), name=name)
+
+    def parts(self, vector: tf.Tensor) -> list[tf.Tensor]:
+        """A vector like the variable, cut into arrays."""
+        return [tf.reshape(part, shape) for part, shape in zip(tf.split(vector, self._sizes), self._shapes)]
+
+    def numpy(self) -> list[np.ndarray]:
+        """The variable, cut into arrays."""
+        parts = np.split(self.variable.numpy(), np.cumsum(self._sizes)[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, self._shapes)]
+
+
+def flatten(arrays: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The vector of which `FlatWeights.parts` gives these arrays."""
+    return tf.concat([tf.reshape(array, [-1]) for array in arrays], axis=0)
+
+
+class FusedAgent(abc.ABC):
+    """Acts in NumPy, learns in compiled calls of K gradient steps.
+
+    Attributes:
+        NAMES: of the scalars that `train` returns.
+        FIELDS: of the minibatch that a gradient step reads.
+        weights: of the network that gives the policy.
+        state_mean, state_deviation: [S], by which states are standardised.
+
+    Args:
+        state_size: S.
+        action_size: A.
+        steps_per_call: K, gradient steps in one call of `train`.
+        compile_with_xla: whether `train` is compiled with XLA.
+    """
+
+    NAMES: ClassVar[tuple[str, ...]]
+    FIELDS: ClassVar[tuple[str, ...]]
+    weights: tf.Variable
+
+    def __init__(self, state_size: int, action_size: int, steps_per_call: int, compile_with_xla: bool) -> None:
+        self.action_size = action_size
+        self.steps_per_call = steps_per_call
+        self.state_mean = tf.Variable(tf.zeros(state_size), trainable=False)
+        self.state_deviation = tf.Variable(tf.ones(state_size), trainable=False)
+        self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla)
+        self._compiled = False
+        self.take_over_statistics()
+
+    @abc.abstractmethod
+    def checkpoint(self) -> tf.train.Checkpoint:
+        """Everything of the agent that a checkpoint keeps."""
+
+    @abc.abstractmethod
+    def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """V(s) [B], the policy's mean [B, A], and what else the network says, of states [B, S]."""
+
+    @abc.abstractmethod
+    def refresh(self) -> None:
+        """Takes the current weights over for acting."""
+
+    @abc.abstractmethod
+    def act(self, state: np.ndarray) -> Acting:
+        """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
+
+    @abc.abstractmethod
+    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """One gradient step with beta, c_max and learning rate: rho [B], V [B], and the means of `NAMES`."""
+
+    def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+        """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
+        self.state_mean.assign(mean)
+        self.state_deviation.assign(deviation)
+        self.take_over_statistics()
+
+    def take_over_statistics(self) -> None:
+        """Acting standardises as learning does from the next `refresh` on; for after a checkpoint was restored."""
+        self._offset = self.state_mean.numpy()
+        self._scale = (1.0 / (self.state_deviation.numpy() + EPSILON)).astype(np.float32)
+
+    def train(
+        self, batch: Minibatch, beta: np.ndarray, c_max: np.ndarray, learning_rate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+        """K gradient steps, each on its own part of the batch.
+
+        Args:
+            batch: [K B, ...], the first B steps of the memory for the first gradient step, and so on.
+            beta, c_max, learning_rate: of each gradient step, [K].
+
+        Returns:
+            rho and V(s) of every drawn step, float32 [K B], as the network said before its gradient step, and
+            means over the batch of the losses and extras by name.
+        """
+        scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
+        parts = {name: getattr(batch, name) for name in self.FIELDS}
+        shaped = {name: x.reshape(self.steps_per_call, -1, *x.shape[1:]) for name, x in parts.items()}
+        with contextlib.nullcontext() if self._compiled else devices.quiet_compiler():
+            rho, value, means = self._train(scalars, shaped)
+        self._compiled = True
+        return rho.numpy().ravel(), value.numpy().ravel(), dict(zip(self.NAMES, means.numpy().tolist()))
+
+    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        shape = batches["state"].shape[1:2]
+        rho, value = (tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in "rv")
+        sums = tf.zeros(len(self.NAMES))
+        for k in tf.range(self.steps_per_call):
+            rho_k, value_k, means = self._step(scalars[k], {name: x[k] for name, x in batches.items()})
+            rho, value, sums = rho.write(k, rho_k), value.write(k, value_k), sums + means
+        return rho.stack(), value.stack(), sums / self.steps_per_call
+
+    def _standardise(self, state: tf.Tensor) -> tf.Tensor:
+        return (state - self.state_mean) / (self.state_deviation + EPSILON)
+
+    def _standardising(self, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The network that standardises its state: a linear map, which the first layer takes in.
+
+        The state stands in the first S inputs; others, as the critic's action, stay as they are.
+        """
+        first, bias, *rest = weights
+        of_state, of_others = np.split(first, [self._offset.size])
+        of_state = of_state * self._scale[:, None]
+        return [np.concatenate([of_state, of_others]), bias - self._offset @ of_state, *rest]

@@ -1,0 +1,129 @@
+"""NAF (Section 2, Eq. 4): one network for V, the mean m and the matrix L of a Q that is quadratic in the action.
+
+The policy is the normal around m(s) with a fixed deviation; m has no bounds (Section 5.1). Nothing here reads V_tbc;
+what the memory is given as V(s) is the network's V(s), which is Q(s, m(s)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repro.networks import mlp
+from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, flatten
+from repro.papers.refer.loss import Policies, naf_loss, naf_q
+
+
+class NafSettings(NamedTuple):
+    """Fields of a configuration that NAF reads.
+
+    units: width of each hidden layer.
+    hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
+    deviation: sigma of the policy, in the learner's units.
+    learning_rate: eta of the first gradient step.
+    target_update: alpha.
+    rule: one of `refer_rules.RULES`.
+    """
+
+    units: tuple[int, ...]
+    hidden_scale: float
+    output_scale: float
+    deviation: float
+    learning_rate: float
+    target_update: float
+    rule: str
+
+
+class Naf(FusedAgent):
+    """The network, its target, its optimiser and the compiled gradient steps.
+
+    Args:
+        state_size: S.
+        action_size: A.
+        settings: see `NafSettings`.
+        generator: draws the initial weights.
+        steps_per_call: K, gradient steps in one call of `train`.
+        compile_with_xla: whether `train` is compiled with XLA.
+    """
+
+    NAMES = ("loss", "td_loss", "kl", "near", "value")
+    FIELDS = ("state", "action", "mean", "deviation", "reward", "discount", "next_state")
+
+    def __init__(
+        self,
+        state_size: int,
+        action_size: int,
+        settings: NafSettings,
+        generator: np.random.Generator,
+        steps_per_call: int,
+        compile_with_xla: bool,
+    ) -> None:
+        super().__init__(state_size, action_size, steps_per_call, compile_with_xla)
+        self._settings = settings
+        outputs = 1 + action_size + (action_size**2 + action_size) // 2
+        weights = mlp.init_mlp(
+            generator, [state_size, *settings.units], outputs, settings.hidden_scale, settings.output_scale
+        )
+        self._network = FlatWeights(weights, "weights")
+        self.weights = self._network.variable
+        self.target_weights = tf.Variable(self.weights, trainable=False)
+        self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
+        self.optimizer.build([self.weights])
+        self._deviation = np.full(action_size, settings.deviation, np.float32)
+        self.refresh()
+
+    def checkpoint(self) -> tf.train.Checkpoint:
+        statistics = [self.state_mean, self.state_deviation]
+        return tf.train.Checkpoint(
+            weights=self.weights, target_weights=self.target_weights, optimizer=self.optimizer, statistics=statistics
+        )
+
+    def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """V(s) [B], m(s) [B, A] and the entries of L, of states [B, S]."""
+        return self._outputs(self._network.parts(self.weights), self._standardise(state))
+
+    def refresh(self) -> None:
+        self._acting = self._standardising(self._network.numpy())
+
+    def act(self, state: np.ndarray) -> Acting:
+        outputs = mlp.apply_numpy(self._acting, state)
+        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
+
+    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        beta, c_max, learning_rate = tf.unstack(scalars)
+        target_parts = self._network.parts(self.target_weights)
+        target_v_next, _, _ = self._outputs(target_parts, self._standardise(batch["next_state"]))
+        standard = self._standardise(batch["state"])  # [B, S]
+        parts = self._network.parts(self.weights)
+        with tf.GradientTape() as tape:
+            tape.watch(parts)
+            v, mean, entries = self._outputs(parts, standard)
+            losses = naf_loss(
+                batch["action"],
+                Policies(mean, tf.constant(self._deviation), batch["mean"], batch["deviation"]),
+                naf_q(v, entries, batch["action"], mean),
+                batch["reward"],
+                batch["discount"],
+                target_v_next,
+                beta,
+                c_max,
+                self._settings.rule,
+            )
+            loss = tf.reduce_mean(losses.total)
+        gradient = flatten(tape.gradient(loss, parts))
+        # In the order of Algorithms 4 and 1: the target moves before the gradient step
+        self.target_weights.assign_add(self._settings.target_update * (self.weights - self.target_weights))
+        self.optimizer.learning_rate.assign(learning_rate)
+        self.optimizer.apply_gradients([(gradient, self.weights)])
+        near = tf.cast(losses.extras["near"], tf.float32)
+        squares = 0.5 * tf.square(losses.extras["td_error"])
+        means = [tf.reduce_mean(x) for x in (squares, losses.extras["kl"], near, v)]
+        return losses.rho, v, tf.stack([loss, *means])
+
+    def _outputs(self, parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        outputs = mlp.apply_mlp(parts, standard)  # [B, 1 + A + entries of L]
+        v, mean, entries = tf.split(outputs, [1, self.action_size, -1], axis=1)
+        return v[:, 0], mean, entries
