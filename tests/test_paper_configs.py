@@ -56,7 +56,11 @@ def test_every_experiment_has_every_scale_and_its_own_name(name, scale):
     config = importlib.import_module(f"paper_configs.{name}").get_config(scale)
     assert (config.paper, config.experiment) == tuple(name.split("."))
     assert config.scale == scale
-    assert config.evaluation.episodes % config.evaluation.num_envs == 0
+    assert config.agent in config.get("agents", (config.agent,))
+    if "evaluation" in config:
+        assert config.evaluation.episodes % config.evaluation.num_envs == 0
+    else:  # it is made of training's last episodes
+        assert 0 < config.window_steps <= 200_000
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -13,7 +13,7 @@ STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run":
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110
-LEAST = {"Task": 11, "Agent": 12, "Budget": 8, "Verdict": 10}
+LEAST = {"Task": 11, "Agent": 9, "Budget": 8, "Verdict": 10}
 """Characters that a column keeps in a narrow terminal."""
 NARROW = {"Table", "Runs"}
 """Columns that a terminal of fewer than `WIDE` characters does without."""
