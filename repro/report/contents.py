@@ -19,8 +19,8 @@ from repro.evaluation.verdicts import VERDICTS
 from repro.report import aggregates, curves, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"
-# What differs between the scales by their nature, so says nothing about a deviation.
-SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale")
+# What differs between scales and agents by their nature, so says nothing about a deviation.
+SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale", "agent")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,9 +13,9 @@ STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run":
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110
-LEAST = {"Task": 11, "Agent": 9, "Budget": 8, "Verdict": 10}
+LEAST = {"Task": 11, "Agent": 9, "Verdict": 10}
 """Characters that a column keeps in a narrow terminal."""
-NARROW = {"Table", "Runs"}
+NARROW = {"Table", "Budget", "Runs"}
 """Columns that a terminal of fewer than `WIDE` characters does without."""
 
 
