@@ -13,8 +13,10 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import LossSettings
+from repro.replay.unrolls import UnrollReplay
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
+from repro.runtime.replay_training import ReplaySettings, ReplayTraining
 from repro.runtime.sources import AsyncSource, GroupSizes, LockstepSource
 from repro.runtime.training import EpisodeLog, TrainingLoop
 from repro.runtime.unrolls import UnrollGroup
@@ -70,6 +72,7 @@ def make_loop(
     envs_per_actor: int = 8,
     batch_size: int = 8,
     warn: object = print,
+    replay_settings: ReplaySettings | None = None,
     **agent_arguments: object,
 ) -> tuple[TrainingLoop, EpisodeLog, ImpalaAgent]:
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
@@ -93,18 +96,19 @@ def make_loop(
     else:
         source = AsyncSource(actors, make_group, sizes, 1, learner.place)
     frames = batch_size * UNROLL
-    loop = TrainingLoop(
-        learner,
-        source,
-        weights,
-        episodes,
-        budget=updates * frames,
-        frames_per_update=frames,
-        checkpoints=checkpoints,
-        checkpoint_seconds=1e9,
-        warn=warn,
-    )
-    return loop, episodes, agent
+    parts = (learner, source, weights, episodes)
+    arguments = {
+        "budget": updates * frames,
+        "frames_per_update": frames,
+        "checkpoints": checkpoints,
+        "checkpoint_seconds": 1e9,
+        "warn": warn,
+    }
+    if replay_settings is None:
+        return TrainingLoop(*parts, **arguments), episodes, agent
+    replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
+    generator = np.random.default_rng(seed)
+    return ReplayTraining(*parts, replay, replay_settings, generator, **arguments), episodes, agent
 
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:

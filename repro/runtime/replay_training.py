@@ -1,0 +1,127 @@
+"""The loop of agents that learn from each batch once, or not, and then again from a replay (ACER, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repro.replay.unrolls import UnrollReplay
+from repro.runtime.generators import pack_generator, unpack_generator
+from repro.runtime.learner import Learner
+from repro.runtime.sources import BatchSource
+from repro.runtime.training import EpisodeLog, TrainingLoop
+from repro.runtime.weights import WeightsPublisher
+
+
+class ReplaySettings(NamedTuple):
+    """How often what is learned from.
+
+    on_policy: whether each batch is learned from when the actors bring it.
+    ratio: batches replayed for each new one, on average; their number is Poisson's.
+    """
+
+    on_policy: bool
+    ratio: float
+
+
+class ReplayTraining(TrainingLoop):
+    """An update is one batch of new unrolls, stored, and the gradient steps that follow, on batches of its size.
+
+    Args:
+        learner, source, weights, episodes: as for `TrainingLoop`.
+        replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
+        settings: see `ReplaySettings`.
+        generator: draws the number of replayed batches, and the batches.
+        budget, frames_per_update, checkpoints, checkpoint_seconds, warn: as for `TrainingLoop`.
+
+    Raises:
+        ValueError: a ratio without a replay, or nothing to learn from.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        source: BatchSource,
+        weights: WeightsPublisher,
+        episodes: EpisodeLog,
+        replay: UnrollReplay | None,
+        settings: ReplaySettings,
+        generator: np.random.Generator,
+        *,
+        budget: int,
+        frames_per_update: int,
+        checkpoints: Path,
+        checkpoint_seconds: float,
+        warn: Callable[[str], None],
+    ) -> None:
+        if settings.ratio > 0 and replay is None:
+            raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
+        if settings.ratio == 0 and not settings.on_policy:
+            raise ValueError("A replay ratio of 0 without on-policy updates leaves nothing to learn from.")
+        self._replay = replay
+        self._settings = settings
+        self._generator = generator
+        self._gradient_steps = 0
+        self._scalars: dict[str, float] = {}
+        super().__init__(  # last: it restores
+            learner,
+            source,
+            weights,
+            episodes,
+            budget=budget,
+            frames_per_update=frames_per_update,
+            checkpoints=checkpoints,
+            checkpoint_seconds=checkpoint_seconds,
+            warn=warn,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return super().summary() | {"gradient_steps": self._gradient_steps}
+
+    def _update(self) -> tuple[dict[str, float], float]:
+        batch = self._source.next()
+        lag = self.updates - float(np.mean(batch.versions))
+        steps = []
+        if self._settings.on_policy:
+            steps.append(self._learner.step(batch.trajectory))
+        if self._replay is not None:
+            for group in batch.groups:
+                self._replay.add(group.arrays)
+        size = sum(len(group.arrays.reward) for group in batch.groups)
+        self._source.release(batch)
+        steps += self._learn_again(size)
+        self._weights.publish(self.updates + 1)
+        self._gradient_steps += len(steps)
+        if steps:  # otherwise what was said last stands
+            self._scalars = {name: float(np.mean([step[name] for step in steps])) for name in steps[0]}
+        return self._scalars, lag
+
+    def _learn_again(self, size: int) -> list[dict[str, float]]:
+        """The gradient steps on replayed batches of `size` unrolls."""
+        if self._replay is None:
+            return []
+        count = int(self._generator.poisson(self._settings.ratio))
+        if not self._settings.on_policy and not self._gradient_steps:
+            count = max(count, 1)  # a log needs its columns from the first update on
+        steps = []
+        for _ in range(count):
+            unrolls = self._replay.sample(self._generator, size)
+            steps.append(self._learner.step(self._learner.place(unrolls)))
+        return steps
+
+    def _get_state(self) -> dict[str, Any]:
+        own = {"gradient_steps": self._gradient_steps, "generator": pack_generator(self._generator)}
+        replay = {"replay": self._replay.get_state()} if self._replay is not None else {}
+        return super()._get_state() | own | replay | {"scalars": self._scalars}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
+        self._gradient_steps = state["gradient_steps"]
+        unpack_generator(self._generator, state["generator"])
+        self._scalars = state["scalars"]
+        if self._replay is not None:
+            self._replay.set_state(state["replay"])

@@ -1,0 +1,107 @@
+"""The replay of unrolls, against plain lists of what went in."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.trajectories import Trajectory
+
+from repro.replay.unrolls import UnrollReplay
+
+T, HEIGHT, WIDTH, STACK = 5, 6, 4, 3
+SPEC = Trajectory(
+    step_type=tf.TensorSpec((), tf.int32),
+    observation=tf.TensorSpec((HEIGHT, WIDTH, STACK), tf.uint8),
+    action=tf.TensorSpec((), tf.int32),
+    policy_info={"logits": tf.TensorSpec((2,), tf.float32)},
+    next_step_type=tf.TensorSpec((), tf.int32),
+    reward=tf.TensorSpec((), tf.float32),
+    discount=tf.TensorSpec((), tf.float32),
+)
+
+
+def _stacks(generator, starts):
+    """T+1 stacks of a game that starts anew, with black frames before its first, at the given rows."""
+    stack = generator.integers(1, 255, (HEIGHT, WIDTH, STACK), np.uint8)
+    rows = [stack]
+    for row in range(1, T + 1):
+        frame = generator.integers(1, 255, (HEIGHT, WIDTH, 1), np.uint8)
+        before = np.zeros_like(rows[-1]) if row in starts else rows[-1]
+        rows.append(np.concatenate([before[..., 1:], frame], axis=-1))
+    return np.stack(rows)
+
+
+def _unrolls(generator, count, starts=()):
+    """A group of unrolls, each different from any other."""
+
+    def draw(spec):
+        shape = (count, T + 1, *spec.shape)
+        return generator.standard_normal(shape).astype(spec.dtype.as_numpy_dtype)
+
+    drawn = tf.nest.map_structure(draw, SPEC)
+    return drawn._replace(observation=np.stack([_stacks(generator, starts) for _ in range(count)]))
+
+
+def _rows(unrolls):
+    """Each unroll as bytes."""
+    leaves = tf.nest.flatten(unrolls)
+    return [b"".join(leaf[g].tobytes() for leaf in leaves) for g in range(len(leaves[0]))]
+
+
+@pytest.mark.parametrize("stack", [1, STACK])
+@pytest.mark.parametrize("starts", [(), (3,), (1, 2)])
+def test_what_is_drawn_is_what_went_in(stack, starts):
+    generator = np.random.default_rng(0)
+    replay = UnrollReplay(SPEC, T, 8, stack)
+    stored = []
+    for count in (3, 2, 4, 4, 1):
+        unrolls = _unrolls(generator, count, starts)
+        replay.add(unrolls)
+        stored += _rows(unrolls)
+        kept = stored[-len(replay) :]
+        drawn = set(_rows(replay.sample(generator, 200)))
+        assert drawn == set(kept)  # all of the last ones, and no other
+    assert len(replay) == 8 or (stack > 1 and starts and 4 <= len(replay) < 8)
+
+
+def test_draws_are_uniform():
+    generator = np.random.default_rng(1)
+    replay = UnrollReplay(SPEC, T, 10, STACK)
+    replay.add(_unrolls(generator, 10))
+    counts = np.unique(replay.sample(generator, 5_000).reward[:, 0], return_counts=True)[1]
+    assert len(counts) == 10
+    assert ((counts - 500) ** 2 / 500).sum() < 27.9  # chi-squared, 9 degrees of freedom, 0.1 %
+
+
+def test_frames_are_stored_once():
+    whole, once = UnrollReplay(SPEC, T, 100, 1), UnrollReplay(SPEC, T, 100, STACK)
+    images = 100 * (T + 1) * HEIGHT * WIDTH
+    assert whole.nbytes > images * STACK
+    assert images * (T + 1 + STACK - 1) / (T + 1) < once.nbytes < whole.nbytes
+
+
+def test_state_goes_around():
+    generator = np.random.default_rng(2)
+    replay = UnrollReplay(SPEC, T, 6, STACK)
+    for _ in range(4):
+        replay.add(_unrolls(generator, 2, (2,)))
+    other = UnrollReplay(SPEC, T, 6, STACK)
+    other.set_state(replay.get_state())
+    for _ in range(3):
+        assert len(other) == len(replay)
+        one, two = (_rows(x.sample(np.random.default_rng(3), 20)) for x in (replay, other))
+        assert one == two
+        more = _unrolls(generator, 2)
+        replay.add(more)
+        other.add(more)
+
+
+def test_a_replay_without_unrolls_says_so():
+    with pytest.raises(ValueError, match="one unroll at least, not 0"):
+        UnrollReplay(SPEC, T, 0)
+    with pytest.raises(ValueError, match="empty"):
+        UnrollReplay(SPEC, T, 2).sample(np.random.default_rng(0), 1)
+
+
+def test_channels_that_are_no_frames_are_refused():
+    with pytest.raises(ValueError, match="3 channels are not those of 2 frames"):
+        UnrollReplay(SPEC, T, 4, 2)

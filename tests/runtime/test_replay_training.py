@@ -1,0 +1,65 @@
+"""The loop with a replay: how often it learns from what, and that it resumes to the bit."""
+
+import numpy as np
+import pytest
+
+from repro.runtime.replay_training import ReplaySettings
+from tests.support.training import make_loop, weights_of
+
+
+def _finish(loop):
+    updates = list(loop)
+    loop.close()
+    return updates
+
+
+def test_without_a_replay_it_is_the_loop_of_on_policy_agents(tmp_path):
+    plain, _, plain_agent = make_loop(tmp_path / "plain", updates=6)
+    _finish(plain)
+    loop, _, agent = make_loop(tmp_path / "replay", updates=6, replay_settings=ReplaySettings(True, 0.0))
+    _finish(loop)
+    for a, b in zip(weights_of(plain_agent), weights_of(agent), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert loop.summary()["gradient_steps"] == plain.summary()["gradient_steps"] == 6
+
+
+@pytest.mark.parametrize("on_policy", [True, False])
+def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
+    settings = ReplaySettings(on_policy, 4.0)
+    loop, _, agent = make_loop(tmp_path, updates=100, replay_settings=settings)
+    updates = _finish(loop)
+    replayed = loop.summary()["gradient_steps"] - 100 * on_policy
+    assert abs(replayed - 400) < 3.3 * 400**0.5  # Poisson's deviation; one seed in a thousand fails
+    assert int(agent.train_step_counter) == loop.summary()["gradient_steps"]
+    assert loop.summary()["frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
+    assert all(np.isfinite(update.scalars["loss"]) for update in updates)
+
+
+def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
+    settings = ReplaySettings(True, 2.0)
+    whole, _, whole_agent = make_loop(tmp_path / "whole", updates=24, replay_settings=settings)
+    _finish(whole)
+    first, _, _ = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    for update in first:
+        if update.updates == 12:
+            first.save()
+            break
+    first.close()
+    second, _, second_agent = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    assert second.updates == 12
+    _finish(second)
+    for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whole.summary()["gradient_steps"] == second.summary()["gradient_steps"]
+
+
+def test_actors_may_run_freely(tmp_path):
+    settings = ReplaySettings(True, 1.0)
+    loop, episodes, _ = make_loop(tmp_path, updates=20, schedule="async", replay_settings=settings)
+    assert len(_finish(loop)) == 20
+    assert episodes.games > 0
+
+
+def test_a_loop_that_could_not_learn_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(False, 0.0))
