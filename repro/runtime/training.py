@@ -17,21 +17,32 @@ from repro.runtime.actor import Episode
 from repro.runtime.learner import Learner
 from repro.runtime.sources import BatchSource
 from repro.runtime.weights import WeightsPublisher
+from repro.runtime.window import Window
 
 RECENT_GAMES = 100
 """Games that the return in the progress line and in the curve is the mean of."""
 
 
 class EpisodeLog:
-    """The last games' returns; actors append from their threads."""
+    """The last games' returns; actors append from their threads.
 
-    def __init__(self) -> None:
+    Attributes:
+        games: that ended so far.
+        now: frames learned from so far, set by the loop.
+        window: the paper's measure, where training brings its evaluation along.
+    """
+
+    def __init__(self, window: Window | None = None) -> None:
         self.games = 0
+        self.now = 0
+        self.window = window
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
 
     def append(self, episode: Episode) -> None:
         self._recent.append(episode)
         self.games += 1
+        if self.window:
+            self.window.append(self.now, episode.score)
 
     def mean_return(self) -> float:
         """Mean unclipped return of the last `RECENT_GAMES` games; NaN before the first game ended."""
@@ -39,11 +50,14 @@ class EpisodeLog:
         return float(np.mean(scores)) if scores else float("nan")
 
     def get_state(self) -> dict[str, Any]:
-        return {"games": self.games, "recent": np.array(list(self._recent), np.float64).reshape(-1, 2)}
+        state = {"games": self.games, "recent": np.array(list(self._recent), np.float64).reshape(-1, 2)}
+        return state | ({"window": self.window.get_state()} if self.window else {})
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
+        if self.window:
+            self.window.set_state(state["window"])
 
 
 class Update(NamedTuple):
@@ -70,6 +84,7 @@ class Training(abc.ABC):
 
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
+        episodes: filled by whoever plays.
         budget: what `unit` says, to learn from.
         frames_per_update: see above.
         checkpoints: folder for checkpoints.
@@ -82,6 +97,7 @@ class Training(abc.ABC):
     def __init__(
         self,
         variables: tf.train.Checkpoint,
+        episodes: EpisodeLog,
         *,
         budget: int,
         frames_per_update: int,
@@ -91,7 +107,7 @@ class Training(abc.ABC):
         self._variables = variables
         self._checkpoints = checkpoints
         self._checkpoint_seconds = checkpoint_seconds
-        self._episodes = EpisodeLog()
+        self._episodes = episodes
         self._seconds = 0.0
         self.updates = 0
         self.frames_per_update = frames_per_update
@@ -147,6 +163,7 @@ class Training(abc.ABC):
         while not self.complete:
             scalars, lag = self._update()
             self.updates += 1
+            self._episodes.now = self.frames
             now = time.monotonic()
             self._seconds += now - clock
             clock = now
@@ -164,12 +181,14 @@ class Training(abc.ABC):
         return checkpoint.save(self._checkpoints, self.updates, self._variables, counters | own)
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
+        """Totals of the run so far, and its evaluation where no games need be played for it."""
+        window = self._episodes.window
         return {
             "gradient_steps": self.updates,
             "frames": self.frames,
             "seconds": self._seconds,
             "games": self._episodes.games,
+            **({"evaluation": window.evaluation(self.frames)} if window else {}),
         }
 
     def _restore(self, warn: Callable[[str], None]) -> None:
@@ -179,6 +198,7 @@ class Training(abc.ABC):
             self.updates = state["updates"]
             self._seconds = state["seconds"]
             self._episodes.set_state(state["episodes"])
+            self._episodes.now = self.frames
             self._set_state(state)
 
 
@@ -210,6 +230,7 @@ class TrainingLoop(Training):
     ) -> None:
         super().__init__(
             tf.train.Checkpoint(agent=learner.agent),
+            episodes,
             budget=budget,
             frames_per_update=frames_per_update,
             checkpoints=checkpoints,
@@ -218,7 +239,6 @@ class TrainingLoop(Training):
         self._learner = learner
         self._source = source
         self._weights = weights
-        self._episodes = episodes
         self._restore(warn)
 
     @property

@@ -19,9 +19,14 @@ from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
 from repro.runtime import checkpoint
 from repro.runtime.run_directory import RunDirectory
+from repro.runtime.training import EpisodeLog
+from repro.runtime.window import Window
 
 SCORE_UNIT = "episode return"
 """Unit of returns in records."""
+
+PROTOCOL = "episodes that entered the memory in the last {} steps of training, actions sampled"
+"""Of the evaluation that training brings along."""
 
 EPISODES = 10
 """Of an evaluation after training."""
@@ -127,7 +132,6 @@ def build_training(
         learning_rate_annealing=config.learner.er_annealing if is_ddpg_er else config.refer.annealing,
         noise_theta=config.exploration.theta if is_ddpg_er else None,
         initial_beta=config.refer.initial_beta,
-        window_steps=config.window_steps,
     )
     return ReferTraining(
         make_agent(config, environment, generator),
@@ -135,6 +139,7 @@ def build_training(
         memory,
         settings,
         generator,
+        EpisodeLog(Window(config.window_steps, PROTOCOL, SCORE_UNIT)),
         budget=config.frames,
         checkpoints=run.checkpoints,
         checkpoint_seconds=config.runtime.checkpoint_seconds,

@@ -18,12 +18,11 @@ from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.exploration import explore
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
-from repro.papers.refer.window import Window
 from repro.replay.refer import ReferMemory
 from repro.runtime.actor import Episode
 from repro.runtime.generators import pack_generator, unpack_generator
 from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import Training
+from repro.runtime.training import EpisodeLog, Training
 
 REWARD_SCALE_EVERY = 1000
 """Gradient steps between two updates of the reward scale (Appendix B)."""
@@ -40,7 +39,6 @@ class ReferSettings(NamedTuple):
     learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
-    window_steps: the evaluation is the mean return of the episodes that entered the memory in so many last steps.
     """
 
     batch_size: int
@@ -53,7 +51,6 @@ class ReferSettings(NamedTuple):
     learning_rate_annealing: float
     noise_theta: float | None
     initial_beta: float
-    window_steps: int
 
 
 class OpenEpisode:
@@ -99,6 +96,7 @@ class ReferTraining(Training):
         memory: of the task's sizes.
         settings: see `ReferSettings`.
         generator: draws actions and minibatches.
+        episodes: log of finished episodes, with the window that the evaluation is of.
         budget: environment steps that are learned from; those before the first gradient step come on top.
         checkpoints: folder for checkpoints.
         checkpoint_seconds: between two checkpoints.
@@ -115,6 +113,7 @@ class ReferTraining(Training):
         memory: ReferMemory,
         settings: ReferSettings,
         generator: np.random.Generator,
+        episodes: EpisodeLog,
         *,
         budget: int,
         checkpoints: Path,
@@ -123,6 +122,7 @@ class ReferTraining(Training):
     ) -> None:
         super().__init__(
             agent.checkpoint(),
+            episodes,
             budget=budget,
             frames_per_update=agent.steps_per_call,
             checkpoints=checkpoints,
@@ -134,15 +134,13 @@ class ReferTraining(Training):
         self._settings = settings
         self._generator = generator
         self._episode = OpenEpisode(environment.max_steps, environment.state_size, environment.num_actions)
-        self._entered = Window(settings.window_steps)
         self._beta = settings.initial_beta
         self._observation = environment.reset()[0][0]
         self._restore(warn)
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far, and its evaluation, for which no games need be played."""
-        own = {"gradient_steps": self.frames, "evaluation": self._entered.evaluation(self.frames)}
-        return super().summary() | own
+        """Totals of the run so far, and its evaluation."""
+        return super().summary() | {"gradient_steps": self.frames}
 
     def close(self) -> None:
         self._environment.close()
@@ -182,9 +180,7 @@ class ReferTraining(Training):
             episode.states[t + 1] = self._observation
             episode.values[t + 1] = self._agent.act(self._observation).value
             episode.into(self._memory, bool(terminated[0]))
-            game = Episode(float(info["episode_return"][0]), int(info["episode_frames"][0]))
-            self._episodes.append(game)
-            self._entered.append(self.frames, game.score)
+            self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
             self._observation = self._environment.step(action[None])[0][0]  # the next episode begins
 
     def _learn(self) -> dict[str, float]:
@@ -215,7 +211,6 @@ class ReferTraining(Training):
     def _get_state(self) -> dict[str, Any]:
         return {
             "beta": self._beta,
-            "entered": self._entered.get_state(),
             "memory": self._memory.get_state(),
             "episode": self._episode.get_state(),
             "environment": self._environment.get_state(),
@@ -224,7 +219,6 @@ class ReferTraining(Training):
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._beta = state["beta"]
-        self._entered.set_state(state["entered"])
         self._memory.set_state(state["memory"])
         self._episode.set_state(state["episode"])
         self._observation = self._environment.set_state(state["environment"])[0]

@@ -1,4 +1,4 @@
-"""The paper's measure of a run: mean return of the episodes that entered the memory in a window of steps."""
+"""The measure of papers that evaluate while they train: mean return of the last window's episodes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import numpy as np
 
 
 class Window:
-    """Returns of the episodes that entered the memory in the last window of steps.
+    """Returns of the episodes that ended in the last window of steps.
 
     Args:
-        steps: length of the window.
+        steps: length of the window, in units of the budget.
+        protocol: of the evaluation, with {} for the steps.
+        unit: of the returns.
     """
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, protocol: str, unit: str) -> None:
         self._steps = steps
+        self._protocol = protocol
+        self._unit = unit
         self._entered: deque[tuple[int, float]] = deque()  # step and return
 
     def append(self, step: int, score: float) -> None:
@@ -30,10 +34,9 @@ class Window:
         if not returns:  # no episode ended in the window: the last one that did
             returns = [self._entered[-1][1]]
         return {
-            "protocol": f"episodes that entered the memory in the last {min(step, self._steps)} steps "
-            "of training, actions sampled",
+            "protocol": self._protocol.format(min(step, self._steps)),
             "episodes": len(returns),
-            "unit": "episode return",
+            "unit": self._unit,
             "mean": float(np.mean(returns)),
             "std": float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0,
             "returns": [float(f"{score:.7g}") for score in returns],

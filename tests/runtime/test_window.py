@@ -2,11 +2,15 @@
 
 import pytest
 
-from repro.papers.refer.window import Window
+from repro.runtime.window import Window
+
+
+def _window():
+    return Window(100, "games of the last {} frames", "game score")
 
 
 def test_only_episodes_of_the_window_count():
-    window = Window(100)
+    window = _window()
     for step, score in ((10, 1.0), (150, 2.0), (200, 4.0)):
         window.append(step, score)
     evaluation = window.evaluation(240)
@@ -16,20 +20,20 @@ def test_only_episodes_of_the_window_count():
 
 
 def test_without_an_episode_in_the_window_the_last_one_counts():
-    window = Window(100)
+    window = _window()
     window.append(10, 7.0)
     assert window.evaluation(500)["returns"] == [7.0]
     assert window.evaluation(500)["std"] == 0.0
 
 
 def test_a_run_shorter_than_its_window_says_so():
-    window = Window(100)
+    window = _window()
     window.append(10, 7.0)
-    assert "in the last 50 steps" in window.evaluation(50)["protocol"]
+    assert window.evaluation(50)["protocol"] == "games of the last 50 frames"
 
 
 def test_state_goes_around():
-    window, other = Window(100), Window(100)
+    window, other = _window(), _window()
     window.append(10, 1.0)
     window.append(60, 2.0)
     other.set_state(window.get_state())
