@@ -12,10 +12,11 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import categorical
 from repro.networks.actor_critic import ActorCritic
+from repro.networks.policy_q import PolicyQ
 
 
 class ActorCriticPolicy(tf_policy.TFPolicy):
-    """Acts with an `ActorCritic` network: samples from its softmax, or takes the mode.
+    """Acts with an `ActorCritic` or a `PolicyQ` network: samples from its softmax, or takes the mode.
 
     Every policy step carries `info = {"logits": float32 [B, A]}`, the behaviour distribution mu(.|x_t) that
     off-policy corrections need, and with a recurrent core also `"core_state"`, the state (h, c) of float32
@@ -32,7 +33,7 @@ class ActorCriticPolicy(tf_policy.TFPolicy):
         self,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
-        network: ActorCritic,
+        network: ActorCritic | PolicyQ,
         greedy: bool = False,
     ) -> None:
         num_actions = int(action_spec.maximum - action_spec.minimum) + 1

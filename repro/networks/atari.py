@@ -1,7 +1,7 @@
-"""IMPALA's convolutional torsos (Figure 4), for Atari frames and any other image.
+"""Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4) and DQN's.
 
-Both map uint8 [N, H, W, C] to float32 [N, 256]. Weights: truncated normal of deviation 1 / sqrt(fan in), zero
-biases (assumed, see `initializers`).
+IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of deviation
+1 / sqrt(fan in), zero biases (assumed, see `initializers`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tensorflow as tf
 from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
 
 FEATURES = 256
+NATURE_FEATURES = 512
 
 
 class FrameConv2D(tf.keras.layers.Conv2D):
@@ -49,7 +50,7 @@ class ResidualBlock(tf.keras.layers.Layer):
 
 
 class Torso(tf.keras.layers.Layer):
-    """Layers applied one after the other: `shallow_torso` and `deep_torso` give them.
+    """Layers applied one after the other: the functions below give them.
 
     Args:
         layers: the first takes uint8 [N, H, W, C], the last gives float32 [N, F].
@@ -116,3 +117,20 @@ def deep_torso(seed: int) -> Torso:
         ]
     layers += [tf.keras.layers.ReLU(), tf.keras.layers.Flatten(), _dense(FEATURES, seeds)]
     return Torso(layers, name="deep_torso")
+
+
+def nature_torso(seed: int) -> Torso:
+    """The network of Mnih et al. (2015) up to its heads, as ACER uses it (Section 4), without padding.
+
+    Args:
+        seed: integer >= 0 from which all weights are drawn.
+    """
+    seeds = distinct_seeds(seed)
+    layers = [
+        _frame_conv(32, 8, seeds, strides=4, activation="relu"),
+        _conv(64, 4, seeds, strides=2, activation="relu"),
+        _conv(64, 3, seeds, strides=1, activation="relu"),
+        tf.keras.layers.Flatten(),
+        _dense(NATURE_FEATURES, seeds),
+    ]
+    return Torso(layers, name="nature_torso")

@@ -1,10 +1,10 @@
-"""The torsos against Figure 4 written out in loops, and their sizes against sums by hand."""
+"""The torsos against their descriptions written out in loops, and their sizes against sums by hand."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.networks.atari import FrameConv2D, deep_torso, shallow_torso
+from repro.networks.atari import FrameConv2D, deep_torso, nature_torso, shallow_torso
 
 
 def frames(shape, seed=0):
@@ -63,6 +63,19 @@ def test_shallow_is_figure_4_left():
     np.testing.assert_allclose(torso(x), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_nature_is_the_network_of_dqn():
+    x = frames((2, 37, 44, 3))
+    torso = nature_torso(1)
+    k1, b1, k2, b2, k3, b3, w, b = perturbed(torso, x)
+    y = relu(conv(x / 255.0, k1, b1, 4, same=False))
+    y = relu(conv(y, k2, b2, 2, same=False))
+    y = relu(conv(y, k3, b3, 1, same=False))
+    expected = relu(y.reshape(2, -1) @ w + b)
+    assert (expected > 0).any()
+    assert (expected == 0).any()
+    np.testing.assert_allclose(torso(x), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_deep_is_figure_4_right():
     x = frames((2, 13, 18, 2))
     torso = deep_torso(1)
@@ -97,6 +110,7 @@ def conv_count(size, channels_in, channels_out):
 
 
 SHALLOW_CONVS = {c: conv_count(8, c, 16) + conv_count(4, 16, 32) for c in (3, 4)}
+NATURE_CONVS = conv_count(8, 4, 32) + conv_count(4, 32, 64) + conv_count(3, 64, 64)
 DEEP_CONVS = {
     c: (conv_count(3, c, 16) + 4 * conv_count(3, 16, 16))
     + (conv_count(3, 16, 32) + 4 * conv_count(3, 32, 32))
@@ -114,12 +128,14 @@ DEEP_CONVS = {
         # Halved three times and rounded up, 84 -> 42 -> 21 -> 11; 72 x 96 -> 9 x 12.
         (deep_torso, (84, 84, 4), DEEP_CONVS[4] + (11 * 11 * 32 + 1) * 256),
         (deep_torso, (72, 96, 3), DEEP_CONVS[3] + (9 * 12 * 32 + 1) * 256),
+        # 84 -> 20 -> 9 -> 7.
+        (nature_torso, (84, 84, 4), NATURE_CONVS + (7 * 7 * 64 + 1) * 512),
     ],
 )
 def test_parameter_counts(make, shape, count):
     torso = make(0)
     features = torso(frames((1, *shape)))
-    assert features.shape == (1, 256)
+    assert features.shape == (1, 512 if make is nature_torso else 256)
     assert features.dtype == tf.float32
     assert torso.count_params() == count
 
@@ -127,9 +143,10 @@ def test_parameter_counts(make, shape, count):
 def test_parameter_counts_in_digits():
     assert SHALLOW_CONVS[4] + (9 * 9 * 32 + 1) * 256 == 676_144
     assert DEEP_CONVS[4] + (11 * 11 * 32 + 1) * 256 == 1_089_232
+    assert NATURE_CONVS + (7 * 7 * 64 + 1) * 512 == 1_684_128
 
 
-@pytest.mark.parametrize("make", [shallow_torso, deep_torso])
+@pytest.mark.parametrize("make", [shallow_torso, deep_torso, nature_torso])
 def test_weights_follow_from_the_seed_alone(make):
     x = frames((1, 36, 36, 4))
 
@@ -153,7 +170,7 @@ def test_weights_follow_from_the_seed_alone(make):
             assert abs(np.corrcoef(a.ravel()[:n], b.ravel()[:n])[0, 1]) < 0.9
 
 
-@pytest.mark.parametrize("make", [shallow_torso, deep_torso])
+@pytest.mark.parametrize("make", [shallow_torso, deep_torso, nature_torso])
 def test_eager_graph_and_xla_agree(make):
     x = frames((2, 36, 40, 4))
     torso = make(3)

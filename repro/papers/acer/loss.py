@@ -1,0 +1,224 @@
+"""The ACER loss for discrete actions (Section 3), in the order of the paper's equations.
+
+phi, the statistics of the policy's distribution f, is the vector of action probabilities (Section 3.3):
+f(a|phi) = phi_a, and d log f(a|phi) / d phi_b is 1 / phi_a for b = a and 0 for any other b. The network gives logits,
+and everything is computed from logarithms of probabilities. Divisions by a probability become differences of
+logarithms, each bounded by `MAX_LOG_QUOTIENT`, so that gradients stay finite for any finite logits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repro.distributions import categorical
+from repro.ops import q_targets, recursion, shapes, traces
+from repro.papers.acer.trust_region import project, surrogate
+
+MAX_LOG_QUOTIENT = 25.0
+"""No quotient with a probability below the line exceeds exp(25) = 7e10, so that squares of gradients are float32, too.
+1 / mu(a_t|x_t) is never cut off: the noise behind a draw in float32 spans 22 nats, and so does what it can draw."""
+
+
+class LossSettings(NamedTuple):
+    """What the loss needs besides data; every field of a configuration's `loss` section but the discount."""
+
+    truncation: float
+    delta: float
+    entropy_cost: float
+
+
+class AcerLoss(NamedTuple):
+    """Per-step losses, each float32 [T, B] and zero on boundary rows, and named extras of the same shape.
+
+    `policy_gradient`, and so `total`, are surrogates: their gradient has a meaning, their value has none.
+    """
+
+    total: tf.Tensor
+    policy_gradient: tf.Tensor
+    critic: tf.Tensor
+    entropy: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+def retrace_target(
+    logits: tf.Tensor,
+    q: tf.Tensor,
+    behaviour_logits: tf.Tensor,
+    actions: tf.Tensor,
+    r_t: tf.Tensor,
+    discount_t: tf.Tensor,
+    is_boundary: tf.Tensor,
+) -> tf.Tensor:
+    """Q_ret of Eq. 5.
+
+        Q_ret(x_s, a_s) = r_s + gamma (V(x_{s+1}) + min(1, rho_{s+1}) (Q_ret(x_{s+1}, a_{s+1}) - Q(x_{s+1}, a_{s+1})))
+        V(x) = sum_a pi(a|x) Q(x, a),    rho_s = pi(a_s|x_s) / mu(a_s|x_s)
+
+    The weight here is truncated at 1 whatever c is (Algorithm 2; the text below Eq. 5 says c).
+
+    Args:
+        logits, q: pi's logits and Q(x_s, .) for s = 0 to T, float32 [T + 1, B, A].
+        behaviour_logits, actions, r_t, discount_t, is_boundary: as for `acer_loss`.
+
+    Returns:
+        float32 [T, B].
+
+    Gradients: none. Boundary and errors are those of `q_targets.multistep_q`.
+    """
+    log_rho = categorical.log_ratio(logits[:-1], behaviour_logits, actions)  # [T, B]
+    q_a = tf.gather(q[:-1], actions, batch_dims=2)  # [T, B]
+    values = traces.expected_value(q, categorical.probs(logits))  # [T + 1, B]
+    return q_targets.multistep_q(
+        r_t,
+        discount_t,
+        c_t=recursion.later(traces.retrace(log_rho), 1),
+        expected_q_t=values[1:],
+        q_t_a=recursion.later(q_a, 1),
+        is_boundary=is_boundary,
+    )
+
+
+def policy_gradient(
+    logits: tf.Tensor,
+    q: tf.Tensor,
+    behaviour_logits: tf.Tensor,
+    actions: tf.Tensor,
+    q_ret: tf.Tensor,
+    truncation: float,
+) -> tf.Tensor:
+    """The ACER gradient with respect to phi (Eqs. 9 and 10), whose weights Eq. 7 truncates and corrects.
+
+        g = min(c, rho) d log f(a_s|phi) / d phi (Q_ret - V)
+            + sum_a [1 - c / rho(a)]_+ f(a|phi) d log f(a|phi) / d phi (Q(x_s, a) - V)
+        rho(a) = pi(a|x_s) / mu(a|x_s),    [x]_+ = max(0, x)
+
+    As f(a|phi) is phi_a, the second line's entry a is [1 - c / rho(a)]_+ (Q(x_s, a) - V): no division is left in it.
+
+    Args:
+        logits, q: pi's logits and Q(x_s, .), float32 [T, B, A].
+        behaviour_logits, actions: as for `acer_loss`.
+        q_ret: Q_ret(x_s, a_s), float32 [T, B].
+        truncation: c, above 0; infinity for no truncation.
+
+    Returns:
+        g, to be ascended, float32 [T, B, A].
+
+    Gradients: none. Boundary: min(c, rho) / phi_a is at most exp(`MAX_LOG_QUOTIENT`).
+
+    Raises:
+        ValueError: `truncation` not above 0, or shapes that do not fit.
+    """
+    if not truncation > 0.0:
+        raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
+    logits, q, behaviour_logits = (_constant(x) for x in (logits, q, behaviour_logits))
+    shapes.assert_same_shape("policy_gradient", logits=logits, q=q, behaviour_logits=behaviour_logits)
+    log_pi, log_mu = tf.nn.log_softmax(logits), tf.nn.log_softmax(behaviour_logits)  # [T, B, A]
+    log_rho = log_pi - log_mu
+    log_pi_a, log_rho_a = (tf.gather(x, actions, batch_dims=2) for x in (log_pi, log_rho))  # [T, B]
+    value = traces.expected_value(q, tf.exp(log_pi))  # [T, B]
+
+    log_c = math.log(truncation)
+    weight = tf.exp(tf.minimum(tf.minimum(log_c, log_rho_a) - log_pi_a, MAX_LOG_QUOTIENT))
+    # [T, B], min(c, rho) / phi_a
+    truncated = tf.one_hot(actions, logits.shape[-1]) * (weight * (_constant(q_ret) - value))[..., tf.newaxis]
+    correction = -tf.math.expm1(tf.minimum(0.0, log_c - log_rho)) * (q - value[..., tf.newaxis])
+    return truncated + correction
+
+
+def divergence_gradient(average_logits: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """k = d KL(f(.|phi_avg) || f(.|phi)) / d phi (Eq. 11), that is k_a = -phi_avg_a / phi_a.
+
+    Args:
+        average_logits: of the average policy, float32 [T, B, A].
+        logits: of pi, float32 [T, B, A].
+
+    Returns:
+        float32 [T, B, A], at least -exp(`MAX_LOG_QUOTIENT`). Gradients: none.
+
+    Raises:
+        ValueError: different shapes.
+    """
+    average_logits, logits = _constant(average_logits), _constant(logits)
+    shapes.assert_same_shape("divergence_gradient", average_logits=average_logits, logits=logits)
+    log_quotient = tf.nn.log_softmax(average_logits) - tf.nn.log_softmax(logits)
+    return -tf.exp(tf.minimum(log_quotient, MAX_LOG_QUOTIENT))
+
+
+def acer_loss(
+    logits: tf.Tensor,
+    q: tf.Tensor,
+    average_logits: tf.Tensor | None,
+    behaviour_logits: tf.Tensor,
+    actions: tf.Tensor,
+    r_t: tf.Tensor,
+    discount_t: tf.Tensor,
+    is_boundary: tf.Tensor,
+    settings: LossSettings,
+) -> AcerLoss:
+    """What one call of Algorithm 2 descends, step by step.
+
+        total_s = - z*_s . phi(x_s)                          policy: g of Eq. 9, projected by Eq. 12
+                  + 1/2 (Q_ret(x_s, a_s) - Q(x_s, a_s))^2    critic (Eq. 6)
+                  - entropy_cost * H(pi(.|x_s))              entropy bonus (Section 4), outside of the trust region
+
+    Args:
+        logits: pi's for the observations x_0 to x_T, float32 [T + 1, B, A]; the first T receive the gradients of
+            policy and entropy.
+        q: Q(x_s, .) for s = 0 to T, float32 [T + 1, B, A]; of the first T, the action taken receives the critic's
+            gradient.
+        average_logits: the average policy's for x_0 to x_{T-1}, float32 [T, B, A], no gradient; None for ACER
+            without a trust region, where z* = g.
+        behaviour_logits: mu's for x_0 to x_{T-1} when the actions were chosen, float32 [T, B, A]; no gradient.
+        actions: int32 [T, B].
+        r_t: reward after each action, float32 [T, B].
+        discount_t: gamma, or 0 where the step ended the episode, float32 [T, B]. A time limit is no such end.
+        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
+        settings: c, delta and the weight of the entropy.
+
+    The extras are `entropy`, `q` (of the action taken), `rho_clipped` (min(c, rho)), `truncated` (1 where rho exceeds
+    c) and, with a trust region, `kl` to pi from the average policy and `trust_region_active` (1 where z* is not g).
+
+    Raises:
+        ValueError: shapes that do not fit, a truncation not above 0, or a negative delta.
+    """
+    logits, q = tf.convert_to_tensor(logits, tf.float32), tf.convert_to_tensor(q, tf.float32)
+    shapes.assert_rank_at_least("acer_loss", 3, logits=logits)
+    shapes.assert_same_shape("acer_loss", logits=logits, q=q)
+    q_ret = retrace_target(logits, q, behaviour_logits, actions, r_t, discount_t, is_boundary)  # [T, B]
+    logits, q = logits[:-1], q[:-1]  # [T, B, A]
+
+    g = policy_gradient(logits, q, behaviour_logits, actions, q_ret, settings.truncation)  # [T, B, A]
+    if average_logits is None:
+        z = g
+    else:
+        k = divergence_gradient(average_logits, logits)
+        z = project(g, k, settings.delta)
+    z = tf.where(is_boundary[..., tf.newaxis], 0.0, z)
+
+    q_a = tf.gather(q, actions, batch_dims=2)
+    entropy = categorical.entropy(logits)
+    losses = [
+        surrogate(z, categorical.probs(logits)),
+        tf.where(is_boundary, 0.0, 0.5 * tf.square(q_ret - q_a)),
+        tf.where(is_boundary, 0.0, -settings.entropy_cost * entropy),
+    ]
+
+    log_rho = categorical.log_ratio(logits, behaviour_logits, actions)
+    log_c = math.log(settings.truncation)
+    extras = {
+        "entropy": entropy,
+        "q": q_a,
+        "rho_clipped": tf.exp(tf.minimum(log_c, log_rho)),
+        "truncated": tf.cast(log_rho > log_c, tf.float32),
+    }
+    if average_logits is not None:
+        extras["kl"] = categorical.kl(average_logits, logits)
+        extras["trust_region_active"] = tf.cast(tf.reduce_sum(k * g, axis=-1) > settings.delta, tf.float32)
+    return AcerLoss(tf.add_n(losses), losses[0], losses[1], losses[2], extras)
+
+
+def _constant(x: tf.Tensor) -> tf.Tensor:
+    return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))
