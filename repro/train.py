@@ -41,6 +41,7 @@ def main(argv: list[str]) -> None:
     from repro.runtime.learner import NonFiniteLossError
     from repro.runtime.progress import Progress
     from repro.runtime.run_directory import RunDirectory, RunDirectoryError, write_json
+    from repro.runtime.window import NoEpisodeError
 
     config, run_dir = CONFIG.value, Path(RUN_DIR.value)
     label = f"{config.agent} {config.env.task} seed {SEED.value}"
@@ -62,7 +63,7 @@ def main(argv: list[str]) -> None:
                 break
         if loop.complete:
             write_json(run.complete_json, loop.summary())
-    except (NonFiniteLossError, CheckpointError, RunDirectoryError) as error:
+    except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError) as error:
         progress.close()
         cli.fail(f"{str(error).rstrip('.')}. The last good checkpoint is in {run.checkpoints}.", code=1)
     except OSError as error:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
+import ml_collections
 import numpy as np
 import tensorflow as tf
+from tf_agents.trajectories import Trajectory
 
 from repro.runtime.actor import Actor
 from repro.runtime.unrolls import UnrollGroup, stack_groups
@@ -286,3 +288,33 @@ def _restore_group(group: UnrollGroup, state: dict[str, Any]) -> None:
     group.version = int(state["version"])
     for i, array in enumerate(tf.nest.flatten(group.arrays)):
         np.copyto(array, state["arrays"][str(i)])
+
+
+def make_source(
+    config: ml_collections.ConfigDict,
+    actors: Sequence[Actor],
+    spec: Trajectory,
+    place: Callable[[Any], Any],
+) -> BatchSource:
+    """The source that a configuration's `runtime` and `learner` sections describe.
+
+    Args:
+        config: of an experiment with actors.
+        actors: that play for it.
+        spec: of one step of one environment, `collect_data_spec` of the agent.
+        place: moves a batch to the learner's devices.
+
+    Raises:
+        ValueError: an unknown schedule, or sizes that do not fit.
+    """
+    runtime = config.runtime
+    sizes = GroupSizes(runtime.envs_per_actor, config.learner.batch_size)
+
+    def make_group() -> UnrollGroup:
+        return UnrollGroup(spec, sizes.group, config.learner.unroll_length)
+
+    if runtime.schedule == "async":
+        return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, place)
+    if runtime.schedule == "lockstep":
+        return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, place)
+    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async or lockstep.")

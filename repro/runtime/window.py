@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 
+class NoEpisodeError(RuntimeError):
+    """No episode ended, so that there is nothing to evaluate."""
+
+
 class Window:
     """Returns of the episodes that ended in the last window of steps.
 
@@ -29,7 +33,13 @@ class Window:
             self._entered.popleft()
 
     def evaluation(self, step: int) -> dict[str, Any]:
-        """The evaluation of a record, at the present step; at least one episode must have ended."""
+        """The evaluation of a record, at the present step.
+
+        Raises:
+            NoEpisodeError: none ended so far.
+        """
+        if not self._entered:
+            raise NoEpisodeError(f"No episode ended within {step} steps of training; train for more")
         returns = [score for entered, score in self._entered if entered > step - self._steps]
         if not returns:  # no episode ended in the window: the last one that did
             returns = [self._entered[-1][1]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.runtime.window import Window
+from repro.runtime.window import NoEpisodeError, Window
 
 
 def _window():
@@ -38,3 +38,8 @@ def test_state_goes_around():
     window.append(60, 2.0)
     other.set_state(window.get_state())
     assert other.evaluation(100) == window.evaluation(100)
+
+
+def test_without_any_episode_there_is_nothing_to_evaluate():
+    with pytest.raises(NoEpisodeError, match="No episode ended within 40 steps"):
+        _window().evaluation(40)

@@ -23,9 +23,8 @@ from repro.runtime import checkpoint, devices
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
 from repro.runtime.run_directory import RunDirectory
-from repro.runtime.sources import AsyncSource, BatchSource, GroupSizes, LockstepSource
+from repro.runtime.sources import make_source
 from repro.runtime.training import EpisodeLog, TrainingLoop
-from repro.runtime.unrolls import UnrollGroup
 from repro.runtime.weights import WeightsPublisher
 
 SCORE_UNIT = "game score"
@@ -85,26 +84,6 @@ def make_local_policy(config: ml_collections.ConfigDict, environment: AtariEnvir
     return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 
-def make_source(
-    config: ml_collections.ConfigDict,
-    actors: list[Actor],
-    agent: ImpalaAgent,
-    learner: Learner,
-) -> BatchSource:
-    """The schedule. Raises ValueError for an unknown one, or sizes that do not fit."""
-    runtime = config.runtime
-    sizes = GroupSizes(runtime.envs_per_actor, config.learner.batch_size)
-
-    def make_group() -> UnrollGroup:
-        return UnrollGroup(agent.collect_data_spec, sizes.group, config.learner.unroll_length)
-
-    if runtime.schedule == "async":
-        return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, learner.place)
-    if runtime.schedule == "lockstep":
-        return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, learner.place)
-    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async or lockstep.")
-
-
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
 ) -> TrainingLoop:
@@ -143,7 +122,7 @@ def build_training(
     ]
     return TrainingLoop(
         learner,
-        make_source(config, actors, agent, learner),
+        make_source(config, actors, agent.collect_data_spec, learner.place),
         weights,
         episodes,
         budget=config.frames,

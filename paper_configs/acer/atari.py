@@ -1,0 +1,105 @@
+"""ACER on Atari: replay ratios 0, 1, 4 and 8, each with and without trust region (Figure 1 of arXiv 1611.01224).
+
+Every field names its source: a section or algorithm of the paper, or `assumed:` with the reason.
+Budgets are in environment frames (emulator frames; one agent step is `env.frame_skip` of them).
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+RATIOS = (0, 1, 4, 8)  # Section 4
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "acer"
+    config.experiment = "atari"
+    config.agents = tuple(  # replay ratio and trust region of each; Section 4
+        f"acer_ratio_{ratio}{way}" for ratio in RATIOS for way in ("", "_no_trust_region")
+    )
+    config.agent = "acer_ratio_4"  # one of them, and the name in records
+    config.scale = scale
+    config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
+    config.window_frames = 1_000_000  # the result is the mean score of games that end in so many last frames; Section 4
+    config.recorded = ("seconds", "entropy")  # columns of the log that a record keeps
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"  # the package of environments
+    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames an action is repeated for; Section 4, as Mnih et al. (2015)
+    config.env.max_pool = 2  # last frames of a step that are maximised over; as Mnih et al. (2015)
+    config.env.grey = True  # as Mnih et al. (2015)
+    config.env.height = 84  # pixels; as Mnih et al. (2015)
+    config.env.width = 84  # pixels; as Mnih et al. (2015)
+    config.env.stack = 4  # observations; as Mnih et al. (2015)
+    config.env.noop_max = 30  # no-ops at a start, from 1; as Mnih et al. (2015)
+    config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Mnih et al. (2015)
+    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; as Mnih et al. (2015)
+    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: the paper mentions none
+    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: the paper mentions none
+    config.env.full_action_set = False  # the game's minimal set; assumed: as Mnih et al. (2015)
+    config.env.max_frames = 108_000  # frames, 30 minutes; assumed: the field's standard protocol
+    config.env.time_limit_is_terminal = False  # assumed: a time limit does not make the value zero
+    config.env.last_action_and_reward = False  # the network has no such input; Section 4
+
+    config.network = ml_collections.ConfigDict()
+    config.network.torso = "nature"  # nature or shallow; Section 4
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.99  # gamma per agent step; Section 4
+    config.loss.truncation = 10.0  # c; Section 4
+    config.loss.delta = 1.0  # of the trust region; Section 4
+    config.loss.entropy_cost = 0.001  # Section 4
+    config.loss.average_decay = 0.99  # alpha of the average policy; Section 4
+
+    config.replay = ml_collections.ConfigDict()
+    config.replay.frames = 3_200_000  # 50 000 steps of each of 16 threads, 4 frames each; Section 4
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.on_policy = True  # learn from new unrolls before they are replayed; Algorithm 1
+    config.learner.unroll_length = 20  # k, agent steps; Section 4
+    config.learner.batch_size = 16  # unrolls per update, one for each of the paper's threads; Section 4
+    config.learner.learning_rate = 7e-4  # constant; assumed: "adopted from an earlier implementation of A3C", Section 4
+    config.learner.rmsprop_decay = 0.99  # assumed: A3C's
+    config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: A3C's
+    config.learner.clip_global_norm = 40.0  # 0 = none; assumed: A3C's
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 1  # threads
+    config.runtime.envs_per_actor = 16  # games, one for each of the paper's threads; Section 4
+    config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
+    config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
+    config.runtime.lockstep_lag = 0  # rounds between acting and learning in lockstep
+    config.runtime.queue_capacity = 1  # batches that may wait for the learner; bounds the policy lag
+    config.runtime.compile = "auto"  # auto, xla or graph
+    config.runtime.checkpoint_seconds = 300.0  # between two checkpoints, which hold the replay
+
+    return apply_scale(config)
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # about a minute: proves the path
+        config.frames = 60_000
+        config.network.torso = "shallow"
+        config.replay.frames = 20_000
+        config.env.max_frames = 4_000
+        config.learner.batch_size = 4
+        config.runtime.envs_per_actor = 4
+        config.runtime.checkpoint_seconds = 5.0
+    elif config.scale == "desk":  # the reasons stand in repro/papers/acer/README.md
+        config.frames = 4_000_000
+        config.network.torso = "shallow"  # a quarter of the arithmetic
+        config.replay.frames = 200_000  # 5 % of the frames, as many times as the paper's 1.6 %
+        config.learner.batch_size = 4
+        config.learner.rmsprop_epsilon = 1e-5
+        config.runtime.envs_per_actor = 16
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

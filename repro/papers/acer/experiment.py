@@ -1,0 +1,143 @@
+"""Builds ACER's parts from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+
+from repro.environments.batched import BatchedEnvironment
+from repro.papers.acer import atari_parts
+from repro.replay.unrolls import UnrollReplay
+from repro.runtime import checkpoint, devices
+from repro.runtime.actor import Actor
+from repro.runtime.learner import Learner
+from repro.runtime.replay_training import ReplaySettings, ReplayTraining
+from repro.runtime.run_directory import RunDirectory
+from repro.runtime.sources import make_source
+from repro.runtime.training import EpisodeLog
+from repro.runtime.weights import WeightsPublisher
+from repro.runtime.window import Window
+
+PARTS: dict[str, ModuleType] = {"atari": atari_parts}
+"""What an experiment is made of."""
+
+EPISODES, SIDE_BY_SIDE = 50, 25
+"""Games of an evaluation after training, and how many are played side by side."""
+
+
+def frames_per_update(config: ml_collections.ConfigDict) -> int:
+    """Environment frames, or steps, in one batch of new unrolls."""
+    return config.learner.batch_size * config.learner.unroll_length * config.env.get("frame_skip", 1)
+
+
+def make_replay(config: ml_collections.ConfigDict, agent: tf.Module, ratio: float) -> UnrollReplay | None:
+    """The replay, whose size is in frames of the environment; None for a ratio of 0.
+
+    Raises:
+        ValueError: it could not hold a batch.
+    """
+    if not ratio:
+        return None
+    steps = config.replay.frames // config.env.get("frame_skip", 1)
+    capacity = steps // config.learner.unroll_length
+    if capacity < config.learner.batch_size:
+        raise ValueError(
+            f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
+            f"(learner.batch_size={config.learner.batch_size})."
+        )
+    return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity, config.env.get("stack", 1))
+
+
+def build_training(
+    config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
+) -> ReplayTraining:
+    """The whole of a run, restored from its last checkpoint if it has one.
+
+    Args:
+        config: of `paper_configs/acer`.
+        seed: from which the seeds of weights, environments, action sampling and replay are derived.
+        run: folder for checkpoints.
+        warn: called with one line when a broken checkpoint is passed over.
+
+    Raises:
+        ValueError: a field has an impossible value; the message names it.
+    """
+    parts, runtime, learner_config = PARTS[config.experiment], config.runtime, config.learner
+    seeds = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
+    environments = [
+        parts.make_environment(config, runtime.envs_per_actor, int(seeds[2 + 2 * i])) for i in range(runtime.num_actors)
+    ]
+    strategy = devices.make_strategy()
+    with strategy.scope():
+        agent = parts.make_agent(config, environments[0], int(seeds[0]))
+    learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
+    weights = WeightsPublisher(agent.collect_policy.variables())
+    episodes = EpisodeLog(Window(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
+    actors = [
+        Actor(
+            environment,
+            parts.make_local_policy(config, environment),
+            weights,
+            learner_config.unroll_length,
+            int(seeds[3 + 2 * i]),
+            episodes.append,
+        )
+        for i, environment in enumerate(environments)
+    ]
+    ratio = parts.replay_ratio(config)
+    return ReplayTraining(
+        learner,
+        make_source(config, actors, agent.collect_data_spec, learner.place),
+        weights,
+        episodes,
+        make_replay(config, agent, ratio),
+        ReplaySettings(on_policy=config.learner.on_policy, ratio=ratio),
+        np.random.default_rng(int(seeds[1])),
+        budget=config.frames,
+        frames_per_update=frames_per_update(config),
+        checkpoints=run.checkpoints,
+        checkpoint_seconds=runtime.checkpoint_seconds,
+        warn=warn,
+    )
+
+
+def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
+    """Games that `repro.evaluate` plays if not told otherwise, and how many side by side.
+
+    The paper's own evaluation needs none: it is made of training's last games.
+    """
+    return EPISODES, SIDE_BY_SIDE
+
+
+def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
+    """The protocol in one line."""
+    return PARTS[config.experiment].describe_evaluation(config, episodes)
+
+
+def load_policy(
+    config: ml_collections.ConfigDict,
+    checkpoints: Path,
+    num_envs: int,
+    seed: int,
+    warn: Callable[[str], None],
+) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    """The trained policy of a run and environments to evaluate it in: whole games, a life lost changes nothing.
+
+    Raises:
+        CheckpointError: the run has no checkpoint yet, or none is whole.
+    """
+    config = config.copy_and_resolve_references()
+    if "life_loss_ends" in config.env:
+        config.env.life_loss_ends = False
+    parts = PARTS[config.experiment]
+    environment = parts.make_environment(config, num_envs, seed)
+    agent = parts.make_agent(config, environment, seed=0)
+    if checkpoint.restore(checkpoints, tf.train.Checkpoint(agent=agent), warn) is None:
+        raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    return agent.policy, environment
