@@ -5,7 +5,7 @@ SEEDS   ?= 1
 JOBS    ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
-PAPERS  := impala refer ctrace
+PAPERS  := impala acer refer ctrace
 
 .PHONY: help setup test lint types check report benchmark mutations kill-test check-all clean $(PAPERS:%=reproduce-%)
 
@@ -43,6 +43,7 @@ report: setup  ## results/ to report/index.html
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
 	$(BIN)/python -m repro.benchmark --what=impala_atari --json=runs/benchmark_impala_atari.json
+	$(BIN)/python -m repro.benchmark --what=acer_atari --json=runs/benchmark_acer_atari.json
 	$(BIN)/python -m repro.benchmark --what=ctrace_tabular --json=runs/benchmark_ctrace_tabular.json
 	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
 	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json

@@ -15,7 +15,7 @@ from repro import benchmarks, cli
 WHAT = flags.DEFINE_enum(
     "what",
     "impala_atari",
-    sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name != "timing"),
+    sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in ("timing", "actor_learner")),
     "Subject.",
 )
 JSON = flags.DEFINE_string("json", None, "Write the result to this file.")
@@ -65,6 +65,8 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
         (name, f"{value:,.0f}" + (f" ({value * frames:,.0f} frames)" if frames else ""))
         for name, value in rates.items()
     ]
+    if "updates_per_second" in result:
+        lines.append(("updates", f"{result['updates_per_second']:,.1f}"))
     low, high = result["spread"]
     return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})")]
 

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import functools
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_collections
-import numpy as np
-from tf_agents.trajectories import PolicyStep, StepType
 
 from paper_configs.impala import atari_shallow
-from repro.benchmarks import timing
-from repro.environments.atari import AtariEnvironment
+from repro.benchmarks import actor_learner, timing
 from repro.papers.impala import experiment
 from repro.runtime import devices
-from repro.runtime.actor import compile_act
-from repro.runtime.learner import Learner
-from repro.runtime.run_directory import RunDirectory
-from repro.runtime.unrolls import UnrollGroup
 
 UNIT = "agent_steps_per_second"
 
@@ -37,81 +27,30 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """
     devices.configure_threads(deterministic=False)
     config = atari_shallow.get_config("paper")
+    make_policy = functools.partial(experiment.make_local_policy, config)
+
     results = []
     for seed in range(repeats):
+        games = [
+            experiment.make_environment(config, config.runtime.envs_per_actor, seed + 1000 * i)
+            for i in range(config.runtime.num_actors)
+        ]
         parts = {
-            "environment": timing.rate(_environment_bodies(config, seed), seconds),
-            "inference": timing.rate(_inference_bodies(config), seconds),
+            "environment": timing.rate(actor_learner.environment_bodies(games), seconds),
+            "inference": timing.rate(actor_learner.inference_bodies(games, make_policy), seconds),
             "learner": timing.rate([learner_body(config)], seconds),
         }
-        results.append({"parts": parts, "whole": _whole(config, seed, seconds)})
+        whole = timing.whole(functools.partial(experiment.build_training, config, seed, warn=print), seconds)
+        results.append({"parts": parts, "whole": whole / config.env.frame_skip})
     return {**timing.summarise("impala_atari", UNIT, results), "frames_per_step": config.env.frame_skip}
-
-
-def _environment_bodies(config: ml_collections.ConfigDict, seed: int) -> list[Callable[[], int]]:
-    def body(environment: AtariEnvironment, random: np.random.Generator) -> int:
-        environment.step(random.integers(environment.num_actions, size=environment.num_envs, dtype=np.int32))
-        return environment.num_envs
-
-    bodies: list[Callable[[], int]] = []
-    for i in range(config.runtime.num_actors):
-        environment = experiment.make_environment(config, config.runtime.envs_per_actor, seed + 1000 * i)
-        environment.reset()
-        bodies.append(functools.partial(body, environment, np.random.default_rng(i)))
-    return bodies
-
-
-def _inference_bodies(config: ml_collections.ConfigDict) -> list[Callable[[], int]]:
-    num_envs = config.runtime.envs_per_actor
-    step_type = np.full(num_envs, StepType.MID, np.int32)
-    seed = np.zeros(2, np.int32)
-
-    def body(act: Callable[..., PolicyStep], observation: np.ndarray) -> int:
-        choice = act(observation, step_type, (), seed)
-        choice.action.numpy(), choice.info["logits"].numpy()
-        return num_envs
-
-    bodies: list[Callable[[], int]] = []
-    for i in range(config.runtime.num_actors):
-        environment = experiment.make_environment(config, num_envs, seed=i)
-        observation, _ = environment.reset()
-        act = compile_act(experiment.make_local_policy(config, environment), num_envs)
-        bodies.append(functools.partial(body, act, observation))
-    return bodies
 
 
 def learner_body(config: ml_collections.ConfigDict) -> Callable[[], int]:
     """One train step on a fixed batch; returns the agent steps in it."""
-    strategy = devices.make_strategy()
     environment = experiment.make_environment(config, 1, seed=0)
-    with strategy.scope():
-        agent = experiment.make_agent(config, environment, seed=0)
-    learner = Learner(agent, strategy, devices.use_xla(config.runtime.compile, strategy))
-    length, size = config.learner.unroll_length, config.learner.batch_size
-    group = UnrollGroup(agent.collect_data_spec, size, length)
-    random = np.random.default_rng(0)
-    group.arrays.observation[:] = random.integers(256, size=group.arrays.observation.shape)
-    group.arrays.step_type[:] = StepType.MID
-    group.arrays.discount[:] = 1.0
-    group.arrays.reward[:] = random.random(group.arrays.reward.shape)
-
-    def body() -> int:
-        learner.step(learner.place(group.arrays))
-        return length * size
-
-    return body
-
-
-def _whole(config: ml_collections.ConfigDict, seed: int, seconds: float) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        run = RunDirectory(Path(folder), {}, seed)
-        loop = experiment.build_training(config, seed, run, print)
-        updates = iter(loop)
-        for _ in range(10 * timing.WARM_UP):
-            first = next(updates)
-        start = time.perf_counter()
-        while time.perf_counter() - start < 2 * seconds:
-            last = next(updates)
-        elapsed = time.perf_counter() - start
-        loop.close()
-        return (last.frames - first.frames) / config.env.frame_skip / elapsed
+    return actor_learner.learner_body(
+        lambda: experiment.make_agent(config, environment, seed=0),
+        config.learner.batch_size,
+        config.learner.unroll_length,
+        config.runtime.compile,
+    )

@@ -5,11 +5,9 @@ The whole makes one gradient step for each environment step, so its rate is that
 
 from __future__ import annotations
 
+import functools
 import os
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ml_collections
@@ -20,10 +18,8 @@ from repro.benchmarks import timing
 from repro.distributions import gaussian
 from repro.environments.mujoco import make_mujoco
 from repro.papers.refer import experiment
-from repro.papers.refer.training import ReferTraining
 from repro.replay.refer import ReferMemory
 from repro.runtime import devices
-from repro.runtime.run_directory import RunDirectory
 
 UNIT = "steps_per_second"
 EPISODE = 1000
@@ -53,7 +49,8 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
                 "memory": timing.rate([remember], seconds),
                 "gradient": timing.rate([gradient], seconds),
             }
-            results.append({"parts": parts, "whole": _whole(config, seed, seconds)})
+            whole = timing.whole(functools.partial(experiment.build_training, config, seed, warn=print), seconds)
+            results.append({"parts": parts, "whole": whole})
         return timing.summarise("refer_halfcheetah", UNIT, results)
     finally:
         os.sched_setaffinity(0, cores)
@@ -129,17 +126,3 @@ def _learner_bodies(
         return k
 
     return gradient, remember
-
-
-def _whole(config: ml_collections.ConfigDict, seed: int, seconds: float) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        loop: ReferTraining = experiment.build_training(config, seed, RunDirectory(Path(folder), {}, seed), print)
-        updates = iter(loop)
-        for _ in range(10 * timing.WARM_UP):
-            first = next(updates)
-        start = time.perf_counter()
-        while time.perf_counter() - start < 2 * seconds:
-            last = next(updates)
-        elapsed = time.perf_counter() - start
-        loop.close()
-        return (last.frames - first.frames) / elapsed

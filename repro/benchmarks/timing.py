@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from repro.evaluation import records
+from repro.runtime.run_directory import RunDirectory
+from repro.runtime.training import Training
 
 WARM_UP = 3
 """Calls before the clock starts: tracing, first touches of memory."""
@@ -38,6 +42,26 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     for thread in threads:
         thread.join()
     return sum(done) / (time.perf_counter() - start)
+
+
+def whole(build: Callable[[RunDirectory], Training], seconds: float) -> float:
+    """Units of the budget per second of a whole run, once it is warm.
+
+    Args:
+        build: makes the run in the given folder.
+        seconds: half of the time to measure.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        loop = build(RunDirectory(Path(folder), {}, 0))
+        updates = iter(loop)
+        for _ in range(10 * WARM_UP):
+            first = next(updates)
+        start = time.perf_counter()
+        while time.perf_counter() - start < 2 * seconds:
+            last = next(updates)
+        elapsed = time.perf_counter() - start
+        loop.close()
+        return (last.frames - first.frames) / elapsed
 
 
 def serial_bound(parts: Mapping[str, float]) -> float:

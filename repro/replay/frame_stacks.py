@@ -1,4 +1,4 @@
-"""Stacks of the last frames, stored without storing a frame once for every stack that it is in."""
+"""Stacks of the last four grey frames, stored without storing a frame once for every stack that it is in."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 import numba
 import numpy as np
+
+STACK = 4
+"""Frames in a stack: its pixels are read as 32-bit integers, a byte for each frame, the newest in the highest."""
 
 
 class FrameStacks:
@@ -16,19 +19,12 @@ class FrameStacks:
 
     Args:
         capacity: frames.
-        shape: of a stack, [height, width, channels], the newest frame's channels last.
-        stack: frames in a stack; divides the channels.
-
-    Raises:
-        ValueError: the channels are not those of whole frames.
+        height, width: of a frame, pixels.
     """
 
-    def __init__(self, capacity: int, shape: tuple[int, ...], stack: int) -> None:
-        height, width, channels = shape
-        if channels % stack:
-            raise ValueError(f"{channels} channels are not those of {stack} frames.")
-        self._shape, self._stack = shape, stack
-        self._frames = np.zeros((capacity, height * width, channels // stack), np.uint8)
+    def __init__(self, capacity: int, height: int, width: int) -> None:
+        self._size = height, width
+        self._frames = np.zeros((capacity, height * width), np.uint8)
         self._end = 0  # number of the next frame
 
     @property
@@ -41,17 +37,17 @@ class FrameStacks:
         return self._frames.nbytes
 
     def append(self, stacks: np.ndarray) -> np.ndarray:
-        """Stores a sequence of stacks, uint8 [T, height, width, channels]; returns frame numbers, int64 [T, stack]."""
-        planes = np.ascontiguousarray(stacks).reshape(len(stacks), -1, self._shape[2])
-        numbers = np.empty((len(stacks), self._stack), np.int64)
-        self._end = _append(self._frames, self._end, planes, numbers)
+        """Stores a sequence of stacks, uint8 [T, height, width, 4]; returns the numbers of their frames, [T, 4]."""
+        pixels = np.ascontiguousarray(stacks).view("<u4").reshape(len(stacks), -1)
+        numbers = np.empty((len(stacks), STACK), np.int64)
+        self._end = _append(self._frames, self._end, pixels, numbers)
         return numbers
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
-        """The stacks, uint8 [..., height, width, channels], of numbers [..., stack] whose frames are still kept."""
-        out = np.empty((numbers.size // self._stack, *self._frames.shape[1:2], self._shape[2]), np.uint8)
-        _take(self._frames, numbers.reshape(-1, self._stack), out)
-        return out.reshape(*numbers.shape[:-1], *self._shape)
+        """The stacks, uint8 [..., height, width, 4], of numbers [..., 4] whose frames are still kept."""
+        out = np.empty((numbers.size // STACK, self._frames.shape[1]), "<u4")
+        _take(self._frames, numbers.reshape(-1, STACK), out)
+        return out.view(np.uint8).reshape(*numbers.shape[:-1], *self._size, STACK)
 
     def get_state(self) -> dict[str, Any]:
         return {"frames": self._frames[: self._end], "end": self._end}
@@ -63,36 +59,32 @@ class FrameStacks:
 
 @numba.njit(cache=True)
 def _append(frames: np.ndarray, end: int, stacks: np.ndarray, numbers: np.ndarray) -> int:
-    """Writes the frames of stacks [T, pixels, channels] behind frame `end - 1`; returns the new end."""
-    capacity, pixels, channels = frames.shape
-    length, stack = numbers.shape
-    for t in range(length):
-        goes_on = t > 0
-        if goes_on:
+    """Writes the frames of stacks uint32 [T, pixels] behind frame `end - 1`; returns the new end."""
+    capacity, pixels = frames.shape
+    for t in range(len(stacks)):
+        changed = np.uint32(t == 0)
+        if t > 0:
             for p in range(pixels):
-                for c in range((stack - 1) * channels):
-                    if stacks[t, p, c] != stacks[t - 1, p, c + channels]:
-                        goes_on = False
-                        break
-                if not goes_on:
-                    break
-        for s in range(stack):
-            if goes_on and s < stack - 1:
+                changed |= (stacks[t, p] & np.uint32(0xFFFFFF)) ^ (stacks[t - 1, p] >> np.uint32(8))
+        for s in range(STACK):
+            if changed == 0 and s < STACK - 1:
                 numbers[t, s] = numbers[t - 1, s + 1]
             else:
+                frame, shift = frames[end % capacity], np.uint32(8 * s)
+                for p in range(pixels):
+                    frame[p] = np.uint8(stacks[t, p] >> shift)
                 numbers[t, s] = end
-                frames[end % capacity] = stacks[t, :, s * channels : (s + 1) * channels]
                 end += 1
     return end
 
 
 @numba.njit(cache=True)
 def _take(frames: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
-    """Copies frames into stacks [N, pixels, channels]."""
-    capacity, pixels, channels = frames.shape
-    for i in range(numbers.shape[0]):
-        for s in range(numbers.shape[1]):
-            frame = frames[numbers[i, s] % capacity]
-            for p in range(pixels):
-                for c in range(channels):
-                    out[i, p, s * channels + c] = frame[p, c]
+    """Copies frames into stacks uint32 [N, pixels]."""
+    capacity, pixels = frames.shape
+    for i in range(len(numbers)):
+        a, b = frames[numbers[i, 0] % capacity], frames[numbers[i, 1] % capacity]
+        c, d = frames[numbers[i, 2] % capacity], frames[numbers[i, 3] % capacity]
+        for p in range(pixels):
+            low = np.uint32(a[p]) | np.uint32(b[p]) << np.uint32(8)
+            out[i, p] = low | np.uint32(c[p]) << np.uint32(16) | np.uint32(d[p]) << np.uint32(24)

@@ -8,39 +8,42 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.replay.frame_stacks import FrameStacks
+from repro.replay.frame_stacks import STACK, FrameStacks
 
 
 class UnrollReplay:
     """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
 
+    Stacks of four grey frames are stored frame by frame; any other observation as it is.
     Plain arrays rather than a Reverb table: draws repeat from a seed, and a checkpoint holds the very same bytes.
 
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
         unroll_length: T.
         capacity: unrolls.
-        stack: frames in an observation's stack, which are then stored once; 1: observations are stored as they are.
+
+    Attributes:
+        capacity: unrolls.
 
     Raises:
         ValueError: no capacity.
     """
 
-    def __init__(self, spec: Trajectory, unroll_length: int, capacity: int, stack: int = 1) -> None:
+    def __init__(self, spec: Trajectory, unroll_length: int, capacity: int) -> None:
         if capacity < 1:
             raise ValueError(f"The replay must hold one unroll at least, not {capacity}.")
         self._spec = spec
-        self._capacity = capacity
+        self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i lies at i % capacity
         rows = unroll_length + 1
         self._images: dict[int, FrameStacks] = {}
         self._arrays: list[np.ndarray] = []
         for i, leaf in enumerate(tf.nest.flatten(spec)):
             shape, dtype = tuple(leaf.shape), leaf.dtype.as_numpy_dtype
-            if stack > 1 and len(shape) == 3 and dtype == np.uint8:
-                # A game that starts inside an unroll takes `stack - 1` frames more, at the cost of the oldest unroll.
-                self._images[i] = FrameStacks(capacity * (rows + stack - 1), shape, stack)
-                shape, dtype = (stack,), np.int64  # numbers of frames
+            if dtype == np.uint8 and len(shape) == 3 and shape[2] == STACK:
+                # A game that starts inside an unroll takes three frames more, at the cost of the oldest unroll.
+                self._images[i] = FrameStacks(capacity * (rows + STACK - 1), shape[0], shape[1])
+                shape, dtype = (STACK,), np.int64  # numbers of frames
             self._arrays.append(np.zeros((capacity, rows, *shape), dtype))
 
     def __len__(self) -> int:
@@ -56,9 +59,9 @@ class UnrollReplay:
     @property
     def _first(self) -> int:
         """Number of the oldest unroll all of which is still there."""
-        first = max(0, self._end - self._capacity)
+        first = max(0, self._end - self.capacity)
         for i, images in self._images.items():
-            while first < self._end and self._arrays[i][first % self._capacity].min() < images.first:
+            while first < self._end and self._arrays[i][first % self.capacity].min() < images.first:
                 first += 1
         return first
 
@@ -66,7 +69,7 @@ class UnrollReplay:
         """Stores unrolls, arrays [G, T+1, ...], the oldest ones giving way."""
         leaves = tf.nest.flatten(unrolls)
         for g in range(len(leaves[0])):
-            place = self._end % self._capacity
+            place = self._end % self.capacity
             for i, (array, leaf) in enumerate(zip(self._arrays, leaves)):
                 array[place] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
             self._end += 1
@@ -79,14 +82,14 @@ class UnrollReplay:
         """
         if not len(self):
             raise ValueError("The replay is empty.")
-        places = generator.integers(self._first, self._end, size) % self._capacity
+        places = generator.integers(self._first, self._end, size) % self.capacity
         drawn = [array[places] for array in self._arrays]
         for i, images in self._images.items():
             drawn[i] = images.take(drawn[i])
         return tf.nest.pack_sequence_as(self._spec, drawn)
 
     def get_state(self) -> dict[str, Any]:
-        filled = min(self._end, self._capacity)
+        filled = min(self._end, self.capacity)
         return {
             "end": self._end,
             "arrays": {str(i): array[:filled] for i, array in enumerate(self._arrays)},

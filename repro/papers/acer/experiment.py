@@ -51,7 +51,7 @@ def make_replay(config: ml_collections.ConfigDict, agent: tf.Module, ratio: floa
             f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
             f"(learner.batch_size={config.learner.batch_size})."
         )
-    return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity, config.env.get("stack", 1))
+    return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity)
 
 
 def build_training(

@@ -1,0 +1,160 @@
+"""The parts of a system of actors and a learner, each alone, as bodies for `timing.rate`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import PolicyStep, StepType
+
+from repro.benchmarks import timing
+from repro.environments.batched import BatchedEnvironment
+from repro.replay.unrolls import UnrollReplay
+from repro.runtime import devices
+from repro.runtime.actor import compile_act
+from repro.runtime.learner import Learner
+from repro.runtime.unrolls import UnrollGroup
+
+
+def environment_bodies(environments: Sequence[BatchedEnvironment]) -> list[Callable[[], int]]:
+    """Steps with random actions; one body for each environment. Returns agent steps."""
+
+    def body(environment: BatchedEnvironment, random: np.random.Generator) -> int:
+        environment.step(_random_actions(environment, random))
+        return environment.num_envs
+
+    for environment in environments:
+        environment.reset()
+    return [functools.partial(body, x, np.random.default_rng(i)) for i, x in enumerate(environments)]
+
+
+def inference_bodies(
+    environments: Sequence[BatchedEnvironment], make_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy]
+) -> list[Callable[[], int]]:
+    """Policy calls on a fixed observation; one body for each environment. Returns agent steps."""
+    seed = np.zeros(2, np.int32)
+
+    def body(act: Callable[..., PolicyStep], observation: np.ndarray, step_type: np.ndarray) -> int:
+        choice = act(observation, step_type, (), seed)
+        tf.nest.map_structure(lambda x: x.numpy(), (choice.action, choice.info))
+        return len(step_type)
+
+    bodies: list[Callable[[], int]] = []
+    for environment in environments:
+        observation, _ = environment.reset()
+        act = compile_act(make_policy(environment), environment.num_envs)
+        step_type = np.full(environment.num_envs, StepType.MID, np.int32)
+        bodies.append(functools.partial(body, act, observation, step_type))
+    return bodies
+
+
+def random_unrolls(agent: tf_agent.TFAgent, size: int, length: int) -> UnrollGroup:
+    """A batch of unrolls full of noise, in which no episode ends."""
+    random = np.random.default_rng(0)
+    group = UnrollGroup(agent.collect_data_spec, size, length)
+    for array in tf.nest.flatten(group.arrays):
+        high = 256 if array.dtype == np.uint8 else 1
+        array[:] = random.integers(high, size=array.shape) if array.dtype.kind in "iu" else random.random(array.shape)
+    group.arrays.step_type[:] = group.arrays.next_step_type[:] = StepType.MID
+    group.arrays.discount[:] = 1.0
+    return group
+
+
+def learner_body(
+    make_agent: Callable[[], tf_agent.TFAgent], size: int, length: int, compile_: str
+) -> Callable[[], int]:
+    """One train step on a fixed batch of `size` unrolls of `length` steps. Returns the agent steps in it."""
+    strategy = devices.make_strategy()
+    with strategy.scope():
+        agent = make_agent()
+    learner = Learner(agent, strategy, devices.use_xla(compile_, strategy))
+    group = random_unrolls(agent, size, length)
+
+    def body() -> int:
+        learner.step(learner.place(group.arrays))
+        return length * size
+
+    return body
+
+
+def replay_bodies(
+    agent: tf_agent.TFAgent, replay: UnrollReplay, size: int, length: int
+) -> tuple[Callable[[], int], Callable[[], int]]:
+    """Storing a batch, and drawing one, from a replay that is full. Both return the agent steps in a batch."""
+    random = np.random.default_rng(0)
+    group = random_unrolls(agent, size, length)
+    if stack := group.arrays.observation.shape[-1] if group.arrays.observation.ndim == 5 else 0:
+        frames = random.integers(256, size=(size, length + stack, *group.arrays.observation.shape[2:4]))
+        for t in range(length + 1):  # each stack goes on from the one before
+            group.arrays.observation[:, t] = np.moveaxis(frames[:, t : t + stack], 1, -1)
+    while len(replay) < replay.capacity:
+        replay.add(group.arrays)
+
+    def store() -> int:
+        replay.add(group.arrays)
+        return size * length
+
+    def draw() -> int:
+        replay.sample(random, size)
+        return size * length
+
+    return store, draw
+
+
+def measure_replay_loop(
+    parts_of: ModuleType, experiment: ModuleType, config: ml_collections.ConfigDict, seed: int, seconds: float
+) -> dict[str, Any]:
+    """Parts and whole of an agent that learns again from a replay, each in agent steps per second of the whole.
+
+    A part that a step of the environment needs r times counts as a r-th of its rate.
+
+    Args:
+        parts_of: makes environments, agent and local policies.
+        experiment: makes the replay and the whole run.
+        config: of the experiment.
+        seed: of the environments.
+        seconds: for each measurement.
+    """
+    size, length, runtime = config.learner.batch_size, config.learner.unroll_length, config.runtime
+    environments = [
+        parts_of.make_environment(config, runtime.envs_per_actor, seed + 1000 * i) for i in range(runtime.num_actors)
+    ]
+
+    def make_agent() -> tf_agent.TFAgent:
+        return parts_of.make_agent(config, environments[0], seed=0)
+
+    ratio = parts_of.replay_ratio(config)
+    agent = make_agent()
+    store, draw = replay_bodies(agent, experiment.make_replay(config, agent, ratio), size, length)
+    learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
+    make_policy = functools.partial(parts_of.make_local_policy, config)
+    parts = {
+        "environment": timing.rate(environment_bodies(environments), seconds),
+        "inference": timing.rate(inference_bodies(environments, make_policy), seconds),
+        "learner": learner / (ratio + config.learner.on_policy),
+        "storing": timing.rate([store], seconds),
+        "drawing": timing.rate([draw], seconds) / ratio,
+    }
+    whole = timing.whole(lambda run: experiment.build_training(config, seed, run, print), seconds)
+    return {"parts": parts, "whole": whole / config.env.get("frame_skip", 1)}
+
+
+def updates_per_second(config: ml_collections.ConfigDict, whole: float, ratio: float) -> float:
+    """Gradient steps per second at `whole` agent steps per second."""
+    return whole * (ratio + config.learner.on_policy) / (config.learner.batch_size * config.learner.unroll_length)
+
+
+def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:
+    """Integers below the number of actions, or uniform numbers within their bounds."""
+    spec = environment.action_spec
+    if spec.dtype.is_integer:
+        return random.integers(environment.num_actions, size=environment.num_envs, dtype=np.int32)
+    shape = (environment.num_envs, *spec.shape)
+    return random.uniform(spec.minimum, spec.maximum, shape).astype(np.float32)
