@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import gymnasium
@@ -135,7 +135,8 @@ class MujocoConfig:
     def make_task(self) -> gymnasium.Env:
         """One simulation, without gymnasium's wrappers: their checks cost a fifth of a step."""
         spec = gymnasium.spec(self.label)
-        return registration.load_env_creator(str(spec.entry_point))(**spec.kwargs)
+        create: Callable[..., Any] = registration.load_env_creator(str(spec.entry_point))
+        return create(**spec.kwargs)
 
 
 def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> MujocoEnvironment:

@@ -37,6 +37,8 @@ class Cartpole(ControlTask):
         """The control suite's model on a track of 2.4 m instead of 3.6 m."""
         model = mujoco.MjModel.from_xml_path(suite_file("cartpole.xml"))
         model.joint("slider").range = (-HALF_TRACK, HALF_TRACK)
+        for rail in ("rail1", "rail2"):
+            model.geom(rail).size[1] = HALF_TRACK
         return model
 
     def begin(self, generator: np.random.Generator) -> None:

@@ -73,11 +73,11 @@ class Humanoid(ControlTask):
         return float(-low - UPRIGHT_WEIGHT * tilt - CONTROL_COST * action.dot(action))
 
 
-def _lying(heading: float, side: float) -> tuple[float, float, float, float]:
+def _lying(heading: float, side: float) -> np.ndarray:
     """The quaternion that turns by `side` about the body's own axis, lays that axis down, and turns by `heading`."""
     half_sum, half_difference = (heading + side) / 2, (heading - side) / 2
-    w, x, y, z = math.cos(half_sum), -math.sin(half_difference), math.cos(half_difference), math.sin(half_sum)
-    return tuple(math.sqrt(0.5) * part for part in (w, x, y, z))
+    parts = (math.cos(half_sum), -math.sin(half_difference), math.cos(half_difference), math.sin(half_sum))
+    return math.sqrt(0.5) * np.array(parts)
 
 
 def _lowest_point(model: mujoco.MjModel, data: mujoco.MjData) -> float:

@@ -38,7 +38,7 @@ class ControlTask(gymnasium.Env):
     camera: ClassVar[str]
 
     def __init__(self) -> None:
-        self.model = _shared_model(type(self))
+        self.model = self._shared_model()
         self.data = mujoco.MjData(self.model)
         mujoco.mj_kinematics(self.model, self.data)
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, self.observe().shape, np.float64)
@@ -48,6 +48,14 @@ class ControlTask(gymnasium.Env):
     def build(cls) -> mujoco.MjModel:
         """Returns the task's model."""
         raise NotImplementedError
+
+    @classmethod
+    @functools.cache
+    def _shared_model(cls) -> mujoco.MjModel:
+        model = cls.build()
+        model.opt.disableflags |= _NO_SENSORS
+        model.opt.enableflags &= _NO_ENERGY
+        return model
 
     def begin(self, generator: np.random.Generator) -> None:
         """Draws the first state of an episode into `data`, which holds the model's default state at rest."""
@@ -82,14 +90,6 @@ class ControlTask(gymnasium.Env):
         # MuJoCo leaves the bodies' places of the last simulation step's beginning.
         mujoco.mj_kinematics(self.model, self.data)
         return self.observe(), self.reward(action), self.failed(), False, {}
-
-
-@functools.cache
-def _shared_model(task: type[ControlTask]) -> mujoco.MjModel:
-    model = task.build()
-    model.opt.disableflags |= _NO_SENSORS
-    model.opt.enableflags &= _NO_ENERGY
-    return model
 
 
 def wrapped(angle: np.ndarray | float) -> Any:
