@@ -305,6 +305,15 @@ def test_humanoids_start_lying_in_many_ways() -> None:
     assert np.ptp([task.reset(seed=seed)[0][:21] for seed in range(10)], axis=0).min() > 0.05
 
 
+def test_humanoids_are_laid_down_and_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(humanoid, "SETTLING_STEPS", 0)
+    task = TASKS["humanoid"]()
+    for seed in range(10):
+        first = task.reset(seed=seed)[0]
+        assert first[66] == pytest.approx(0, abs=1e-9)
+        assert humanoid._lowest_point(task.model, task.data) == pytest.approx(0, abs=1e-9)
+
+
 @pytest.mark.parametrize("task", ["reacher3", "fish", "walker", "humanoid"])
 def test_observations_are_of_the_end_of_a_step(task: str) -> None:
     """MuJoCo by itself leaves the bodies where they were at the beginning of the last simulation step."""
