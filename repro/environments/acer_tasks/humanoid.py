@@ -42,7 +42,7 @@ class Humanoid(ControlTask):
         return mujoco.MjModel.from_xml_path(suite_file("humanoid.xml"))
 
     def begin(self, generator: np.random.Generator) -> None:
-        """Lies down on any side, facing anywhere, joints within the middle half of their ranges, and comes to rest."""
+        """Lies down on any side, facing anywhere, joints between half their limits, and comes to rest."""
         data, model = self.data, self.model
         low, high = model.jnt_range[1:].T
         data.qpos[7:] = generator.uniform(low, high) / 2
