@@ -1,4 +1,4 @@
-"""Batches of Gym's MuJoCo tasks through gymnasium, with exact save and restore."""
+"""Batches of MuJoCo tasks with exact save and restore; Gym's tasks through gymnasium."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import dataclasses
 import difflib
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import gymnasium
 import mujoco
@@ -63,13 +63,42 @@ def task_name(task: str) -> str:
     Raises:
         UnknownTaskError: no task has this name.
     """
-    known = {name.lower(): name for name in TASKS}
+    return match_task(task, TASKS, "MuJoCo task")
+
+
+def match_task(task: str, tasks: Sequence[str], kind: str) -> str:
+    """Returns the one of `tasks` that `task` spells; letter case and all but letters and digits make no difference.
+
+    Args:
+        task: a name in any spelling.
+        tasks: the names to choose from.
+        kind: what they are, for the message.
+
+    Raises:
+        UnknownTaskError: none of them has this name.
+    """
+    known = {name.lower(): name for name in tasks}
     wanted = re.sub(r"[^a-z0-9]", "", task.lower())
     if wanted in known:
         return known[wanted]
     near = [known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(TASKS)}."
-    raise UnknownTaskError(f"No MuJoCo task is called {task!r}; {hint}")
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(tasks)}."
+    raise UnknownTaskError(f"No {kind} is called {task!r}; {hint}")
+
+
+class TaskConfig(Protocol):
+    """What a batch needs to know of the task that it repeats."""
+
+    @property
+    def label(self) -> str:
+        """Name and version, which a saved state must share with the environment that takes it up."""
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut."""
+
+    def make_task(self) -> gymnasium.Env:
+        """A task on MuJoCo with `model` and `data` and a `Box` of actions centred at 0. It knows no time limit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +123,20 @@ class MujocoConfig:
             raise ValueError(f"MuJoCo: max_steps must be at least 0, got {self.max_steps}.")
 
     @property
-    def gymnasium_id(self) -> str:
-        """The name and version that a record states: `HalfCheetah-v5`."""
+    def label(self) -> str:
+        """Gymnasium's name and version: `HalfCheetah-v5`."""
         return f"{self.task}-{self.version}"
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut."""
+        return self.max_steps or int(gymnasium.spec(self.label).max_episode_steps or 0)
+
+    def make_task(self) -> gymnasium.Env:
+        """One simulation, without gymnasium's wrappers: their checks cost a fifth of a step."""
+        spec = gymnasium.spec(self.label)
+        create: Callable[..., Any] = registration.load_env_creator(str(spec.entry_point))
+        return create(**spec.kwargs)
 
 
 def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> MujocoEnvironment:
@@ -111,13 +151,29 @@ def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Mujo
         ValueError: a field is missing, unknown or out of its range.
         UnknownTaskError: no task has this name.
     """
+    return MujocoEnvironment(read_config(MujocoConfig, env_config), num_envs, seed)
+
+
+_Config = TypeVar("_Config")
+
+
+def read_config(kind: type[_Config], env_config: Mapping[str, Any]) -> _Config:
+    """Returns a dataclass with the values of `config.env`, of which `name` is not read.
+
+    Args:
+        kind: the dataclass.
+        env_config: every field of it.
+
+    Raises:
+        ValueError: a field is missing or unknown, or the dataclass refuses a value.
+    """
     given = set(env_config) - {"name"}
-    known = {field.name for field in dataclasses.fields(MujocoConfig)}
+    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name in sorted(known - given):
         raise ValueError(f"MuJoCo: the environment's config lacks the field {name!r}.")
     for name in sorted(given - known):
         raise ValueError(f"MuJoCo: the environment's config has a field {name!r} that is not read.")
-    return MujocoEnvironment(MujocoConfig(**{name: env_config[name] for name in known}), num_envs, seed)
+    return kind(**{name: env_config[name] for name in known})
 
 
 class MujocoEnvironment(gymnasium.vector.VectorEnv):
@@ -128,7 +184,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
 
     Actions are the learner's, unbounded, and scaled linearly (ReF-ER, Appendix B):
         action of the task = action (high - low) / 2
-    All ten tasks have symmetric bounds, so there is no centre to add. MuJoCo clips what exceeds them, while the
+    All tasks have symmetric bounds, so there is no centre to add. MuJoCo clips what exceeds them, while the
     tasks' control costs are those of the action before that clip.
 
     One instance belongs to one thread at a time; several instances may be stepped by as many threads.
@@ -141,21 +197,18 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
         action_scale: (high - low) / 2, float32 [A].
     """
 
-    def __init__(self, config: MujocoConfig, num_envs: int, seed: int) -> None:
+    def __init__(self, config: TaskConfig, num_envs: int, seed: int) -> None:
         if num_envs < 1:
             raise ValueError(f"MuJoCo: num_envs must be at least 1, got {num_envs}.")
         if seed < 0:
             raise ValueError(f"MuJoCo: seed must be at least 0, got {seed}.")
         self.config = config
         self.num_envs = num_envs
-        # Made without gymnasium's wrappers: their checks cost a fifth of a step, and the time limit is kept here.
-        spec = gymnasium.spec(config.gymnasium_id)
-        create = registration.load_env_creator(str(spec.entry_point))
-        self._tasks: list[Any] = [create(**spec.kwargs) for _ in range(num_envs)]
-        self.max_steps = config.max_steps or int(spec.max_episode_steps or 0)
+        self._tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
+        self.max_steps = config.step_limit
         bounds = self._tasks[0].action_space
         if not np.array_equal(bounds.low, -bounds.high):
-            raise ValueError(f"MuJoCo: {config.gymnasium_id} has actions that are not centred at 0.")
+            raise ValueError(f"MuJoCo: {config.label} has actions that are not centred at 0.")
         self.action_scale: np.ndarray = ((bounds.high - bounds.low) / 2).astype(np.float32)
         self.num_actions = int(bounds.shape[0])
         self.state_size = width = int(self._tasks[0].observation_space.shape[0])
@@ -261,7 +314,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
             generator = json.dumps(task.np_random.bit_generator.state)
             tasks[str(row)] = {"simulation": simulation, **poses, "generator": generator}
         return {
-            "task": self.config.gymnasium_id,
+            "task": self.config.label,
             "seed": self._seed,
             "observation": self._observation.copy(),
             "over": np.array(self._over),
@@ -282,8 +335,8 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
         Raises:
             ValueError: the state is of another task or of another number of environments.
         """
-        if str(state["task"]) != self.config.gymnasium_id:
-            raise ValueError(f"MuJoCo: the state is of {state['task']}, the environment of {self.config.gymnasium_id}.")
+        if str(state["task"]) != self.config.label:
+            raise ValueError(f"MuJoCo: the state is of {state['task']}, the environment of {self.config.label}.")
         if len(state["tasks"]) != self.num_envs:
             raise ValueError(
                 f"MuJoCo: the state is of {len(state['tasks'])} environments, the environment of {self.num_envs}."

@@ -7,7 +7,7 @@ def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
 
     Args:
-        package: `config.env.name`: atari or mujoco.
+        package: `config.env.name`: atari, mujoco or acer_tasks.
         task: in any spelling that the package knows.
 
     Raises:
@@ -21,4 +21,8 @@ def task_name(package: str, task: str) -> str:
         from repro.environments import mujoco
 
         return mujoco.task_name(task)
-    raise ValueError(f"env.name={package!r}: choose atari or mujoco.")
+    if package == "acer_tasks":
+        from repro.environments import acer_tasks
+
+        return acer_tasks.task_name(task)
+    raise ValueError(f"env.name={package!r}: choose atari, mujoco or acer_tasks.")

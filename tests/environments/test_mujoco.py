@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from repro.environments import mujoco as environments
 from repro.environments.mujoco import TASKS, MujocoEnvironment, UnknownTaskError, make_mujoco, task_name
 from repro.runtime import checkpoint
+from tests.environments.stepping import flat, through_a_file
 
 CONFIG = {"task": "Hopper", "version": "v5", "max_steps": 0}
 
@@ -28,12 +28,6 @@ def actions_for(environment: MujocoEnvironment, steps: int) -> np.ndarray:
     """Beyond the bounds now and then, as a Gaussian policy's."""
     shape = (steps, environment.num_envs, environment.num_actions)
     return np.random.default_rng(1).normal(size=shape).astype(np.float32)
-
-
-def flat(step: tuple) -> dict[str, np.ndarray]:
-    observation, reward, terminated, truncated, info = step
-    named = {"observation": observation, "reward": reward, "terminated": terminated, "truncated": truncated}
-    return {**named, **info}
 
 
 @pytest.mark.parametrize("version", environments.VERSIONS)
@@ -133,15 +127,6 @@ def test_restored_episodes_go_on_exactly(task: str, version: str) -> None:
             np.testing.assert_array_equal(found[name], expected[name], err_msg=f"{name} of step {step}")
             assert found[name].dtype == expected[name].dtype
     np.testing.assert_array_equal(restored.reset()[0], original.reset()[0])
-
-
-def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
-    """As a checkpoint keeps it: flattened, saved and loaded without pickle, and nested again."""
-    file = io.BytesIO()
-    np.savez(file, **dict(checkpoint._flatten(state)))
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as loaded:
-        return checkpoint._unflatten(dict(loaded))
 
 
 @pytest.mark.parametrize("task", ["Ant", "Humanoid"])
@@ -266,6 +251,7 @@ from repro import cli
 cli.quiet()
 import numpy as np
 from absl import logging
+from repro.environments.acer_tasks import TASKS, make_acer_task
 from repro.environments.mujoco import make_mujoco
 logging.set_verbosity(logging.WARNING)  # importing TF-Agents may send MuJoCo's warnings there
 for version in ("v5", "v4"):
@@ -274,6 +260,8 @@ for version in ("v5", "v4"):
     cheetah._tasks[0].data.qvel[:] = 1e30
     cheetah.step(np.zeros((1, 6)))
     assert sum(warning.number for warning in cheetah._tasks[0].data.warning) > 0
+for task in TASKS:
+    make_acer_task({"task": task, "max_steps": 500}, 1, 0).reset()
 """
     root = Path(environments.__file__).parents[2]
     ran = subprocess.run(

@@ -1,0 +1,85 @@
+"""The six control tasks of the ACER paper (Wang et al. 2017, Appendix E.1), on MuJoCo.
+
+Every choice that the paper leaves open is listed in docs/acer_tasks.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from repro.environments import mujoco
+from repro.environments.acer_tasks.cartpole import Cartpole
+from repro.environments.acer_tasks.cheetah import Cheetah
+from repro.environments.acer_tasks.fish import Fish
+from repro.environments.acer_tasks.humanoid import Humanoid
+from repro.environments.acer_tasks.reacher3 import Reacher3
+from repro.environments.acer_tasks.task import ControlTask
+from repro.environments.acer_tasks.walker import Walker
+
+TASKS: dict[str, type[ControlTask]] = {
+    "cartpole": Cartpole,
+    "reacher3": Reacher3,
+    "cheetah": Cheetah,
+    "fish": Fish,
+    "walker": Walker,
+    "humanoid": Humanoid,
+}
+"""In the paper's order and spelling."""
+
+
+def task_name(task: str) -> str:
+    """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
+
+    Raises:
+        UnknownTaskError: no task has this name; the message lists the nearest.
+    """
+    return mujoco.match_task(task, tuple(TASKS), "control task of ACER")
+
+
+@dataclasses.dataclass(frozen=True)
+class AcerTaskConfig:
+    """The protocol, one field an item.
+
+    Attributes:
+        task: one of `TASKS`, in any spelling that `task_name` knows.
+        max_steps: an episode is cut at this many steps, at least 1; the paper's are of 500.
+    """
+
+    task: str
+    max_steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", task_name(self.task))
+        if self.max_steps < 1:
+            raise ValueError(f"MuJoCo: max_steps must be at least 1, got {self.max_steps}.")
+
+    @property
+    def label(self) -> str:
+        """The task's name, told apart from Gym's: `acer_tasks/walker`."""
+        return f"acer_tasks/{self.task}"
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut."""
+        return self.max_steps
+
+    def make_task(self) -> ControlTask:
+        """One simulation."""
+        return TASKS[self.task]()
+
+
+def make_acer_task(env_config: Mapping[str, Any], num_envs: int, seed: int) -> mujoco.MujocoEnvironment:
+    """Returns a batch of one of ACER's control tasks.
+
+    Args:
+        env_config: every field of `AcerTaskConfig`; an entry `name` is allowed and not read.
+        num_envs: number of simulations stepped one after the other, at least 1.
+        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of its range.
+        UnknownTaskError: no task has this name.
+    """
+    return mujoco.MujocoEnvironment(mujoco.read_config(AcerTaskConfig, env_config), num_envs, seed)

@@ -1,0 +1,97 @@
+"""What the six control tasks have in common."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+from typing import Any, ClassVar
+
+import gymnasium
+import mujoco
+import numpy as np
+
+# These tasks read positions and velocities alone, and computing sensors and energies costs time.
+_NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+_NO_ENERGY = ~int(mujoco.mjtEnableBit.mjENBL_ENERGY)
+
+
+def suite_file(name: str) -> str:
+    """The path of a model of DeepMind's control suite, as installed: `cheetah.xml`."""
+    return str(importlib.resources.files("dm_control") / "suite" / name)
+
+
+class ControlTask(gymnasium.Env):
+    """One simulation of one task, with actions in [-1, 1]^A and without a time limit.
+
+    Observation, reward and end are functions of the positions and velocities at the end of a step (and of its
+    action), so that MuJoCo's own state is the whole state. The model is shared by all instances of a task, which
+    never write to it. An action beyond [-1, 1] is clipped by MuJoCo; control costs are those of the action before.
+
+    Attributes:
+        substeps: simulation steps per action.
+        camera: the model's camera that pictures are taken with.
+        model: MuJoCo's model.
+        data: this simulation's own state.
+    """
+
+    substeps: ClassVar[int]
+    camera: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.model = self._shared_model()
+        self.data = mujoco.MjData(self.model)
+        mujoco.mj_kinematics(self.model, self.data)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, self.observe().shape, np.float64)
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.model.nu,), np.float32)
+
+    @classmethod
+    def build(cls) -> mujoco.MjModel:
+        """Returns the task's model."""
+        raise NotImplementedError
+
+    @classmethod
+    @functools.cache
+    def _shared_model(cls) -> mujoco.MjModel:
+        model = cls.build()
+        model.opt.disableflags |= _NO_SENSORS
+        model.opt.enableflags &= _NO_ENERGY
+        return model
+
+    def begin(self, generator: np.random.Generator) -> None:
+        """Draws the first state of an episode into `data`, which holds the model's default state at rest."""
+        raise NotImplementedError
+
+    def observe(self) -> np.ndarray:
+        """Returns the observation of the current state, float64 in new memory."""
+        raise NotImplementedError
+
+    def reward(self, action: np.ndarray) -> float:
+        """Returns the reward of a step that took `action`, float32 [A], and ended in the current state."""
+        raise NotImplementedError
+
+    def failed(self) -> bool:
+        """Whether the current state ends the episode. Most tasks have only their time limit."""
+        return False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins an episode; a seed renews the random generator. Options are not read."""
+        super().reset(seed=seed)
+        mujoco.mj_resetData(self.model, self.data)
+        self.begin(self.np_random)
+        mujoco.mj_kinematics(self.model, self.data)
+        return self.observe(), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Holds the action, float32 [A], for `substeps` simulation steps; `truncated` is always False."""
+        self.data.ctrl[:] = action
+        mujoco.mj_step(self.model, self.data, self.substeps)
+        # MuJoCo leaves the bodies' places of the last simulation step's beginning.
+        mujoco.mj_kinematics(self.model, self.data)
+        return self.observe(), self.reward(action), self.failed(), False, {}
+
+
+def wrapped(angle: np.ndarray | float) -> Any:
+    """Angles in radians brought to [-pi, pi)."""
+    return (angle + np.pi) % (2 * np.pi) - np.pi

@@ -1,0 +1,68 @@
+"""Walking in the plane without falling."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from repro.environments.acer_tasks.task import ControlTask, suite_file
+
+PREFERRED_HEIGHT = 1.25
+HEIGHT_WEIGHT = 5.0
+PITCH_WEIGHT = 1.0
+CONTROL_COST = 0.01
+
+HEIGHTS = (0.8, 2.0)
+"""Of the torso, in metres: an episode ends outside."""
+
+MAX_PITCH = 1.0
+"""In radians, forwards or backwards."""
+
+FALL_REWARD = -10.0
+
+_DEFAULT_HEIGHT = 1.3
+
+
+class Walker(ControlTask):
+    """Six torques are the action (Appendix E.1).
+
+    With h the torso's height and p its pitch:
+        r = v_x - 5 (h - 1.25)^2 - p^2 - 0.01 |a|^2, or -10 with the episode's end
+            when h is outside [0.8, 2.0] or |p| > 1
+        observation [24] = h, velocities of all nine degrees of freedom (z, x, pitch, six joints), cosine and sine
+                           of the pitch of each of the seven bodies
+    """
+
+    substeps = 10
+    camera = "side"
+
+    @classmethod
+    def build(cls) -> mujoco.MjModel:
+        """The control suite's model as it is."""
+        return mujoco.MjModel.from_xml_path(suite_file("walker.xml"))
+
+    def begin(self, generator: np.random.Generator) -> None:
+        """Standing, pitch and joint angles within 0.05 rad of straight, at rest."""
+        self.data.qpos[2:] = generator.uniform(-0.05, 0.05, 7)
+
+    def observe(self) -> np.ndarray:
+        """Returns the twenty-four entries in the order above."""
+        # Rows of rotations about the y-axis begin with the cosine and end with the sine.
+        pitches = self.data.xmat[1:, (0, 2)]
+        return np.concatenate(((self._height(),), self.data.qvel, pitches.ravel()))
+
+    def reward(self, action: np.ndarray) -> float:
+        """Velocity minus what deviates and what the controls cost; one negative number for a fall."""
+        if self.failed():
+            return FALL_REWARD
+        height, pitch = self._height() - PREFERRED_HEIGHT, self.data.qpos[2]
+        costs = HEIGHT_WEIGHT * height**2 + PITCH_WEIGHT * pitch**2 + CONTROL_COST * action.dot(action)
+        return float(self.data.qvel[1] - costs)
+
+    def failed(self) -> bool:
+        """Whether the torso left its limits of height and pitch."""
+        low, high = HEIGHTS
+        return not (low <= self._height() <= high and abs(self.data.qpos[2]) <= MAX_PITCH)
+
+    def _height(self) -> float:
+        return _DEFAULT_HEIGHT + self.data.qpos[0]
