@@ -44,6 +44,7 @@ benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
 	$(BIN)/python -m repro.benchmark --what=impala_atari --json=runs/benchmark_impala_atari.json
 	$(BIN)/python -m repro.benchmark --what=acer_atari --json=runs/benchmark_acer_atari.json
+	$(BIN)/python -m repro.benchmark --what=acer_continuous --json=runs/benchmark_acer_continuous.json
 	$(BIN)/python -m repro.benchmark --what=ctrace_tabular --json=runs/benchmark_ctrace_tabular.json
 	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
 	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json

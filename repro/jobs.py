@@ -159,6 +159,7 @@ class Job:
                 [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
             "evaluation": self._evaluation(),
+            **({"drawn": complete["drawn"]} if "drawn" in complete else {}),
             **_series(rows, config.get("recorded", ())),
             **_circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],

@@ -58,7 +58,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.replay.frames = 3_200_000  # 50 000 steps of each of 16 threads, 4 frames each; Section 4
 
     config.learner = ml_collections.ConfigDict()
-    config.learner.on_policy = True  # learn from new unrolls before they are replayed; Algorithm 1
     config.learner.unroll_length = 20  # k, agent steps; Section 4
     config.learner.batch_size = 16  # unrolls per update, one for each of the paper's threads; Section 4
     config.learner.learning_rate = 7e-4  # constant; assumed: "adopted from an earlier implementation of A3C", Section 4

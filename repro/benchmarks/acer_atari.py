@@ -26,5 +26,5 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         actor_learner.measure_replay_loop(atari_parts, experiment, config, seed, seconds) for seed in range(repeats)
     ]
     found = timing.summarise("acer_atari", UNIT, results)
-    updates = actor_learner.updates_per_second(config, found["whole"], atari_parts.replay_ratio(config))
+    updates = actor_learner.updates_per_second(config, atari_parts.replay_settings(config), found["whole"])
     return {**found, "frames_per_step": config.env.frame_skip, "updates_per_second": updates}

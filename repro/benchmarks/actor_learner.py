@@ -20,6 +20,7 @@ from repro.replay.unrolls import UnrollReplay
 from repro.runtime import devices
 from repro.runtime.actor import compile_act
 from repro.runtime.learner import Learner
+from repro.runtime.replay_training import ReplaySettings
 from repro.runtime.unrolls import UnrollGroup
 
 
@@ -128,27 +129,27 @@ def measure_replay_loop(
     ]
 
     def make_agent() -> tf_agent.TFAgent:
-        return parts_of.make_agent(config, environments[0], seed=0)
+        return parts_of.make_agent(config, environments[0], 0, parts_of.draw_setting(config, 0))
 
-    ratio = parts_of.replay_ratio(config)
+    settings = parts_of.replay_settings(config)
     agent = make_agent()
-    store, draw = replay_bodies(agent, experiment.make_replay(config, agent, ratio), size, length)
+    store, draw = replay_bodies(agent, experiment.make_replay(config, agent, settings.ratio), size, length)
     learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
     make_policy = functools.partial(parts_of.make_local_policy, config)
     parts = {
         "environment": timing.rate(environment_bodies(environments), seconds),
         "inference": timing.rate(inference_bodies(environments, make_policy), seconds),
-        "learner": learner / (ratio + config.learner.on_policy),
+        "learner": learner / (settings.ratio + settings.on_policy),
         "storing": timing.rate([store], seconds),
-        "drawing": timing.rate([draw], seconds) / ratio,
+        "drawing": timing.rate([draw], seconds) / settings.ratio,
     }
     whole = timing.whole(lambda run: experiment.build_training(config, seed, run, print), seconds)
     return {"parts": parts, "whole": whole / config.env.get("frame_skip", 1)}
 
 
-def updates_per_second(config: ml_collections.ConfigDict, whole: float, ratio: float) -> float:
+def updates_per_second(config: ml_collections.ConfigDict, settings: ReplaySettings, whole: float) -> float:
     """Gradient steps per second at `whole` agent steps per second."""
-    return whole * (ratio + config.learner.on_policy) / (config.learner.batch_size * config.learner.unroll_length)
+    return whole * (settings.ratio + settings.on_policy) / (config.learner.batch_size * config.learner.unroll_length)
 
 
 def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:

@@ -36,6 +36,7 @@ class ReplayTraining(TrainingLoop):
         settings: see `ReplaySettings`.
         generator: draws the number of replayed batches, and the batches.
         budget, frames_per_update, checkpoints, checkpoint_seconds, warn: as for `TrainingLoop`.
+        drawn: hyper-parameters that the seed drew, by name, for the record; None or empty: it drew none.
 
     Raises:
         ValueError: a ratio without a replay, or nothing to learn from.
@@ -56,6 +57,7 @@ class ReplayTraining(TrainingLoop):
         checkpoints: Path,
         checkpoint_seconds: float,
         warn: Callable[[str], None],
+        drawn: dict[str, float] | None = None,
     ) -> None:
         if settings.ratio > 0 and replay is None:
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
@@ -64,6 +66,7 @@ class ReplayTraining(TrainingLoop):
         self._replay = replay
         self._settings = settings
         self._generator = generator
+        self._drawn = drawn or {}
         self._gradient_steps = 0
         self._scalars: dict[str, float] = {}
         super().__init__(  # last: it restores
@@ -80,7 +83,8 @@ class ReplayTraining(TrainingLoop):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        return super().summary() | {"gradient_steps": self._gradient_steps}
+        drawn = {"drawn": self._drawn} if self._drawn else {}
+        return super().summary() | {"gradient_steps": self._gradient_steps} | drawn
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import ml_collections
 import tensorflow as tf
@@ -15,6 +16,7 @@ from repro.networks.policy_q import PolicyQ
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
 from repro.papers.acer.loss import LossSettings
+from repro.runtime.replay_training import ReplaySettings
 
 SCORE_UNIT = "game score"
 """Unit of returns in records."""
@@ -28,9 +30,17 @@ AGENT = re.compile(r"acer_ratio_(?P<ratio>\d+)(?P<way>_no_trust_region)?")
 """Names of agents say their replay ratio, and whether they do without the trust region."""
 
 
-def replay_ratio(config: ml_collections.ConfigDict) -> int:
-    """Replayed batches for each new one, on average."""
-    return int(_agent(config)["ratio"])
+class Setting(NamedTuple):
+    """Nothing is sampled on Atari: every seed has the same hyper-parameters (Section 4)."""
+
+
+def draw_setting(config: ml_collections.ConfigDict, seed: int) -> Setting:
+    return Setting()
+
+
+def replay_settings(config: ml_collections.ConfigDict) -> ReplaySettings:
+    """Every batch is learned from when it comes, and as many as the agent's name says are replayed (Algorithm 1)."""
+    return ReplaySettings(on_policy=True, ratio=float(_agent(config)["ratio"]))
 
 
 def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> AtariEnvironment:
@@ -44,7 +54,9 @@ def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int)
     return PolicyQ(TORSOS[config.network.torso](seed=seed), num_actions, seed=seed)
 
 
-def make_agent(config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int) -> AcerAgent:
+def make_agent(
+    config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int, setting: Setting
+) -> AcerAgent:
     """The agent with newly initialised weights; call it under the strategy's scope."""
     learner, loss = config.learner, config.loss
     has_trust_region = _agent(config)["way"] is None

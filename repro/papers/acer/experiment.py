@@ -12,19 +12,19 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.environments.batched import BatchedEnvironment
-from repro.papers.acer import atari_parts
+from repro.papers.acer import atari_parts, continuous_parts
 from repro.replay.unrolls import UnrollReplay
 from repro.runtime import checkpoint, devices
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
-from repro.runtime.replay_training import ReplaySettings, ReplayTraining
+from repro.runtime.replay_training import ReplayTraining
 from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sources import make_source
 from repro.runtime.training import EpisodeLog
 from repro.runtime.weights import WeightsPublisher
 from repro.runtime.window import Window
 
-PARTS: dict[str, ModuleType] = {"atari": atari_parts}
+PARTS: dict[str, ModuleType] = {"atari": atari_parts, "continuous": continuous_parts}
 """What an experiment is made of."""
 
 EPISODES, SIDE_BY_SIDE = 50, 25
@@ -69,13 +69,14 @@ def build_training(
         ValueError: a field has an impossible value; the message names it.
     """
     parts, runtime, learner_config = PARTS[config.experiment], config.runtime, config.learner
+    settings, setting = parts.replay_settings(config), parts.draw_setting(config, seed)
     seeds = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
     environments = [
         parts.make_environment(config, runtime.envs_per_actor, int(seeds[2 + 2 * i])) for i in range(runtime.num_actors)
     ]
     strategy = devices.make_strategy()
     with strategy.scope():
-        agent = parts.make_agent(config, environments[0], int(seeds[0]))
+        agent = parts.make_agent(config, environments[0], int(seeds[0]), setting)
     learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
     weights = WeightsPublisher(agent.collect_policy.variables())
     episodes = EpisodeLog(Window(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
@@ -90,20 +91,20 @@ def build_training(
         )
         for i, environment in enumerate(environments)
     ]
-    ratio = parts.replay_ratio(config)
     return ReplayTraining(
         learner,
         make_source(config, actors, agent.collect_data_spec, learner.place),
         weights,
         episodes,
-        make_replay(config, agent, ratio),
-        ReplaySettings(on_policy=config.learner.on_policy, ratio=ratio),
+        make_replay(config, agent, settings.ratio),
+        settings,
         np.random.default_rng(int(seeds[1])),
         budget=config.frames,
         frames_per_update=frames_per_update(config),
         checkpoints=run.checkpoints,
         checkpoint_seconds=runtime.checkpoint_seconds,
         warn=warn,
+        drawn=setting._asdict(),
     )
 
 
@@ -137,7 +138,7 @@ def load_policy(
         config.env.life_loss_ends = False
     parts = PARTS[config.experiment]
     environment = parts.make_environment(config, num_envs, seed)
-    agent = parts.make_agent(config, environment, seed=0)
+    agent = parts.make_agent(config, environment, 0, parts.draw_setting(config, 0))
     if checkpoint.restore(checkpoints, tf.train.Checkpoint(agent=agent), warn) is None:
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
     return agent.policy, environment

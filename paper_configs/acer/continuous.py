@@ -1,0 +1,75 @@
+"""ACER and its baselines on six control tasks: Section 6, Figures 2 to 4 of arXiv 1611.01224.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason. Budgets are in
+environment steps. A seed is one of the sampled hyper-parameter settings: seeds 1 to 30 are those of this repository.
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what the end of this function names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "acer"
+    config.experiment = "continuous"
+    config.agents = ("acer", "a3c", "trust_a3c", "tis", "trust_tis")  # Section 6
+    config.agent = "acer"  # one of them, and the name in records
+    config.scale = scale
+    config.frames = 20_000_000  # environment steps; assumed: Figure 2 prints no budget in words
+    config.window_frames = 100_000  # the result is the mean return of episodes that end in so many last steps; assumed
+    config.recorded = ("seconds",)  # columns of the log that a record keeps
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "acer_tasks"  # the package of environments; docs/acer_tasks.md
+    config.env.task = "cartpole"  # cartpole, reacher3, cheetah, fish, walker or humanoid
+    config.env.max_steps = 500  # steps of an episode; Appendix E.1
+
+    config.network = ml_collections.ConfigDict()
+    config.network.units = (128, 128)  # of mean and value; assumed: the paper prints no layers
+    config.network.advantage_units = (128,)  # the "additional small network"; Section 6, its size is assumed
+    config.network.deviation = 0.3  # of the policy, fixed; Section 6
+    config.network.dueling_samples = 5  # n of Eq. 13; Section 6
+
+    config.sweep = ml_collections.ConfigDict()  # what the seed draws besides the run's random numbers
+    config.sweep.learning_rate = (1e-4, 10**-3.3)  # log-uniform; Section 6
+    config.sweep.delta = (0.1, 2.0)  # of the trust region, uniform; Section 6
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.99  # gamma; Appendix E.1
+    config.loss.truncation = 5.0  # c of ACER, and of TIS's product; Section 6 and Appendix E.2
+    config.loss.average_decay = 0.995  # alpha of the average policy; Section 6
+
+    config.replay = ml_collections.ConfigDict()
+    config.replay.ratio = 4.0  # updates on stored trajectories for each new one, none on new ones; Section 6
+    config.replay.frames = 80_000  # steps, 5 000 of each of 16 threads; Section 6, threads as in Section 4
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.unroll_length = 50  # k; Section 6
+    config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own
+    config.learner.rmsprop_decay = 0.99  # assumed: A3C's
+    config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: A3C's
+    config.learner.clip_global_norm = 40.0  # 0 = none; assumed: A3C's
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 1  # threads
+    config.runtime.envs_per_actor = 16  # simulations, one for each of the paper's threads; as in Section 4
+    config.runtime.schedule = (
+        "lockstep"  # the same bits each time, and as fast: small networks leave nothing to overlap
+    )
+    config.runtime.lockstep_lag = 0  # rounds between acting and learning in lockstep
+    config.runtime.queue_capacity = 1  # batches that may wait for the learner, with schedule async
+    config.runtime.compile = "xla"  # xla or graph; faster for small networks, on a CPU too
+    config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
+    config.runtime.checkpoint_seconds = 120.0  # between two checkpoints, which hold the replay
+
+    if scale == "smoke":
+        config.frames = 16_000
+        config.env.max_steps = 100
+        config.runtime.checkpoint_seconds = 5.0
+    elif scale == "desk":
+        config.frames = 1_000_000
+    elif scale != "paper":
+        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

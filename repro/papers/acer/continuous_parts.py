@@ -1,0 +1,95 @@
+"""ACER's parts for control tasks, from a configuration of `paper_configs/acer/continuous.py`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+
+from repro.environments.acer_tasks import make_acer_task
+from repro.environments.mujoco import MujocoEnvironment
+from repro.networks.gaussian_actor_critic import GaussianActorCritic
+from repro.networks.gaussian_policy import GaussianPolicy
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.acer.continuous_agent import ContinuousAgent
+from repro.papers.acer.continuous_loss import LossSettings
+from repro.runtime.replay_training import ReplaySettings
+
+SCORE_UNIT = "episode return"
+"""Unit of returns in records."""
+
+PROTOCOL = "episodes that ended in the last {} steps of training, actions sampled"
+"""Of the evaluation that training brings along."""
+
+
+class Setting(NamedTuple):
+    """A sampled hyper-parameter setting (Section 6): learning rate, and delta where there is a trust region."""
+
+    learning_rate: float
+    delta: float
+
+
+def draw_setting(config: ml_collections.ConfigDict, seed: int) -> Setting:
+    """The setting of a seed, the same for all agents and tasks."""
+    generator = np.random.default_rng(seed)
+    low, high = np.log(config.sweep.learning_rate)
+    return Setting(float(np.exp(generator.uniform(low, high))), float(generator.uniform(*config.sweep.delta)))
+
+
+def replay_settings(config: ml_collections.ConfigDict) -> ReplaySettings:
+    """A3C learns from what is new alone, the others from what is replayed alone.
+
+    Raises:
+        ValueError: an agent that the experiment does not have.
+    """
+    if config.agent not in config.agents:
+        raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
+    on_policy = config.agent.endswith("a3c")
+    return ReplaySettings(on_policy, 0.0 if on_policy else config.replay.ratio)
+
+
+def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> MujocoEnvironment:
+    return make_acer_task(config.env, num_envs, seed)
+
+
+def make_network(config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int) -> GaussianActorCritic:
+    network = config.network
+    advantage_units = tuple(network.advantage_units) if config.agent == "acer" else ()
+    sizes = environment.state_size, environment.num_actions
+    return GaussianActorCritic(*sizes, tuple(network.units), advantage_units, seed=seed)
+
+
+def make_agent(
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, setting: Setting
+) -> ContinuousAgent:
+    """The agent with newly initialised weights; call it under the strategy's scope."""
+    learner, loss = config.learner, config.loss
+    return ContinuousAgent(
+        environment.time_step_spec,
+        environment.action_spec,
+        method=config.agent,
+        network=make_network(config, environment, seed),
+        deviation=config.network.deviation,
+        dueling_samples=config.network.dueling_samples,
+        average_decay=loss.average_decay,
+        optimizer=RMSPropTF1(setting.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+        discount=loss.discount,
+        loss_settings=LossSettings(loss.truncation, setting.delta),
+        clip_global_norm=learner.clip_global_norm,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
+        seed=seed,
+    )
+
+
+def make_local_policy(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> tf_policy.TFPolicy:
+    """A collect policy with variables of its own, which the actor overwrites with the published ones."""
+    weights = make_network(config, environment, seed=0).policy_weights
+    return GaussianPolicy(environment.time_step_spec, environment.action_spec, weights, config.network.deviation)
+
+
+def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
+    """The protocol of an evaluation after training, in one line."""
+    return f"{episodes} episodes of {config.env.max_steps} steps after training, mean actions"
