@@ -1,4 +1,4 @@
-"""Wrong variants of the off-policy operators, each of which the operators' tests must catch.
+"""Wrong variants of the off-policy operators and of what papers build on them, each of which the tests must catch.
 
 Run by `python -m tests.ops.mutations` from the repository's root. Every variant is one substitution in a temporary copy
 of the package, against which the tests of that file run until the first failure. Exits with 1 if a variant survives.
@@ -19,12 +19,17 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 Q_TARGETS, TRACES, RECURSION = "repro/ops/q_targets.py", "repro/ops/traces.py", "repro/ops/recursion.py"
 RESCALING, ALPHA_UPDATE = "repro/ops/value_rescaling.py", "repro/papers/ctrace/alpha_update.py"
+TRUST_REGION, ACER_LOSS = "repro/papers/acer/trust_region.py", "repro/papers/acer/loss.py"
+ACER_AGENT = "repro/papers/acer/agent.py"
 TESTS = {
     Q_TARGETS: "tests/ops/test_q_targets.py",
     TRACES: "tests/ops/test_traces.py",
     RECURSION: "tests/ops/test_recursion.py",
     RESCALING: "tests/ops/test_value_rescaling.py",
     ALPHA_UPDATE: "tests/papers/ctrace/test_alpha_update.py",
+    TRUST_REGION: "tests/papers/acer/test_trust_region.py",
+    ACER_LOSS: "tests/papers/acer/test_loss.py",
+    ACER_AGENT: "tests/papers/acer/test_agent.py",
 }
 
 
@@ -192,6 +197,150 @@ MUTANTS = [
         "LOSS_SCALE / (1.0 - gamma) * ",
         "LOSS_SCALE * ",
     ),
+    Mutant(
+        "gradient pushed out of the trust region",
+        TRUST_REGION,
+        "return g - tf.maximum(0.0, step)",
+        "return g + tf.maximum(0.0, step)",
+    ),
+    Mutant(
+        "projected where the constraint holds",
+        TRUST_REGION,
+        "tf.maximum(0.0, step) * direction",
+        "step * direction",
+    ),
+    Mutant(
+        "trust region of width 0",
+        TRUST_REGION,
+        " - tf.math.divide_no_nan(delta, largest)",
+        " - 0.0 * delta",
+    ),
+    Mutant(
+        "width not scaled with k",
+        TRUST_REGION,
+        "tf.math.divide_no_nan(delta, largest)",
+        "delta",
+    ),
+    Mutant(
+        "projection not divided by |k|^2",
+        TRUST_REGION,
+        "step = tf.math.divide_no_nan(excess, tf.reduce_sum(tf.square(direction), axis=-1, keepdims=True))",
+        "step = excess",
+    ),
+    Mutant(
+        "surrogate of the other sign",
+        TRUST_REGION,
+        "return -tf.reduce_sum(z * phi",
+        "return tf.reduce_sum(z * phi",
+    ),
+    Mutant(
+        "ACER's Retrace not truncated",
+        ACER_LOSS,
+        "traces.retrace(log_rho)",
+        "traces.importance_sampling(log_rho)",
+    ),
+    Mutant(
+        "ACER's trace of this row's action",
+        ACER_LOSS,
+        "recursion.later(traces.retrace(log_rho), 1)",
+        "traces.retrace(log_rho)",
+    ),
+    Mutant(
+        "ACER's correction as Algorithm 2 prints it",
+        ACER_LOSS,
+        "* (q - value[..., tf.newaxis])",
+        "* (tf.gather(q, actions, batch_dims=2) - value)[..., tf.newaxis]",
+    ),
+    Mutant(
+        "correction where nothing was truncated",
+        ACER_LOSS,
+        "tf.math.expm1(tf.minimum(0.0, log_c - log_rho))",
+        "tf.math.expm1(log_c - log_rho)",
+    ),
+    Mutant(
+        "no correction",
+        ACER_LOSS,
+        "return truncated + correction",
+        "return truncated + 0.0 * correction",
+    ),
+    Mutant(
+        "policy gradient not truncated",
+        ACER_LOSS,
+        "tf.minimum(log_c, log_rho_a) - log_pi_a",
+        "log_rho_a - log_pi_a",
+    ),
+    Mutant(
+        "gradient with respect to log phi",
+        ACER_LOSS,
+        "tf.minimum(log_c, log_rho_a) - log_pi_a",
+        "tf.minimum(log_c, log_rho_a)",
+    ),
+    Mutant(
+        "policy gradient without baseline",
+        ACER_LOSS,
+        "(_constant(q_ret) - value)",
+        "_constant(q_ret)",
+    ),
+    Mutant(
+        "divergence of the other direction",
+        ACER_LOSS,
+        "return -tf.exp(tf.minimum(log_quotient, MAX_LOG_QUOTIENT))",
+        "return 1.0 - log_quotient",
+    ),
+    Mutant(
+        "quotients with tiny probabilities unbounded",
+        ACER_LOSS,
+        "MAX_LOG_QUOTIENT = 25.0",
+        "MAX_LOG_QUOTIENT = 1e9",
+    ),
+    Mutant(
+        "entropy penalised",
+        ACER_LOSS,
+        "-settings.entropy_cost * entropy",
+        "settings.entropy_cost * entropy",
+    ),
+    Mutant(
+        "boundary rows move the policy",
+        ACER_LOSS,
+        "z = tf.where(is_boundary[..., tf.newaxis], 0.0, z)",
+        "pass",
+    ),
+    Mutant(
+        "critic's square not halved",
+        ACER_LOSS,
+        "0.5 * tf.square(q_ret - q_a)",
+        "tf.square(q_ret - q_a)",
+    ),
+    Mutant(
+        "alpha and 1 - alpha exchanged in the average",
+        ACER_AGENT,
+        "self._average_decay * average + (1.0 - self._average_decay) * variable",
+        "(1.0 - self._average_decay) * average + self._average_decay * variable",
+    ),
+    Mutant(
+        "trust region around the policy itself",
+        ACER_AGENT,
+        "self._average_network(observation[:, :-1]",
+        "self._network(observation[:, :-1]",
+    ),
+    Mutant(
+        "sum over unrolls",
+        ACER_AGENT,
+        "total / unrolls",
+        "total + 0.0 * unrolls",
+    ),
+    Mutant(
+        "mean over each replica's unrolls",
+        ACER_AGENT,
+        " * tf.distribute.get_strategy().num_replicas_in_sync",
+        "",
+    ),
+    Mutant(
+        "gamma missing",
+        ACER_AGENT,
+        "self._discount * time_major(experience.discount)",
+        "time_major(experience.discount)",
+    ),
 ]
 
 
@@ -199,7 +348,7 @@ def copy_of_the_package(directory: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copy(ROOT / "pyproject.toml", directory)
     shutil.copytree(ROOT / "repro", directory / "repro", ignore=ignored)
-    for name in ("ops", "papers/ctrace"):
+    for name in ("ops", "papers/ctrace", "papers/acer", "support"):
         shutil.copytree(ROOT / "tests" / name, directory / "tests" / name, ignore=ignored)
     for name in ("__init__.py", "conftest.py", "papers/__init__.py"):
         shutil.copy(ROOT / "tests" / name, directory / "tests" / name)

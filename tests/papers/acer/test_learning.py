@@ -16,7 +16,7 @@ from tests.papers.acer.small import make_agent, values
 from tests.support.catch import Catch
 
 ENVIRONMENTS, UNROLL, SEED = 8, 10, 1
-SETTINGS = LossSettings(truncation=10.0, delta=1.0, entropy_cost=0.01)
+SETTINGS = LossSettings(truncation=10.0, delta=1.0, entropy_cost=0.03)
 
 
 def train(iterations: int, *, trust_region: bool, replay_ratio: int = 4):
@@ -52,12 +52,12 @@ def train(iterations: int, *, trust_region: bool, replay_ratio: int = 4):
 def test_learns_catch(trust_region):
     games, _ = train(120, trust_region=trust_region)
     assert -0.9 < games[:50].mean() < -0.3  # random play catches one ball in five
-    assert games[-200:].mean() > 0.9
+    assert games[-200:].mean() > 0.85
 
 
 def test_without_replay_the_same_frames_teach_less():
     games, _ = train(120, trust_region=True, replay_ratio=0)
-    assert games[-200:].mean() < 0.5
+    assert games[-200:].mean() < 0.3
 
 
 def test_with_the_sign_of_the_policy_gradient_reversed_it_gets_worse_than_random(monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from repro.papers.acer.loss import LossSettings, acer_loss, divergence_gradient, policy_gradient, retrace_target
+from repro.papers.acer.trust_region import project
 
 T, B, A = 5, 3, 4
 SETTINGS = LossSettings(truncation=1.5, delta=0.3, entropy_cost=0.1)
@@ -214,6 +215,16 @@ def test_trust_region_against_its_formula():
     free, _ = gradients(x | {"average_logits": None}, term="policy_gradient")
     changed = np.abs(free - slope).max(-1)[:-1] > 1e-4
     np.testing.assert_array_equal(changed[live], active[live].astype(bool))
+
+
+def test_the_trust_region_may_enlarge_what_reaches_the_logits():
+    """phi = (0.50, 0.49, 0.01), its average (0.99, 0.005, 0.005), and the third action, on-policy, was worse by 1."""
+    phi, average, g = np.array([0.5, 0.49, 0.01]), np.array([0.99, 0.005, 0.005]), np.array([0.0, 0.0, -100.0])
+    k = divergence_gradient(np.log(average), np.log(phi)).numpy()
+    np.testing.assert_allclose(k, -average / phi, rtol=1e-4)
+    slopes_of_logits = [phi * (z - phi @ z) for z in (g, project(g, k, 1.0).numpy())]
+    np.testing.assert_allclose(slopes_of_logits[0], [0.5, 0.49, -0.99], rtol=1e-4)
+    np.testing.assert_allclose(slopes_of_logits[1], [6.22, -5.17, -1.05], rtol=1e-2)  # towards the average policy
 
 
 def test_entropy_is_outside_of_the_trust_region():
