@@ -1,0 +1,1 @@
+"""ACER: sample-efficient actor-critic with experience replay (Wang et al., 2017)."""
