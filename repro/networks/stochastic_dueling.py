@@ -33,6 +33,7 @@ def advantages(weights: Sequence[tf.Tensor], state: tf.Tensor, actions: tf.Tenso
     first, bias, *rest = weights
     if len(rest) < 2:
         raise ValueError(f"advantages: the MLP needs a hidden layer, got {len(weights)} arrays of weights")
+    state, actions = tf.convert_to_tensor(state), tf.convert_to_tensor(actions)
     shapes.assert_rank_at_least("advantages", 2, state=state)
     shapes.assert_rank_at_least("advantages", 3, actions=actions)
     shapes.assert_same_shape("advantages", **{"state[:, 0]": state[:, 0], "actions[:, 0, 0]": actions[:, 0, 0]})
@@ -70,7 +71,8 @@ def stochastic_q(
     Raises:
         ValueError: shapes that do not fit.
     """
-    shapes.assert_same_shape("stochastic_q", **{"value": value, "state[:, 0]": state[:, 0]})
+    state, value = tf.convert_to_tensor(state), tf.convert_to_tensor(value)
+    shapes.assert_same_shape("stochastic_q", **{"state[:, 0]": state[:, 0], "value": value})
     points = tf.stop_gradient(tf.concat([actions, samples], axis=1))  # [N, K + n, A]
     count = actions.shape[1]
     found = advantages(weights, state, points)  # [N, K + n]
