@@ -1,0 +1,85 @@
+"""A Gaussian policy's mean, V and, for ACER, the advantages of a stochastic dueling network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from repro.networks import mlp, stochastic_dueling
+
+HIDDEN_SCALE, OUTPUT_SCALE = 6.0**0.5, 0.1
+"""Of `mlp.init_mlp`: Glorot's bounds, and outputs near 0, so that the first means are (assumed)."""
+
+
+class GaussianActorCritic(tf.Module):
+    """Up to three MLPs with Softsign units and no weight in common.
+
+    The paper says that all setups share one architecture for policy and value, and that ACER has "an additional small
+    network" for the advantages; it prints no layers. Sizes are arguments, kind and separation are assumed.
+
+    Attributes:
+        policy_weights: of the mean, theta in the paper; a list of variables.
+        value_weights, advantage_weights: of V and A, theta_v in the paper; the latter may be empty.
+
+    Args:
+        state_size: S, entries of an observation.
+        action_size: A, components of an action.
+        hidden: units of the hidden layers of mean and of V.
+        advantage_hidden: units of those of A, at least one layer; () for a network without A.
+        seed: integer >= 0 from which all weights are drawn.
+    """
+
+    def __init__(
+        self, state_size: int, action_size: int, hidden: Sequence[int], advantage_hidden: Sequence[int], *, seed: int
+    ) -> None:
+        super().__init__(name="gaussian_actor_critic")
+        generator = np.random.Generator(np.random.PCG64(seed))
+
+        def variables(name: str, inputs: int, hidden: Sequence[int], outputs: int) -> list[tf.Variable]:
+            arrays = mlp.init_mlp(generator, [inputs, *hidden], outputs, HIDDEN_SCALE, OUTPUT_SCALE)
+            return [tf.Variable(array, name=f"{name}_{i}") for i, array in enumerate(arrays)]
+
+        self.policy_weights = variables("policy", state_size, hidden, action_size)
+        self.value_weights = variables("value", state_size, hidden, 1)
+        # Drawn last, so that networks with and without A begin with the same policy and V.
+        self.advantage_weights = (
+            variables("advantage", state_size + action_size, advantage_hidden, 1) if advantage_hidden else []
+        )
+
+    def mean(self, observation: tf.Tensor) -> tf.Tensor:
+        """Of pi(.|x), float32 [..., A], of observations [..., S]."""
+        return apply(self.policy_weights, observation)
+
+    def value(self, observation: tf.Tensor) -> tf.Tensor:
+        """V(x), float32 [...], of observations [..., S]."""
+        return tf.squeeze(apply(self.value_weights, observation), axis=-1)
+
+    def q(self, observation: tf.Tensor, value: tf.Tensor, actions: tf.Tensor, samples: tf.Tensor) -> tf.Tensor:
+        """Q~(x, a) of K actions (`stochastic_dueling.stochastic_q`).
+
+        Args:
+            observation: [..., S].
+            value: V(x), float32 [...].
+            actions: float32 [..., K, A].
+            samples: u_i ~ pi(.|x), float32 [..., n, A].
+
+        Returns:
+            float32 [..., K], with gradients to the weights of A and to `value`.
+        """
+        state = tf.cast(tf.reshape(observation, [-1, observation.shape[-1]]), tf.float32)  # [N, S]
+        found = stochastic_dueling.stochastic_q(
+            self.advantage_weights,
+            state,
+            tf.reshape(value, [-1]),
+            tf.reshape(actions, [-1, *actions.shape[-2:]]),
+            tf.reshape(samples, [-1, *samples.shape[-2:]]),
+        )  # [N, K]
+        return tf.reshape(found, tf.concat([tf.shape(value), [actions.shape[-2]]], axis=0))
+
+
+def apply(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
+    """`mlp.apply_mlp` over any leading dimensions: float32 [..., outputs] of x [..., inputs]."""
+    outputs = mlp.apply_mlp(weights, tf.cast(tf.reshape(x, [-1, x.shape[-1]]), tf.float32))
+    return tf.reshape(outputs, tf.concat([tf.shape(x)[:-1], [outputs.shape[-1]]], axis=0))

@@ -1,0 +1,99 @@
+"""The baselines of ACER's continuous control (Section 6): A3C, and TIS, truncated importance sampling.
+
+Both take the policy's mean and V of the same architecture as ACER, and no action values. With the average policy's
+mean in `Steps` they are Trust-A3C and Trust-TIS: the gradient with respect to the mean is projected as ACER's is.
+As there, the deviation is fixed, and with it the entropy: A3C's entropy bonus has no gradient and is left out.
+"""
+
+from __future__ import annotations
+
+import math
+
+import tensorflow as tf
+
+from repro.ops import recursion, v_targets
+from repro.papers.acer.continuous_loss import (
+    ContinuousLoss,
+    LossSettings,
+    Steps,
+    log_ratios,
+    mean_gradient,
+    policy_loss,
+)
+
+
+def a3c_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
+    """Advantage actor-critic on the returns up to the end of the unroll (Mnih et al., 2016, Algorithm S3).
+
+        total_s = - z*_s . phi(x_s) + 1/2 (R_s - V(x_s))^2
+        R_s = sum_{i=0}^{k-s-1} gamma^i r_{s+i} + gamma^{k-s} V(x_k),    g = (R_s - V(x_s)) d log f(a_s|phi) / d phi
+
+    Unrolls count as on-policy: mu is not read. The return ends with the episode, at a time limit with V.
+
+    Args:
+        steps: of the unrolls.
+        settings: of which delta is read, with a trust region.
+
+    The extras are `value`, and `kl` and `trust_region_active` of `policy_loss`.
+
+    Raises:
+        ValueError: shapes that do not fit, or a negative delta.
+    """
+    return _loss(steps, settings, tf.ones_like(steps.r_t))
+
+
+def tis_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
+    """Truncated importance sampling over trajectories (Appendix E.2; Wawrzynski, 2009).
+
+        total_s = - z*_s . phi(x_s) + w_s 1/2 (R_s - V(x_s))^2
+        g = w_s (R_s - V(x_s)) d log f(a_s|phi) / d phi,    w_s = min(5, prod_{i=0}^{k-s-1} rho_{s+i})
+
+    with R_s as in `a3c_loss`; the weight receives no gradient. The product is over the steps whose rewards R_s sums:
+    the paper's k steps from t are read as those from t to the end of the unroll, for each of its steps.
+
+    Args:
+        steps: of the unrolls.
+        settings: truncation, the 5 above, and delta, with a trust region.
+
+    The extras are those of `a3c_loss`, `importance_weight` (w_s) and `truncated` (1 where the product exceeds 5).
+
+    Raises:
+        ValueError: shapes that do not fit, `truncation` not above 0, or a negative delta.
+    """
+    if not settings.truncation > 0.0:
+        raise ValueError(f"tis_loss: truncation must be above 0, got {settings.truncation}")
+    log_c = math.log(settings.truncation)
+    log_product = log_trajectory_ratio(steps)
+    weight = tf.exp(tf.minimum(log_c, log_product))
+    loss = _loss(steps, settings, weight)
+    extras = {"importance_weight": weight, "truncated": tf.cast(log_product > log_c, tf.float32)}
+    return loss._replace(extras=loss.extras | extras)
+
+
+def log_trajectory_ratio(steps: Steps) -> tf.Tensor:
+    """log prod_i rho_{s+i}, over the steps from s to the end of the unroll or of the episode, float32 [T, B].
+
+    Gradients: none. 0 on boundary rows.
+    """
+    ratios = log_ratios(steps)
+    goes_on = tf.not_equal(steps.discount_t, 0.0) & ~steps.is_boundary
+    reads_next = goes_on & recursion.later(~steps.is_boundary, 1)
+    return recursion.backward_recursion(ratios, tf.ones_like(ratios), reads_next)[0]
+
+
+def _loss(steps: Steps, settings: LossSettings, weight: tf.Tensor) -> ContinuousLoss:
+    """Both baselines: `a3c_loss`, with its gradients weighted by `weight` [T, B], a constant."""
+    returns, advantages, _ = v_targets.no_correction(
+        tf.zeros_like(steps.r_t),  # of ratios, which this method does not read
+        steps.discount_t,
+        steps.r_t,
+        steps.v_tm1,
+        steps.v_t,
+        is_boundary=steps.is_boundary,
+    )
+    score = mean_gradient(steps.action, steps.mean, steps.deviation)  # [T, B, A]
+    policy, extras = policy_loss((weight * advantages)[..., tf.newaxis] * score, steps, settings.delta)
+    error = tf.where(steps.is_boundary, 0.0, returns - steps.v_tm1)
+    critic = 0.5 * weight * tf.square(error)
+    extras["value"] = tf.stop_gradient(steps.v_tm1)
+    return ContinuousLoss(policy + critic, policy, critic, extras)

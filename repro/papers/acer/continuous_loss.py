@@ -1,0 +1,255 @@
+"""The ACER loss for continuous actions (Section 5 and Algorithm 3), in the order of the paper's equations.
+
+f(.|phi) is a normal with diagonal covariance and a fixed deviation sigma; its statistics phi are the mean.
+rho_s is f(a_s|phi(x_s)) / mu(a_s|x_s), for the stored action, with the stored mean and deviation of mu.
+Rows are steps (x_s, a_s) -> x_{s+1}. All weights are computed from logarithms, where none of them overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repro.distributions import gaussian
+from repro.ops import q_targets, recursion, shapes, traces
+from repro.papers.acer.trust_region import project, surrogate
+
+
+class LossSettings(NamedTuple):
+    """What the losses need besides data; every field of a configuration's `loss` section but the discount.
+
+    truncation: c of ACER (Eq. 16) and the bound on TIS's product (Appendix E.2), above 0; infinity for none.
+    delta: of the trust region, at least 0, in nats; not read without one.
+    """
+
+    truncation: float
+    delta: float
+
+
+class Steps(NamedTuple):
+    """What the losses of ACER and of its baselines read of unrolls.
+
+    action: a_s as it was drawn, float32 [T, B, A].
+    mean: phi(x_s), float32 [T, B, A]; receives the policy's gradient.
+    deviation: sigma, float32 [T, B, A], above 0; no gradient.
+    behaviour_mean, behaviour_deviation: mu's when a_s was drawn, float32 [T, B, A].
+    average_mean: of the average policy, float32 [T, B, A]; None without a trust region.
+    r_t: reward after a_s, float32 [T, B].
+    discount_t: gamma, or 0 where step s ended the episode, float32 [T, B]. A time limit is no such end.
+    v_tm1: V(x_s), float32 [T, B]; receives the critic's gradient.
+    v_t: V(x_{s+1}), float32 [T, B]; no gradient.
+    is_boundary: bool [T, B], rows that are no transition (the observation is the last of an episode).
+    """
+
+    action: tf.Tensor
+    mean: tf.Tensor
+    deviation: tf.Tensor
+    behaviour_mean: tf.Tensor
+    behaviour_deviation: tf.Tensor
+    average_mean: tf.Tensor | None
+    r_t: tf.Tensor
+    discount_t: tf.Tensor
+    v_tm1: tf.Tensor
+    v_t: tf.Tensor
+    is_boundary: tf.Tensor
+
+
+class ContinuousLoss(NamedTuple):
+    """Per-step losses, each float32 [T, B] and zero on boundary rows, and named extras of the same shape.
+
+    `policy`, and so `total`, are surrogates: their gradient has a meaning, their value has none.
+    """
+
+    total: tf.Tensor
+    policy: tf.Tensor
+    critic: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+def log_ratios(steps: Steps) -> tf.Tensor:
+    """log rho_s, float32 [T, B], without gradient; 0 on boundary rows, where nothing is read."""
+    ratio = gaussian.log_ratio(
+        steps.action, steps.mean, steps.deviation, steps.behaviour_mean, steps.behaviour_deviation
+    )
+    return tf.where(steps.is_boundary, 0.0, tf.stop_gradient(ratio))
+
+
+def q_ret_and_q_opc(steps: Steps, q: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Q_ret (Eq. 5, with the weights of Section 5.1) and Q_opc (Eq. 21).
+
+        Q_ret(x_s, a_s) = r_s + gamma (V(x_{s+1}) + c_{s+1} (Q_ret(x_{s+1}, a_{s+1}) - Q~(x_{s+1}, a_{s+1})))
+        c_s = min(1, rho_s^(1/d)),    d = A, the dimension of the actions
+
+    Q_opc is the same with c_s = 1. Both begin with V(x_k) at the end of the unroll, or 0 at a terminal state.
+
+    Args:
+        steps: of which mean and value give no gradient here.
+        q: Q~(x_s, a_s), float32 [T, B]; no gradient.
+
+    Returns:
+        Q_ret and Q_opc, float32 [T, B].
+
+    Gradients: none. Boundary and errors are those of `q_targets.multistep_q`.
+    """
+    log_rho = log_ratios(steps)
+    q_ret, q_opc = (
+        q_targets.multistep_q(
+            steps.r_t,
+            steps.discount_t,
+            c_t=recursion.later(c, 1),
+            expected_q_t=steps.v_t,
+            q_t_a=recursion.later(q, 1),
+            is_boundary=steps.is_boundary,
+        )
+        for c in (traces.acer_truncated(log_rho, steps.action.shape[-1]), traces.q_lambda(log_rho))
+    )
+    return q_ret, q_opc
+
+
+def value_target(log_rho: tf.Tensor, q_ret: tf.Tensor, q: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+    """The target of V (Eq. 14).
+
+        V_target(x_s) = min(1, rho_s) (Q_ret(x_s, a_s) - Q~(x_s, a_s)) + V(x_s)
+
+    Args:
+        log_rho, q_ret, q, v: float32 [T, B]. The ratio has no exponent 1/d here.
+
+    Returns:
+        float32 [T, B]. Gradients: none.
+
+    Raises:
+        ValueError: different shapes.
+    """
+    log_rho, q_ret, q, v = (_constant(x) for x in (log_rho, q_ret, q, v))
+    shapes.assert_same_shape("value_target", log_rho=log_rho, q_ret=q_ret, q=q, v=v)
+    return traces.retrace(log_rho) * (q_ret - q) + v
+
+
+def mean_gradient(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
+    """d log f(a|phi) / d phi = (a - phi) / sigma^2, of action and mean float32 [..., A]; no gradient."""
+    action, mean, deviation = (_constant(x) for x in (action, mean, deviation))
+    shapes.assert_same_shape("mean_gradient", action=action, mean=mean)
+    return (action - mean) / tf.square(deviation)
+
+
+def divergence_gradient(average_mean: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
+    """k = d KL(f(.|phi_avg) || f(.|phi)) / d phi = (phi - phi_avg) / sigma^2 (Eq. 11), [..., A]; no gradient."""
+    return -mean_gradient(average_mean, mean, deviation)
+
+
+def policy_gradient(
+    steps: Steps,
+    q_opc: tf.Tensor,
+    sampled_action: tf.Tensor,
+    sampled_q: tf.Tensor,
+    truncation: float,
+) -> tf.Tensor:
+    """The ACER gradient with respect to phi, estimated with one sampled action a' (Eq. 16).
+
+        g = min(c, rho) d log f(a|phi) / d phi (Q_opc(x, a) - V(x))
+            + [1 - c / rho']_+ d log f(a'|phi) / d phi (Q~(x, a') - V(x))
+        rho' = f(a'|phi) / mu(a'|x),    a' ~ f(.|phi),    [x]_+ = max(0, x)
+
+    The first weight, rho_bar in the paper's equations, is truncated at c, as Algorithm 3 prints it: with the exponent
+    1/d, which Section 5.1 puts into rho_bar for Q_ret, the two terms would not add up to the gradient (Eq. 7).
+
+    Args:
+        steps: action, mean, deviations, mu and V.
+        q_opc: Q_opc(x_s, a_s), float32 [T, B].
+        sampled_action: a', float32 [T, B, A].
+        sampled_q: Q~(x_s, a'), float32 [T, B].
+        truncation: c, above 0; infinity for no truncation.
+
+    Returns:
+        g, to be ascended, float32 [T, B, A].
+
+    Gradients: none.
+
+    Raises:
+        ValueError: `truncation` not above 0, or shapes that do not fit.
+    """
+    if not truncation > 0.0:
+        raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
+    v, q_opc, sampled_q = _constant(steps.v_tm1), _constant(q_opc), _constant(sampled_q)
+    shapes.assert_same_shape("policy_gradient", v_tm1=v, q_opc=q_opc, sampled_q=sampled_q)
+    log_c = math.log(truncation)
+    sampled_log_rho = log_ratios(steps._replace(action=sampled_action))
+    weight = tf.exp(tf.minimum(log_c, log_ratios(steps)))  # [T, B], in [0, c]
+    correction = -tf.math.expm1(tf.minimum(0.0, log_c - sampled_log_rho))  # [T, B], in [0, 1]
+    truncated = (weight * (q_opc - v))[..., tf.newaxis] * mean_gradient(steps.action, steps.mean, steps.deviation)
+    corrected = (correction * (sampled_q - v))[..., tf.newaxis] * mean_gradient(
+        sampled_action, steps.mean, steps.deviation
+    )
+    return truncated + corrected  # [T, B, A]
+
+
+def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+    """The loss whose descent moves phi along z*, which is g within the trust region (Eq. 12, Section 3.3).
+
+    Args:
+        g: gradient of the objective with respect to phi, to be ascended, float32 [T, B, A].
+        steps: mean, which receives -z*, deviation, and the average policy's mean; without that z* = g.
+        delta: bound on k.z*, at least 0, in nats.
+
+    Returns:
+        - z*_s . phi(x_s), float32 [T, B], 0 on boundary rows, and with a trust region the extras `kl` to pi from the
+        average policy and `trust_region_active` (1 where z* is not g).
+
+    Raises:
+        ValueError: shapes that do not fit, or a negative delta.
+    """
+    z, extras = g, {}
+    if steps.average_mean is not None:
+        k = divergence_gradient(steps.average_mean, steps.mean, steps.deviation)  # [T, B, A]
+        z = project(g, k, delta)
+        extras["kl"] = _constant(gaussian.kl(steps.average_mean, steps.deviation, steps.mean, steps.deviation))
+        extras["trust_region_active"] = tf.cast(tf.reduce_sum(k * g, axis=-1) > delta, tf.float32)
+    return surrogate(tf.where(steps.is_boundary[..., tf.newaxis], 0.0, z), steps.mean), extras
+
+
+def acer_loss(
+    steps: Steps, q: tf.Tensor, sampled_action: tf.Tensor, sampled_q: tf.Tensor, settings: LossSettings
+) -> ContinuousLoss:
+    """What one call of Algorithm 3 descends, step by step.
+
+        total_s = - z*_s . phi(x_s)                           policy: g of Eq. 16, projected by Eq. 12
+                  + 1/2 (Q_ret(x_s, a_s) - Q~(x_s, a_s))^2    critic: Q~, and through it V and A
+                  + 1/2 (V_target(x_s) - V(x_s))^2            critic: V (Eq. 14)
+
+    whose negative gradients are those that Algorithm 3 accumulates: (Q_ret - Q~) grad Q~ and
+    min(1, rho) (Q_ret - Q~) grad V. There is no entropy bonus: the deviation is fixed, and so is the entropy.
+
+    Args:
+        steps: of the unrolls.
+        q: Q~(x_s, a_s), float32 [T, B]; receives the critic's gradient.
+        sampled_action: a'_s ~ f(.|phi(x_s)), float32 [T, B, A]; no gradient.
+        sampled_q: Q~(x_s, a'_s), float32 [T, B]; no gradient.
+        settings: c and delta.
+
+    The extras are `q` (of the action taken), `value`, `importance_weight` (min(c, rho)), `truncated` (1 where rho
+    exceeds c), and `kl` and `trust_region_active` of `policy_loss`.
+
+    Raises:
+        ValueError: shapes that do not fit, a truncation not above 0, or a negative delta.
+    """
+    q_ret, q_opc = q_ret_and_q_opc(steps, q)
+    g = policy_gradient(steps, q_opc, sampled_action, sampled_q, settings.truncation)
+    policy, extras = policy_loss(g, steps, settings.delta)
+    log_rho = log_ratios(steps)
+    v_target = value_target(log_rho, q_ret, q, steps.v_tm1)
+    errors = (tf.where(steps.is_boundary, 0.0, error) for error in (q_ret - q, v_target - steps.v_tm1))
+    critic = 0.5 * tf.add_n([tf.square(error) for error in errors])
+    log_c = math.log(settings.truncation)
+    extras |= {
+        "q": _constant(q),
+        "value": _constant(steps.v_tm1),
+        "importance_weight": tf.exp(tf.minimum(log_c, log_rho)),
+        "truncated": tf.cast(log_rho > log_c, tf.float32),
+    }
+    return ContinuousLoss(policy + critic, policy, critic, extras)
+
+
+def _constant(x: tf.Tensor) -> tf.Tensor:
+    return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))

@@ -1,0 +1,66 @@
+"""A small agent for continuous actions on the point mass, and random unrolls for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.trajectories import StepType, Trajectory
+
+from repro.networks.gaussian_actor_critic import GaussianActorCritic
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.acer.continuous_agent import ContinuousAgent
+from repro.papers.acer.continuous_loss import LossSettings
+from repro.runtime.unrolls import UnrollGroup
+from tests.support.point_mass import PointMass
+
+SETTINGS = LossSettings(truncation=2.0, delta=0.3)
+
+
+def make_agent(
+    method: str,
+    seed: int = 0,
+    *,
+    settings: LossSettings = SETTINGS,
+    average_decay: float = 0.9,
+    learning_rate: float = 0.01,
+    clip_global_norm: float = 0.0,
+) -> ContinuousAgent:
+    environment = PointMass(1, 0)
+    return ContinuousAgent(
+        environment.time_step_spec,
+        environment.action_spec,
+        method=method,
+        network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed),
+        deviation=0.3,
+        dueling_samples=5,
+        average_decay=average_decay,
+        optimizer=RMSPropTF1(learning_rate, epsilon=0.01),
+        discount=0.9,
+        loss_settings=settings,
+        clip_global_norm=clip_global_norm,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+        seed=seed,
+    )
+
+
+def random_batch(agent: ContinuousAgent, size: int, seed: int, length: int = 5) -> Trajectory:
+    """[size, length + 1] of everything, with an end and a boundary row inside; the last row is poisoned."""
+    rng = np.random.default_rng(seed)
+    arrays = UnrollGroup(agent.collect_data_spec, size, length).arrays
+    mean, deviation = arrays.policy_info["mean"], arrays.policy_info["deviation"]
+    arrays.observation[:] = rng.normal(size=arrays.observation.shape)
+    mean[:] = 0.2 * rng.normal(size=mean.shape)
+    deviation[:] = 0.3
+    arrays.action[:] = mean + deviation * rng.normal(size=mean.shape)
+    arrays.reward[:] = rng.normal(size=arrays.reward.shape)
+    arrays.discount[:] = 1.0
+    arrays.step_type[:] = StepType.MID
+    arrays.discount[0, 1] = 0.0
+    arrays.step_type[1, 2] = StepType.LAST
+    for last_row in (arrays.action, arrays.reward, arrays.discount, mean, deviation):
+        last_row[:, -1] = np.nan
+    return arrays
+
+
+def values(variables: list[tf.Variable]) -> list[np.ndarray]:
+    return [np.array(variable) for variable in variables]

@@ -1,0 +1,79 @@
+"""ACER and its baselines learn to move a point; with the policy's gradient reversed they drive it away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.papers.acer import continuous_loss
+from repro.papers.acer.continuous_loss import LossSettings
+from repro.runtime.actor import Actor
+from repro.runtime.learner import Learner
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+from tests.papers.acer.continuous_small import make_agent, values
+from tests.support.point_mass import PointMass
+
+ENVIRONMENTS, UNROLL, SEED, REPLAYED, MEMORY = 8, 12, 1, 4, 5
+SETTINGS = LossSettings(truncation=5.0, delta=1.0)
+
+
+def train(method, iterations):
+    """Returns of finished episodes, in order, and the agent.
+
+    A3C learns from each fresh unroll once; the others from `REPLAYED` batches of the last `MEMORY` unrolls.
+    """
+    agent = make_agent(method, SEED, settings=SETTINGS, learning_rate=0.003)
+    returns: list[float] = []
+    actor = Actor(
+        PointMass(ENVIRONMENTS, SEED),
+        agent.collect_policy,
+        WeightsPublisher(agent.collect_policy.variables()),
+        UNROLL,
+        SEED,
+        lambda episode: returns.append(episode.score),
+    )
+    learner = Learner(agent, tf.distribute.get_strategy())
+    random = np.random.default_rng(SEED)
+    replay = []
+    for _ in range(iterations):
+        fresh = UnrollGroup(agent.collect_data_spec, ENVIRONMENTS, UNROLL)
+        actor.collect([fresh])
+        if "a3c" in method:
+            learner.step(fresh.arrays)
+            continue
+        replay = [*replay, fresh.arrays][-MEMORY:]
+        for _ in range(REPLAYED):
+            index = random.integers(len(replay), size=ENVIRONMENTS)
+            picked = [tf.nest.map_structure(lambda x, i=i: x[i], replay[j]) for i, j in enumerate(index)]
+            learner.step(tf.nest.map_structure(lambda *parts: np.stack(parts), *picked))
+    return np.array(returns), agent
+
+
+@pytest.mark.parametrize(("method", "iterations"), [("acer", 80), ("tis", 80), ("trust_tis", 100), ("a3c", 150)])
+def test_learns_to_reach_the_origin(method, iterations):
+    """Standing still returns -18, a straight way about -2."""
+    returns, _ = train(method, iterations)
+    assert returns[:20].mean() < -12.0
+    assert returns[-100:].mean() > -3.5
+
+
+def test_trust_a3c_learns_more_slowly():
+    returns, _ = train("trust_a3c", 250)
+    assert returns[:20].mean() < -12.0
+    assert returns[-100:].mean() > -7.0
+
+
+@pytest.mark.parametrize("method", ["acer", "tis", "a3c"])
+def test_with_the_sign_of_the_policy_gradient_reversed_it_moves_away(method, monkeypatch):
+    surrogate = continuous_loss.surrogate
+    monkeypatch.setattr(continuous_loss, "surrogate", lambda z, phi: -surrogate(z, phi))
+    returns, _ = train(method, 45)
+    assert returns[-20:].mean() < -25.0
+
+
+def test_the_same_seed_gives_the_same_weights():
+    first, second = (train("acer", 3)[1] for _ in range(2))
+    for a, b in zip(values(first.variables), values(second.variables), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,314 @@
+"""ACER's continuous loss against sums written out by hand, Eq. 7 by quadrature, and its gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import integrate
+
+from repro.distributions import gaussian
+from repro.papers.acer.continuous_loss import (
+    LossSettings,
+    Steps,
+    acer_loss,
+    divergence_gradient,
+    mean_gradient,
+    policy_gradient,
+    policy_loss,
+    q_ret_and_q_opc,
+    value_target,
+)
+from tests.papers.acer.continuous_oracle import (
+    SIGMA,
+    A,
+    B,
+    T,
+    corrected_q,
+    data,
+    live_rows,
+    poison,
+    projected,
+    rho,
+    score,
+)
+
+SETTINGS = LossSettings(truncation=1.5, delta=0.3)
+
+
+def action_values(seed=1):
+    """q [T, B], a' [T, B, A] and Q~(x, a') [T, B]."""
+    rng = np.random.default_rng(seed)
+    q, sampled_q = rng.normal(size=(2, T, B)).astype(np.float32)
+    sampled_action = data()["mean"] + SIGMA * rng.normal(size=(T, B, A))
+    return q, sampled_action.astype(np.float32), sampled_q
+
+
+def constants(x):
+    return Steps(**{name: None if value is None else tf.constant(value) for name, value in x.items()})
+
+
+def gradient_by_hand(x, q_opc, sampled_action, sampled_q, c):
+    g = np.zeros((T, B, A))
+    for s, b in live_rows(x):
+        v = float(x["v_tm1"][s, b])
+        g[s, b] = min(c, rho(x, s, b)) * score(x, s, b, x["action"][s, b]) * (q_opc[s, b] - v)
+        sampled = sampled_action[s, b]
+        weight = max(0.0, 1.0 - c / rho(x, s, b, sampled))
+        g[s, b] += weight * (float(sampled_q[s, b]) - v) * score(x, s, b, sampled)
+    return g
+
+
+def test_the_data_makes_every_clip_active():
+    """Ratios on both sides of 1, of c, and of the truncation of a'; a trust region that is met and one that is not."""
+    x, (q, sampled_action, sampled_q) = data(), action_values()
+    rhos = np.array([rho(x, s, b) for s, b in live_rows(x)])
+    sampled = np.array([rho(x, s, b, sampled_action[s, b]) for s, b in live_rows(x)])
+    assert all((rhos > bound).sum() > 2 and (rhos < bound).sum() > 2 for bound in (1.0, SETTINGS.truncation))
+    assert (sampled > SETTINGS.truncation).sum() > 2
+    assert (sampled < SETTINGS.truncation).sum() > 2
+    active = acer_loss(constants(x), q, sampled_action, sampled_q, SETTINGS).extras["trust_region_active"].numpy()
+    assert 3 < active.sum() < T * B - 3
+
+
+def test_q_ret_and_q_opc_by_their_sums():
+    x, (q, _, _) = data(), action_values()
+    q_ret, q_opc = q_ret_and_q_opc(constants(poison(x)), q)
+    expected = corrected_q(x, q, lambda ratio: min(1.0, ratio ** (1.0 / A)))
+    np.testing.assert_allclose(q_ret, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(q_opc, corrected_q(x, q, lambda ratio: 1.0), rtol=1e-4, atol=1e-5)
+    wrong = corrected_q(x, q, lambda ratio: min(1.0, ratio))
+    assert np.abs(wrong - expected).max() > 0.05
+
+
+def test_targets_at_a_terminal_at_a_time_limit_and_at_the_end():
+    x, (q, _, _) = data(), action_values()
+    for target in q_ret_and_q_opc(constants(x), q):
+        np.testing.assert_allclose(target[1, 0], x["r_t"][1, 0], rtol=1e-6)
+        for s, b in ((2, 1), (T - 1, 2)):
+            np.testing.assert_allclose(target[s, b], x["r_t"][s, b] + 0.9 * x["v_t"][s, b], rtol=1e-5)
+        assert target[3, 1] == 0.0
+
+
+def test_with_exact_values_on_policy_all_targets_are_the_same():
+    """rho = 1: Q_ret and Q_opc are one number, and the target of V is Q_ret - Q~ + V."""
+    x, (q, _, _) = data(), action_values()
+    x |= {"behaviour_mean": x["mean"], "behaviour_deviation": np.full((T, B, A), SIGMA, np.float32)}
+    q_ret, q_opc = q_ret_and_q_opc(constants(x), q)
+    np.testing.assert_allclose(q_ret, q_opc, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(value_target(np.zeros((T, B)), q_ret, q, x["v_tm1"]), q_ret - q + x["v_tm1"], atol=1e-5)
+
+
+def test_value_target_by_hand():
+    log_rho = np.log(np.array([[0.5, 1.0, 4.0]], np.float32))
+    target = value_target(log_rho, np.full((1, 3), 3.0), np.full((1, 3), 1.0), np.full((1, 3), 10.0))
+    np.testing.assert_allclose(target, [[11.0, 12.0, 12.0]], rtol=1e-6)
+    with pytest.raises(ValueError, match="q_ret"):
+        value_target(log_rho, np.zeros((1, 1)), np.zeros((1, 3)), np.zeros((1, 3)))
+
+
+def test_statistics_gradients_are_those_of_the_distribution():
+    x = {name: tf.constant(value) for name, value in data().items()}
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x["mean"])
+        log_prob = gaussian.log_prob(x["action"], x["mean"], x["deviation"])
+        kl = gaussian.kl(x["average_mean"], x["deviation"], x["mean"], x["deviation"])
+    found = mean_gradient(x["action"], x["mean"], x["deviation"])
+    np.testing.assert_allclose(found, tape.gradient(log_prob, x["mean"]), rtol=1e-4, atol=1e-4)
+    found = divergence_gradient(x["average_mean"], x["mean"], x["deviation"])
+    np.testing.assert_allclose(found, tape.gradient(kl, x["mean"]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("truncation", [0.5, 1.5, 5.0, float("inf")])
+def test_policy_gradient_by_its_two_terms(truncation):
+    x, (q_opc, sampled_action, sampled_q) = data(), action_values()
+    g = policy_gradient(constants(x), q_opc, sampled_action, sampled_q, truncation)
+    expected = gradient_by_hand(x, q_opc, sampled_action, sampled_q, truncation)
+    live = ~x["is_boundary"]
+    np.testing.assert_allclose(g[live], expected[live], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("truncation", [0.2, 1.0, 3.0])
+def test_truncated_and_corrected_terms_add_up_to_the_policy_gradient(truncation):
+    """Eq. 7 in one dimension, by quadrature: E_mu[first] + E_pi[second] = E_pi[d log f(a|phi) (Q(a) - V)]."""
+    mean, behaviour_mean, behaviour_deviation, v = 0.2, -0.3, 0.5, 0.4
+
+    def q(a):
+        return np.sin(3.0 * a) + a**2
+
+    def steps(a):
+        row = np.ones((1, a.size, 1), np.float32)
+        return Steps(
+            action=a[None, :, None].astype(np.float32),
+            mean=mean * row,
+            deviation=np.float32(SIGMA) * row,
+            behaviour_mean=behaviour_mean * row,
+            behaviour_deviation=behaviour_deviation * row,
+            average_mean=None,
+            r_t=row[..., 0],
+            discount_t=row[..., 0],
+            v_tm1=v * row[..., 0],
+            v_t=row[..., 0],
+            is_boundary=np.zeros((1, a.size), bool),
+        )
+
+    def gradient(a, of_action, of_sample):
+        """g at action a and a' = a, with the advantage of one of the two set to 0."""
+        q_opc = (np.where(of_action, q(a), v) * np.ones((1, a.size))).astype(np.float32)
+        sampled_q = (np.where(of_sample, q(a), v) * np.ones((1, a.size))).astype(np.float32)
+        sample = a[None, :, None].astype(np.float32)
+        return policy_gradient(steps(a), q_opc, sample, sampled_q, truncation).numpy()[0, :, 0]
+
+    def normal(a, centre, deviation):
+        return np.exp(-0.5 * ((a - centre) / deviation) ** 2) / deviation / np.sqrt(2 * np.pi)
+
+    def expectation(function, centre, deviation):
+        points = np.linspace(-4.0, 4.0, 8001)
+        values = function(points) * normal(points, centre, deviation)
+        return integrate.simpson(values, x=points)
+
+    def exact(a):
+        return (a - mean) / SIGMA**2 * (q(a) - v) * normal(a, mean, SIGMA)
+
+    expected, _ = integrate.quad(exact, -4.0, 4.0, epsabs=1e-10)
+    first = expectation(lambda a: gradient(a, True, False), behaviour_mean, behaviour_deviation)
+    second = expectation(lambda a: gradient(a, False, True), mean, SIGMA)
+    assert abs(second) > 0.03
+    np.testing.assert_allclose(first + second, expected, rtol=1e-4)
+
+
+def test_the_policys_gradient_is_the_projected_one():
+    x, (q, sampled_action, sampled_q) = data(), action_values()
+    mean = tf.constant(x["mean"])
+    with tf.GradientTape() as tape:
+        tape.watch(mean)
+        steps = constants(poison(x))._replace(mean=mean)
+        loss = acer_loss(steps, q, sampled_action, sampled_q, SETTINGS)
+        total = tf.reduce_sum(loss.policy)
+    found = -tape.gradient(total, mean)  # z*
+    q_opc = corrected_q(x, q, lambda ratio: 1.0)
+    g = gradient_by_hand(x, q_opc, sampled_action, sampled_q, SETTINGS.truncation)
+    for s, b in live_rows(x):
+        np.testing.assert_allclose(found[s, b], projected(x, g[s, b], s, b, SETTINGS.delta), rtol=5e-3, atol=5e-3)
+    np.testing.assert_array_equal(found[3, 1], np.zeros(A))
+    k = divergence_gradient(x["average_mean"], x["mean"], x["deviation"])
+    assert np.sum(k * found, axis=-1).max() < SETTINGS.delta + 1e-3
+    assert np.sum(k * g, axis=-1).max() > SETTINGS.delta + 1.0
+
+
+def test_without_an_average_policy_the_gradient_is_not_projected():
+    x, g = data(average=False), np.random.default_rng(0).normal(size=(T, B, A)).astype(np.float32)
+    mean = tf.constant(x["mean"])
+    with tf.GradientTape() as tape:
+        tape.watch(mean)
+        loss, extras = policy_loss(g, constants(x)._replace(mean=mean), 0.0)
+        total = tf.reduce_sum(loss)
+    assert extras == {}
+    np.testing.assert_allclose(tape.gradient(total, mean), np.where(x["is_boundary"][..., None], 0.0, -g))
+
+
+def test_the_critics_gradients_are_those_of_algorithm_3():
+    x, (q, sampled_action, sampled_q) = data(), action_values()
+    watched = {"q": tf.constant(q), "v": tf.constant(x["v_tm1"])}
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(watched)
+        steps = constants(poison(x))._replace(v_tm1=watched["v"])
+        loss = acer_loss(steps, watched["q"], sampled_action, sampled_q, SETTINGS)
+        critic = tf.reduce_sum(loss.critic)
+    error = corrected_q(x, q, lambda ratio: min(1.0, ratio ** (1.0 / A))) - q
+    error[x["is_boundary"]] = 0.0
+    clipped = np.zeros((T, B))
+    for s, b in live_rows(x):
+        clipped[s, b] = min(1.0, rho(x, s, b))
+    np.testing.assert_allclose(-tape.gradient(critic, watched["q"]), error, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(-tape.gradient(critic, watched["v"]), clipped * error, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(loss.critic, 0.5 * error**2 * (1.0 + clipped**2), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(loss.total, loss.policy + loss.critic)
+
+
+def test_live_and_dead_gradients():
+    x, values = data(), action_values()
+    floats = {name: tf.constant(value) for name, value in x.items() if name != "is_boundary"}
+    floats |= {name: tf.constant(value) for name, value in zip(("q", "sampled_action", "sampled_q"), values)}
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(floats)
+        steps = Steps(**{name: floats.get(name) for name in Steps._fields if name != "is_boundary"}, is_boundary=None)
+        steps = steps._replace(is_boundary=tf.constant(x["is_boundary"]))
+        loss = acer_loss(steps, floats["q"], floats["sampled_action"], floats["sampled_q"], SETTINGS)
+        terms = {name: tf.reduce_sum(getattr(loss, name)) for name in ("policy", "critic")}
+        extras = tf.add_n([tf.reduce_sum(extra) for extra in loss.extras.values()])
+
+    def live(term):
+        gradients = {name: tape.gradient(term, value) for name, value in floats.items()}
+        return {name for name, gradient in gradients.items() if gradient is not None and np.any(gradient)}
+
+    assert live(terms["policy"]) == {"mean"}
+    assert live(terms["critic"]) == {"q", "v_tm1"}
+    assert live(extras) == set()
+
+
+def test_what_a_boundary_row_holds_changes_nothing():
+    values = action_values()
+    a, b = (acer_loss(constants(y), *values, SETTINGS) for y in (data(), poison(data())))
+    np.testing.assert_array_equal(a.total, b.total)
+    assert a.total[3, 1] == 0.0
+
+
+def test_a_sequence_is_its_two_parts_where_an_episode_ends_inside():
+    """Unroll 0 ends at row 1, and what follows is another episode."""
+    x, values = data(), action_values()
+    whole = acer_loss(constants(x), *values, SETTINGS).total[:, 0]
+
+    def part(rows):
+        cut = {name: value[rows] for name, value in x.items()}
+        return acer_loss(constants(cut), *(value[rows] for value in values), SETTINGS).total[:, 0]
+
+    np.testing.assert_allclose(whole, np.concatenate([part(slice(0, 2)), part(slice(2, None))]), rtol=1e-5, atol=1e-6)
+
+
+def test_extras():
+    x, (q, sampled_action, sampled_q) = data(), action_values()
+    extras = acer_loss(constants(x), q, sampled_action, sampled_q, SETTINGS).extras
+    for s, b in live_rows(x):
+        ratio = rho(x, s, b)
+        np.testing.assert_allclose(extras["importance_weight"][s, b], min(1.5, ratio), rtol=1e-3)
+        assert extras["truncated"][s, b] == float(ratio > 1.5)
+        distance = (x["average_mean"][s, b] - x["mean"][s, b]) ** 2
+        np.testing.assert_allclose(extras["kl"][s, b], distance.sum() / (2 * SIGMA**2), rtol=1e-3)
+    np.testing.assert_array_equal(extras["q"], q)
+    np.testing.assert_array_equal(extras["value"], x["v_tm1"])
+
+
+@pytest.mark.parametrize("distance", [30.0, 1e6])
+def test_actions_far_from_both_policies_leave_everything_finite(distance):
+    """Ratios of exp(+-1e5) and more: weights are at their bounds."""
+    x, (q, sampled_action, sampled_q) = data(), action_values()
+    x["behaviour_mean"] = x["mean"] + np.float32(distance)
+    near = {**x, "action": x["mean"].copy()}
+    far = {**x, "action": x["behaviour_mean"].copy()}
+    for y, weight in ((near, 1.5), (far, 0.0)):
+        loss = acer_loss(constants(y), q, sampled_action, sampled_q, SETTINGS)
+        assert np.isfinite(loss.total).all()
+        live = ~x["is_boundary"]
+        np.testing.assert_allclose(loss.extras["importance_weight"].numpy()[live], weight)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_eager_graph_and_xla_agree(jit_compile):
+    x, values = constants(data()), action_values()
+    compiled = tf.function(lambda: acer_loss(x, *values, SETTINGS).total, jit_compile=jit_compile)
+    np.testing.assert_allclose(compiled(), acer_loss(x, *values, SETTINGS).total, rtol=1e-4, atol=1e-4)
+
+
+def test_errors():
+    x, (q, sampled_action, sampled_q) = constants(data()), action_values()
+    with pytest.raises(ValueError, match="truncation"):
+        acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(truncation=0.0))
+    with pytest.raises(ValueError, match="delta"):
+        acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(delta=-1.0))
+    with pytest.raises(ValueError, match="sampled_q"):
+        acer_loss(x, q, sampled_action, sampled_q[:1], SETTINGS)
+    with pytest.raises(ValueError, match="mean"):
+        acer_loss(x, q, sampled_action[..., :1], sampled_q, SETTINGS)
+    with pytest.raises(ValueError, match="q_t_a"):
+        acer_loss(x, q[:, :1], sampled_action, sampled_q, SETTINGS)
