@@ -37,6 +37,7 @@ class ReplayTraining(TrainingLoop):
         generator: draws the number of replayed batches, and the batches.
         budget, frames_per_update, checkpoints, checkpoint_seconds, warn: as for `TrainingLoop`.
         drawn: hyper-parameters that the seed drew, by name, for the record; None or empty: it drew none.
+        unit: of the budget, in the progress line.
 
     Raises:
         ValueError: a ratio without a replay, or nothing to learn from.
@@ -58,6 +59,7 @@ class ReplayTraining(TrainingLoop):
         checkpoint_seconds: float,
         warn: Callable[[str], None],
         drawn: dict[str, float] | None = None,
+        unit: str = "frames",
     ) -> None:
         if settings.ratio > 0 and replay is None:
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
@@ -67,6 +69,7 @@ class ReplayTraining(TrainingLoop):
         self._settings = settings
         self._generator = generator
         self._drawn = drawn or {}
+        self.unit = unit
         self._gradient_steps = 0
         self._scalars: dict[str, float] = {}
         super().__init__(  # last: it restores

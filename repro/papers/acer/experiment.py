@@ -105,6 +105,7 @@ def build_training(
         checkpoint_seconds=runtime.checkpoint_seconds,
         warn=warn,
         drawn=setting._asdict(),
+        unit="frames" if "frame_skip" in config.env else "steps",
     )
 
 

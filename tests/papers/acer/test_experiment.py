@@ -1,0 +1,139 @@
+"""ACER's experiments: what an agent's name and a seed mean, and whole runs that resume to the bit."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from paper_configs.acer import atari, continuous
+from repro.papers.acer import atari_parts, continuous_parts, experiment
+from repro.runtime.replay_training import ReplaySettings
+
+
+class Folder:
+    """A run's folder, as far as training knows it."""
+
+    def __init__(self, path):
+        self.checkpoints = path / "checkpoints"
+
+
+def test_names_of_atari_agents_say_ratio_and_trust_region():
+    config = atari.get_config("paper")
+    for name in config.agents:
+        config.agent = name
+        ratio = float(name.split("_")[2])
+        assert atari_parts.replay_settings(config) == ReplaySettings(on_policy=True, ratio=ratio)
+    config.agent = "acer_ratio_3"
+    with pytest.raises(ValueError, match="agent='acer_ratio_3': choose acer_ratio_0, "):
+        atari_parts.replay_settings(config)
+
+
+@pytest.mark.parametrize(("agent", "has_region"), [("acer_ratio_0", True), ("acer_ratio_8_no_trust_region", False)])
+def test_the_trust_region_needs_an_average_network(agent, has_region):
+    config = _small_atari(agent)
+    environment = atari_parts.make_environment(config, 1, 0)
+    made = atari_parts.make_agent(config, environment, 0, atari_parts.draw_setting(config, 0))
+    assert (made._average_network is not None) == has_region
+    environment.close()
+
+
+def test_control_agents_learn_from_what_the_paper_says():
+    config = continuous.get_config("paper")
+    found = {}
+    for config.agent in config.agents:
+        found[config.agent] = continuous_parts.replay_settings(config)
+    off_policy, on_policy = ReplaySettings(False, 4.0), ReplaySettings(True, 0.0)
+    assert found == {
+        "acer": off_policy,
+        "tis": off_policy,
+        "trust_tis": off_policy,
+        "a3c": on_policy,
+        "trust_a3c": on_policy,
+    }
+    config.agent = "ddpg"
+    with pytest.raises(ValueError, match="agent='ddpg': choose acer, a3c"):
+        continuous_parts.replay_settings(config)
+
+
+def test_settings_are_drawn_from_the_paper_s_ranges():
+    config = continuous.get_config("paper")
+    drawn = np.array([continuous_parts.draw_setting(config, seed) for seed in range(1, 2001)])
+    rates, deltas = np.log10(drawn[:, 0]), drawn[:, 1]
+    np.testing.assert_array_less(np.abs(rates + 3.65), 0.35)
+    np.testing.assert_array_less(np.abs(deltas - 1.05), 0.95)
+    # Uniform numbers have their mean in the middle, up to a standard error of width / sqrt(12 n); four of them.
+    assert abs(rates.mean() + 3.65) < 4 * 0.7 / (12 * 2000) ** 0.5
+    assert abs(deltas.mean() - 1.05) < 4 * 1.9 / (12 * 2000) ** 0.5
+    assert continuous_parts.draw_setting(config, 7) == continuous_parts.draw_setting(config, 7)
+
+
+def test_a_replay_too_small_for_a_batch_is_refused():
+    config = _small_atari("acer_ratio_4")
+    config.replay.frames = 100
+    environment = atari_parts.make_environment(config, 1, 0)
+    agent = atari_parts.make_agent(config, environment, 0, atari_parts.Setting())
+    with pytest.raises(ValueError, match=r"replay\.frames=100 holds 1 unrolls, less than one batch"):
+        experiment.make_replay(config, agent, 4.0)
+    environment.close()
+
+
+@pytest.mark.parametrize("agent", ["acer", "trust_a3c", "tis"])
+def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
+    whole = _trained(tmp_path / "whole", agent, 24)
+    half = experiment.build_training(_small_continuous(agent), 3, Folder(tmp_path / "halves"), print)
+    for update in half:
+        if update.updates == 12:
+            half.save()
+            break
+    half.close()
+    second = _trained(tmp_path / "halves", agent, 24)
+    for a, b in zip(_weights(whole), _weights(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whole.summary()["evaluation"] == second.summary()["evaluation"]
+
+
+def test_a_record_keeps_what_the_seed_drew(tmp_path):
+    training = _trained(tmp_path, "acer", 4)
+    drawn = continuous_parts.draw_setting(_small_continuous("acer"), 3)
+    assert training.summary()["drawn"] == drawn._asdict()
+    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(drawn.learning_rate)
+
+
+@pytest.mark.parametrize("name", ["atari", "continuous"])
+def test_every_experiment_has_its_parts(name):
+    assert name in experiment.PARTS
+    importlib.import_module(f"paper_configs.acer.{name}")
+
+
+def _small_atari(agent):
+    config = atari.get_config("smoke")
+    config.agent = agent
+    return config
+
+
+def _small_continuous(agent):
+    config = continuous.get_config("smoke")
+    config.agent = agent
+    config.frames = 24 * 10 * 4
+    config.env.max_steps = 12
+    config.network.units = (8,)
+    config.network.advantage_units = (8,)
+    config.learner.unroll_length = 10
+    config.learner.batch_size = 4
+    config.runtime.envs_per_actor = 4
+    config.runtime.compile = "graph"
+    config.replay.frames = 400
+    return config
+
+
+def _trained(path, agent, updates):
+    config = _small_continuous(agent)
+    config.frames = updates * 40
+    training = experiment.build_training(config, 3, Folder(path), print)
+    list(training)
+    training.close()
+    return training
+
+
+def _weights(training):
+    return [variable.numpy() for variable in training._learner.agent.variables]
