@@ -148,7 +148,7 @@ class Job:
             **_identity(config, config.agent, self.seed, config.runtime.schedule),
             "frames": complete["frames"],
             "agent_steps": complete["frames"] // config.env.get("frame_skip", 1),
-            "gradient_steps": complete["updates"],
+            "gradient_steps": complete["gradient_steps"],
             "wall_seconds": complete["seconds"],
             "frames_per_second": complete["frames"] / complete["seconds"],
             "policy_lag": {

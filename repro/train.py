@@ -52,7 +52,7 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
     if loop.updates:
-        _say(f"Resuming {run_dir} at {loop.updates * loop.frames_per_update:,} frames.")
+        _say(f"Resuming {run_dir} at {loop.frames:,} {loop.unit}.")
     progress = Progress(run, loop.total_updates, loop.frames_per_update, loop.updates, label, loop.unit, loop.shown)
     try:
         for update in loop:

@@ -1,7 +1,8 @@
-"""The training loop: batches in, updates out, checkpoints between them."""
+"""What every run has, updates up to a budget and checkpoints between them, and the loop of on-policy agents."""
 
 from __future__ import annotations
 
+import abc
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -57,24 +58,142 @@ class Update(NamedTuple):
     games: int
 
 
-class TrainingLoop:
-    """Iterating trains; the consumer may stop at any update.
+class Training(abc.ABC):
+    """A run: iterating trains, and the consumer may stop at any update. Subclasses say what an update is.
 
     Attributes:
         unit: of the budget, in the progress line.
         shown: scalars in the progress line besides the return and the policy lag.
+        updates: made so far.
+        frames_per_update: units of the budget that one update learns from.
+        total_updates: in which the budget is used up.
 
     Args:
-        learner, source, weights, episodes: the parts, sharing one agent.
+        variables: everything TensorFlow that a checkpoint keeps.
+        budget: what `unit` says, to learn from.
+        frames_per_update: see above.
+        checkpoints: folder for checkpoints.
+        checkpoint_seconds: between two checkpoints.
+    """
+
+    unit = "frames"
+    shown: tuple[str, ...] = ("loss", "entropy")
+
+    def __init__(
+        self,
+        variables: tf.train.Checkpoint,
+        *,
+        budget: int,
+        frames_per_update: int,
+        checkpoints: Path,
+        checkpoint_seconds: float,
+    ) -> None:
+        self._variables = variables
+        self._checkpoints = checkpoints
+        self._checkpoint_seconds = checkpoint_seconds
+        self._episodes = EpisodeLog()
+        self._seconds = 0.0
+        self.updates = 0
+        self.frames_per_update = frames_per_update
+        self.total_updates = -(-budget // frames_per_update)
+
+    @abc.abstractmethod
+    def _begin(self) -> None:
+        """What comes before the first update of this process."""
+
+    @abc.abstractmethod
+    def _update(self) -> tuple[dict[str, float], float]:
+        """One update: the loss and the agent's extras by name, and the policy lag in updates.
+
+        Raises:
+            NonFiniteLossError: the run diverged.
+        """
+
+    @abc.abstractmethod
+    def _get_state(self) -> dict[str, Any]:
+        """Everything besides `variables` and the counters that the run depends on."""
+
+    @abc.abstractmethod
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Continues where `_get_state` was taken; the variables are restored by then."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Frees environments and threads."""
+
+    @property
+    def complete(self) -> bool:
+        return self.updates >= self.total_updates
+
+    @property
+    def frames(self) -> int:
+        """Units of the budget learned from so far."""
+        return self.updates * self.frames_per_update
+
+    @property
+    def can_save(self) -> bool:
+        """Whether a checkpoint of this moment can be made."""
+        return True
+
+    def __iter__(self) -> Iterator[Update]:
+        """Yields after every update; ends when the budget is used up, with a last checkpoint.
+
+        Raises:
+            NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
+            CheckpointError: the disk is full; the checkpoints before stay as they were.
+        """
+        self._begin()
+        clock = saved = time.monotonic()
+        while not self.complete:
+            scalars, lag = self._update()
+            self.updates += 1
+            now = time.monotonic()
+            self._seconds += now - clock
+            clock = now
+            if now - saved > self._checkpoint_seconds and self.can_save:
+                self.save()
+                saved = time.monotonic()
+            mean_return, games = self._episodes.mean_return(), self._episodes.games
+            yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games)
+        self.save()
+
+    def save(self) -> Path:
+        """Writes a checkpoint of this moment; call it only when `can_save`."""
+        own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
+        counters = {"updates": self.updates, "seconds": self._seconds, "episodes": self._episodes.get_state()}
+        return checkpoint.save(self._checkpoints, self.updates, self._variables, counters | own)
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return {
+            "gradient_steps": self.updates,
+            "frames": self.frames,
+            "seconds": self._seconds,
+            "games": self._episodes.games,
+        }
+
+    def _restore(self, warn: Callable[[str], None]) -> None:
+        """Continues from the last checkpoint, if there is one; `warn` is told of a broken one."""
+        state = checkpoint.restore(self._checkpoints, self._variables, warn)
+        if state is not None:
+            self.updates = state["updates"]
+            self._seconds = state["seconds"]
+            self._episodes.set_state(state["episodes"])
+            self._set_state(state)
+
+
+class TrainingLoop(Training):
+    """Each batch that the actors bring is learned from once.
+
+    Args:
+        learner, source, weights: the parts, sharing one agent.
+        episodes: filled by the actors.
         budget: environment frames to learn from.
         frames_per_update: environment frames in one batch.
         checkpoints: folder for checkpoints.
         checkpoint_seconds: between two checkpoints.
         warn: called with one line when a broken checkpoint is passed over.
     """
-
-    unit = "frames"
-    shown = ("loss", "entropy")
 
     def __init__(
         self,
@@ -89,87 +208,40 @@ class TrainingLoop:
         checkpoint_seconds: float,
         warn: Callable[[str], None],
     ) -> None:
+        super().__init__(
+            tf.train.Checkpoint(agent=learner.agent),
+            budget=budget,
+            frames_per_update=frames_per_update,
+            checkpoints=checkpoints,
+            checkpoint_seconds=checkpoint_seconds,
+        )
         self._learner = learner
         self._source = source
         self._weights = weights
         self._episodes = episodes
-        self._checkpoints = checkpoints
-        self._checkpoint_seconds = checkpoint_seconds
-        self._variables = tf.train.Checkpoint(agent=learner.agent)
-        self.frames_per_update = frames_per_update
-        self.total_updates = -(-budget // frames_per_update)
-        self.updates = 0
-        self._seconds = 0.0
         self._restore(warn)
 
     @property
-    def complete(self) -> bool:
-        return self.updates >= self.total_updates
-
-    def __iter__(self) -> Iterator[Update]:
-        """Yields after every update; ends when the budget is used up, with a last checkpoint.
-
-        Raises:
-            NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
-            CheckpointError: the disk is full; the checkpoints before stay as they were.
-        """
-        self._weights.publish(self.updates)
-        clock = saved = time.monotonic()
-        while not self.complete:
-            batch = self._source.next()
-            scalars = self._learner.step(batch.trajectory)
-            lag = self.updates - np.mean(batch.versions)
-            self._source.release(batch)
-            self.updates += 1
-            self._weights.publish(self.updates)
-            now = time.monotonic()
-            self._seconds += now - clock
-            clock = now
-            if now - saved > self._checkpoint_seconds and self._source.can_save:
-                self.save()
-                saved = time.monotonic()
-            yield Update(
-                self.updates,
-                self.updates * self.frames_per_update,
-                self._seconds,
-                scalars,
-                float(lag),
-                self._episodes.mean_return(),
-                self._episodes.games,
-            )
-        self.save()
-
-    def save(self) -> Path:
-        """Writes a checkpoint of this moment; in lockstep call it only when `can_save`."""
-        source = self._source.get_state()  # first: it waits for unrolls in flight, whose games then count
-        state = {
-            "updates": self.updates,
-            "seconds": self._seconds,
-            "episodes": self._episodes.get_state(),
-            "source": source,
-        }
-        return checkpoint.save(self._checkpoints, self.updates, self._variables, state)
-
-    @property
     def can_save(self) -> bool:
+        """In lockstep only between two batches of the same weights."""
         return self._source.can_save
-
-    def summary(self) -> dict[str, float]:
-        """Totals of the run so far."""
-        return {
-            "updates": self.updates,
-            "frames": self.updates * self.frames_per_update,
-            "seconds": self._seconds,
-            "games": self._episodes.games,
-        }
 
     def close(self) -> None:
         self._source.close()
 
-    def _restore(self, warn: Callable[[str], None]) -> None:
-        state = checkpoint.restore(self._checkpoints, self._variables, warn)
-        if state is not None:
-            self.updates = state["updates"]
-            self._seconds = state["seconds"]
-            self._episodes.set_state(state["episodes"])
-            self._source.set_state(state["source"])
+    def _begin(self) -> None:
+        self._weights.publish(self.updates)
+
+    def _update(self) -> tuple[dict[str, float], float]:
+        batch = self._source.next()
+        scalars = self._learner.step(batch.trajectory)
+        lag = self.updates - float(np.mean(batch.versions))
+        self._source.release(batch)
+        self._weights.publish(self.updates + 1)
+        return scalars, lag
+
+    def _get_state(self) -> dict[str, Any]:
+        return {"source": self._source.get_state()}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        self._source.set_state(state["source"])

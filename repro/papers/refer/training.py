@@ -6,11 +6,8 @@ drawn ahead; ratios and values go back into the memory after it. With K = 1 this
 
 from __future__ import annotations
 
-import json
 import math
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +18,12 @@ from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.exploration import explore
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
+from repro.papers.refer.window import Window
 from repro.replay.refer import ReferMemory
-from repro.runtime import checkpoint
 from repro.runtime.actor import Episode
+from repro.runtime.generators import pack_generator, unpack_generator
 from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import EpisodeLog, Update
+from repro.runtime.training import Training
 
 REWARD_SCALE_EVERY = 1000
 """Gradient steps between two updates of the reward scale (Appendix B)."""
@@ -92,8 +90,8 @@ class OpenEpisode:
             getattr(self, name)[: len(state[name])] = state[name]
 
 
-class ReferTraining:
-    """Iterating trains; the consumer may stop at any update. An update is one call of K gradient steps.
+class ReferTraining(Training):
+    """An update is one call of K gradient steps, after K environment steps.
 
     Args:
         agent: acts and learns.
@@ -107,7 +105,6 @@ class ReferTraining:
         warn: called with one line when a broken checkpoint is passed over.
     """
 
-    can_save = True
     unit = "steps"
     shown = ("kl", "beta", "far")
 
@@ -124,97 +121,39 @@ class ReferTraining:
         checkpoint_seconds: float,
         warn: Callable[[str], None],
     ) -> None:
+        super().__init__(
+            agent.checkpoint(),
+            budget=budget,
+            frames_per_update=agent.steps_per_call,
+            checkpoints=checkpoints,
+            checkpoint_seconds=checkpoint_seconds,
+        )
         self._agent = agent
         self._environment = environment
         self._memory = memory
         self._settings = settings
         self._generator = generator
-        self._checkpoints = checkpoints
-        self._checkpoint_seconds = checkpoint_seconds
-        self._variables = agent.checkpoint()
         self._episode = OpenEpisode(environment.max_steps, environment.state_size, environment.num_actions)
-        self._episodes = EpisodeLog()
-        self._entered: deque[tuple[int, float]] = deque()  # step and return of the episodes of the last window
+        self._entered = Window(settings.window_steps)
         self._beta = settings.initial_beta
-        self._seconds = 0.0
-        self.updates = 0
-        self.frames_per_update = agent.steps_per_call
-        self.total_updates = -(-budget // agent.steps_per_call)
         self._observation = environment.reset()[0][0]
         self._restore(warn)
 
-    @property
-    def complete(self) -> bool:
-        return self.updates >= self.total_updates
-
-    def __iter__(self) -> Iterator[Update]:
-        """Yields after every update; ends when the budget is used up, with a last checkpoint.
-
-        Raises:
-            NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
-            CheckpointError: the disk is full; the checkpoints before stay as they were.
-        """
-        self._fill()
-        clock = saved = time.monotonic()
-        while not self.complete:
-            self._agent.refresh()
-            for _ in range(self.frames_per_update):
-                self._act()
-            scalars = self._learn()
-            self.updates += 1
-            now = time.monotonic()
-            self._seconds += now - clock
-            clock = now
-            if now - saved > self._checkpoint_seconds:
-                self.save()
-                saved = time.monotonic()
-            steps = self.updates * self.frames_per_update
-            mean_return, games = self._episodes.mean_return(), self._episodes.games
-            yield Update(self.updates, steps, self._seconds, scalars, 0.0, mean_return, games)
-        self.save()
-
-    def save(self) -> Path:
-        """Writes a checkpoint of this moment."""
-        state = {
-            "updates": self.updates,
-            "seconds": self._seconds,
-            "beta": self._beta,
-            "episodes": self._episodes.get_state(),
-            "entered": np.array(self._entered, np.float64).reshape(-1, 2),
-            "memory": self._memory.get_state(),
-            "episode": self._episode.get_state(),
-            "environment": self._environment.get_state(),
-            "generator": pack_generator(self._generator),
-        }
-        return checkpoint.save(self._checkpoints, self.updates, self._variables, state)
-
-    def evaluation(self) -> dict[str, Any]:
-        """The paper's measure: mean return of the episodes that entered the memory in the last window of steps."""
-        end = self.updates * self.frames_per_update
-        first = end - self._settings.window_steps
-        returns = [score for step, score in self._entered if step > first]
-        if not returns:  # no episode ended in the window: the last one that did
-            returns = [self._entered[-1][1]]
-        return {
-            "protocol": f"episodes that entered the memory in the last {min(end, self._settings.window_steps)} steps "
-            "of training, actions sampled",
-            "episodes": len(returns),
-            "unit": "episode return",
-            "mean": float(np.mean(returns)),
-            "std": float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0,
-            "returns": [float(f"{score:.7g}") for score in returns],
-        }
-
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation, for which no games need be played."""
-        steps = self.updates * self.frames_per_update
-        totals = {"updates": steps, "frames": steps, "seconds": self._seconds, "games": self._episodes.games}
-        return totals | {"evaluation": self.evaluation()}
+        own = {"gradient_steps": self.frames, "evaluation": self._entered.evaluation(self.frames)}
+        return super().summary() | own
 
     def close(self) -> None:
         self._environment.close()
 
-    def _fill(self) -> None:
+    def _update(self) -> tuple[dict[str, float], float]:
+        self._agent.refresh()
+        for _ in range(self.frames_per_update):
+            self._act()
+        return self._learn(), 0.0
+
+    def _begin(self) -> None:
         """Plays until the memory holds N_start steps, then fixes the statistics of the states (Algorithm 1)."""
         if self._memory.episodes and self.updates:
             return
@@ -228,8 +167,7 @@ class ReferTraining:
         """One environment step (Algorithm 2); a finished episode enters the memory."""
         acting = self._agent.act(self._observation)
         if math.isnan(acting.value):
-            step = self.updates * self.frames_per_update
-            raise NonFiniteLossError(f"gradient step {step} left a network that gives NaN")
+            raise NonFiniteLossError(f"gradient step {self.frames} left a network that gives NaN")
         episode, t = self._episode, self._episode.length
         last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
         theta = self._settings.noise_theta
@@ -246,16 +184,13 @@ class ReferTraining:
             episode.into(self._memory, bool(terminated[0]))
             game = Episode(float(info["episode_return"][0]), int(info["episode_frames"][0]))
             self._episodes.append(game)
-            step = self.updates * self.frames_per_update
-            self._entered.append((step, game.score))
-            while self._entered[0][0] < step - self._settings.window_steps:
-                self._entered.popleft()
+            self._entered.append(self.frames, game.score)
             self._observation = self._environment.step(action[None])[0][0]  # the next episode begins
 
     def _learn(self) -> dict[str, float]:
         """K gradient steps (Algorithm 3)."""
         memory, settings, k = self._memory, self._settings, self.frames_per_update
-        first = self.updates * k
+        first = self.frames
         steps = range(first, first + k)
         c_max = np.array([annealed_c_max(t, settings.c, settings.annealing) for t in steps])
         rate = np.array(
@@ -277,26 +212,21 @@ class ReferTraining:
             memory.refresh_reward_scale()
         return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
 
-    def _restore(self, warn: Callable[[str], None]) -> None:
-        state = checkpoint.restore(self._checkpoints, self._variables, warn)
-        if state is None:
-            return
-        self.updates = state["updates"]
-        self._seconds = state["seconds"]
+    def _get_state(self) -> dict[str, Any]:
+        return {
+            "beta": self._beta,
+            "entered": self._entered.get_state(),
+            "memory": self._memory.get_state(),
+            "episode": self._episode.get_state(),
+            "environment": self._environment.get_state(),
+            "generator": pack_generator(self._generator),
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
         self._beta = state["beta"]
-        self._episodes.set_state(state["episodes"])
-        self._entered.extend((int(step), float(score)) for step, score in state["entered"])
+        self._entered.set_state(state["entered"])
         self._memory.set_state(state["memory"])
         self._episode.set_state(state["episode"])
         self._observation = self._environment.set_state(state["environment"])[0]
         unpack_generator(self._generator, state["generator"])
         self._agent.take_over_statistics()
-
-
-def pack_generator(generator: np.random.Generator) -> str:
-    """The state of a generator as text: its 128-bit integers fit no array."""
-    return json.dumps(generator.bit_generator.state)
-
-
-def unpack_generator(generator: np.random.Generator, state: str) -> None:
-    generator.bit_generator.state = json.loads(str(state))

@@ -96,7 +96,7 @@ def test_the_mean_is_bounded_and_so_is_the_divergence():
 def test_it_learns_to_balance(tmp_path):
     training = build(tmp_path, agent="ddpg_refer", frames=8_000)
     list(training)
-    assert training.evaluation()["mean"] > 60  # of 200; random play falls after some 5 steps
+    assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
 @pytest.mark.parametrize("turned", ["policy", "critic"])
@@ -111,4 +111,4 @@ def test_with_a_sign_turned_it_does_not(tmp_path, monkeypatch, turned):
     monkeypatch.setattr(ddpg, "ddpg_loss", wrong)
     training = build(tmp_path, agent="ddpg_refer", frames=4_000)
     list(training)
-    assert training.evaluation()["mean"] < 15
+    assert training.summary()["evaluation"]["mean"] < 15

@@ -64,7 +64,7 @@ def test_the_mean_has_no_bounds():
 def test_it_learns_to_balance(tmp_path):
     training = build(tmp_path, agent="naf_refer", frames=8_000)
     list(training)
-    assert training.evaluation()["mean"] > 60  # of 200; random play falls after some 5 steps
+    assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
 def test_with_the_sign_of_its_rewards_turned_it_does_not(tmp_path, monkeypatch):
@@ -76,4 +76,4 @@ def test_with_the_sign_of_its_rewards_turned_it_does_not(tmp_path, monkeypatch):
     monkeypatch.setattr(naf, "naf_loss", wrong)
     training = build(tmp_path, agent="naf_refer", frames=4_000)
     list(training)
-    assert training.evaluation()["mean"] < 15
+    assert training.summary()["evaluation"]["mean"] < 15

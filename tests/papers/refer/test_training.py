@@ -21,14 +21,14 @@ def _run(path, updates=None, **changes):
 
 def test_it_learns_to_balance(tmp_path):
     training, _ = _run(tmp_path)
-    assert training.evaluation()["mean"] > 60  # of 200; random play falls after some 5 steps
+    assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
     right = loss.off_policy_gradient_loss
     monkeypatch.setattr(loss, "off_policy_gradient_loss", lambda *arguments: -right(*arguments))
     training, _ = _run(tmp_path)
-    assert training.evaluation()["mean"] < 15
+    assert training.summary()["evaluation"]["mean"] < 15
 
 
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "naf_refer"])
@@ -80,8 +80,7 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     np.testing.assert_array_equal(trail[:, 0], np.arange(16, 321, 16))
     assert int(training._agent.optimizer.iterations) == 320
     summary = training.summary()
-    assert summary["updates"] == summary["frames"] == 320
-    assert summary["evaluation"] == training.evaluation()
+    assert summary["gradient_steps"] == summary["frames"] == 320
 
 
 def test_endings_reach_the_memory_as_what_they_are(tmp_path):
@@ -105,8 +104,9 @@ def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
 
 def test_evaluation_is_of_the_last_window(tmp_path):
     training, _ = _run(tmp_path, frames=3_200)
-    evaluation = training.evaluation()
-    inside = [score for step, score in training._entered if step > 3_200 - 2_000]
+    evaluation = training.summary()["evaluation"]
+    entered = training._entered.get_state()
+    inside = [score for step, score in entered if step > 3_200 - 2_000]
     assert 0 < len(inside) < training.summary()["games"]
     assert evaluation["episodes"] == len(evaluation["returns"]) == len(inside)
     assert evaluation["mean"] == pytest.approx(np.mean(evaluation["returns"]))
