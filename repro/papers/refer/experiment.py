@@ -14,6 +14,8 @@ from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import GaussianPolicy
 from repro.papers.refer.naf import Naf, NafSettings
+from repro.papers.refer.ppo import Ppo, PpoSettings
+from repro.papers.refer.ppo_training import PpoTraining, PpoTrainingSettings
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -32,7 +34,7 @@ RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none
 
 def make_agent(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator
-) -> FusedAgent:
+) -> FusedAgent | Ppo:
     """The agent with newly initialised weights.
 
     Raises:
@@ -42,8 +44,12 @@ def make_agent(
         raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
     if config.runtime.compile not in ("xla", "graph"):
         raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
+    use_xla = config.runtime.compile == "xla"
+    if config.agent == "ppo":
+        specs = environment.time_step_spec, environment.action_spec
+        return Ppo(*specs, _ppo_settings(config), generator, use_xla)
     method, way = config.agent.split("_")
-    rule, use_xla = RULES[way], config.runtime.compile == "xla"
+    rule = RULES[way]
     sizes, steps_per_call = (environment.state_size, environment.num_actions), config.learner.steps_per_call
     if method == "ddpg":
         return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
@@ -91,9 +97,21 @@ def _naf_settings(config: ml_collections.ConfigDict, rule: str) -> NafSettings:
     )
 
 
+def _ppo_settings(config: ml_collections.ConfigDict) -> PpoSettings:
+    return PpoSettings(
+        tuple(config.ppo.units),
+        config.network.hidden_scale,
+        config.network.output_scale,
+        config.network.initial_variance,
+        config.ppo.clip,
+        config.learner.discount,
+        config.ppo.gae_lambda,
+    )
+
+
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> ReferTraining:
+) -> ReferTraining | PpoTraining:
     """The whole of a run, restored from its last checkpoint if it has one.
 
     Args:
@@ -108,6 +126,9 @@ def build_training(
     environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(int(agent_seed))
     environment = make_mujoco(config.env, 1, int(environment_seed))
+    agent = make_agent(config, environment, generator)
+    if isinstance(agent, Ppo):
+        return _ppo_training(config, agent, environment, generator, run, warn)
     memory = ReferMemory(
         config.memory.capacity,
         environment.state_size,
@@ -130,9 +151,39 @@ def build_training(
         window_steps=config.window_steps,
     )
     return ReferTraining(
-        make_agent(config, environment, generator),
+        agent,
         environment,
         memory,
+        settings,
+        generator,
+        budget=config.frames,
+        checkpoints=run.checkpoints,
+        checkpoint_seconds=config.runtime.checkpoint_seconds,
+        warn=warn,
+    )
+
+
+def _ppo_training(
+    config: ml_collections.ConfigDict,
+    agent: Ppo,
+    environment: MujocoEnvironment,
+    generator: np.random.Generator,
+    run: RunDirectory,
+    warn: Callable[[str], None],
+) -> PpoTraining:
+    settings = PpoTrainingSettings(
+        steps=config.ppo.steps,
+        epochs=config.ppo.epochs,
+        batch_size=config.ppo.batch_size,
+        start_steps=config.memory.start_steps,
+        policy_learning_rate=config.ppo.policy_learning_rate,
+        value_learning_rate=config.ppo.value_learning_rate,
+        annealing=config.refer.annealing,
+        window_steps=config.window_steps,
+    )
+    return PpoTraining(
+        agent,
+        environment,
         settings,
         generator,
         budget=config.frames,
@@ -171,4 +222,6 @@ def load_policy(
     agent = make_agent(config, environment, np.random.default_rng(0))
     if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    if isinstance(agent, Ppo):
+        return agent.agent.policy, environment
     return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment

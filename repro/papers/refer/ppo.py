@@ -12,8 +12,8 @@ rest, which stands here and reaches it as data:
   and clips at 5; it is off, and the networks standardise.
 - Actions of the truncated normal: they are drawn in the loop.
 
-What it does unasked: it standardises the advantages of each minibatch. Many implementations do; others standardise those
-of all steps together. The paper does not say.
+What it does unasked: it standardises the advantages of each minibatch. Many implementations do; others standardise
+those of all steps together. The paper does not say.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PpoSettings(NamedTuple):
 class Rollout(NamedTuple):
     """T consecutive steps of one environment, all made with the same weights. Float32 if not said otherwise.
 
-    state, next_state: s_t and s_{t+1}, [T, S], not standardised; next_state of an episode's last step is its last state.
+    state, next_state: s_t and s_{t+1}, [T, S], not standardised; an episode's last next_state is the state it ended in.
     action, mean: [T, A].
     deviation: of the policy that acted, [A].
     reward: r_{t+1} as received, [T].
@@ -203,7 +203,8 @@ class Ppo:
             aggregate_losses_across_replicas=False,
             train_step_counter=tf.Variable(0, trainable=False, dtype=tf.int64),
         )
-        self._train: Callable[..., Any] = tf.function(self._passes, jit_compile=compile_with_xla)
+        # Without AutoGraph, which would take ten seconds over TF-Agents' code and has nothing to do there.
+        self._train: Callable[..., Any] = tf.function(self._passes, autograph=False, jit_compile=compile_with_xla)
         self._compiled = False
         self.refresh()
 
@@ -283,10 +284,13 @@ class Ppo:
 
     def _passes(self, rollout: Rollout, indices: tf.Tensor) -> tf.Tensor:
         experience = self.experience(rollout)
-        sums = tf.zeros(len(NAMES))
-        for k in tf.range(len(indices)):
-            sums += self._step(tf.nest.map_structure(lambda x: tf.gather(x, indices[k]), experience))
-        return sums / len(indices)
+        count = indices.shape[0]
+
+        def step(k: tf.Tensor, sums: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return k + 1, sums + self._step(tf.nest.map_structure(lambda x: tf.gather(x, indices[k]), experience))
+
+        _, sums = tf.while_loop(lambda k, _: k < count, step, (tf.constant(0), tf.zeros(len(NAMES))))
+        return sums / count
 
     def _step(self, minibatch: Trajectory) -> tf.Tensor:
         """One gradient step on [B, 1, ...], and the means of `NAMES`."""
