@@ -34,20 +34,13 @@ RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none
 
 def make_agent(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator
-) -> FusedAgent | Ppo:
-    """The agent with newly initialised weights.
+) -> FusedAgent:
+    """Any agent with a replay memory, that is all but PPO, with newly initialised weights.
 
     Raises:
         ValueError: an unknown agent.
     """
-    if config.agent not in config.agents:
-        raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
-    if config.runtime.compile not in ("xla", "graph"):
-        raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
-    use_xla = config.runtime.compile == "xla"
-    if config.agent == "ppo":
-        specs = environment.time_step_spec, environment.action_spec
-        return Ppo(*specs, _ppo_settings(config), generator, use_xla)
+    use_xla = _checked_use_xla(config)
     method, way = config.agent.split("_")
     rule = RULES[way]
     sizes, steps_per_call = (environment.state_size, environment.num_actions), config.learner.steps_per_call
@@ -56,6 +49,25 @@ def make_agent(
     if method == "naf":
         return Naf(*sizes, _naf_settings(config, rule), generator, steps_per_call, use_xla)
     return VRacer(*sizes, _vracer_settings(config, rule), generator, steps_per_call, use_xla)
+
+
+def make_ppo(config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator) -> Ppo:
+    """PPO with newly initialised weights.
+
+    Raises:
+        ValueError: the experiment has no PPO.
+    """
+    use_xla = _checked_use_xla(config)
+    return Ppo(environment.time_step_spec, environment.action_spec, _ppo_settings(config), generator, use_xla)
+
+
+def _checked_use_xla(config: ml_collections.ConfigDict) -> bool:
+    """Whether to compile with XLA, once the agent and the way to compile are known ones."""
+    if config.agent not in config.agents:
+        raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
+    if config.runtime.compile not in ("xla", "graph"):
+        raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
+    return config.runtime.compile == "xla"
 
 
 def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSettings:
@@ -126,9 +138,8 @@ def build_training(
     environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(int(agent_seed))
     environment = make_mujoco(config.env, 1, int(environment_seed))
-    agent = make_agent(config, environment, generator)
-    if isinstance(agent, Ppo):
-        return _ppo_training(config, agent, environment, generator, run, warn)
+    if config.agent == "ppo":
+        return _ppo_training(config, environment, generator, run, warn)
     memory = ReferMemory(
         config.memory.capacity,
         environment.state_size,
@@ -151,7 +162,7 @@ def build_training(
         window_steps=config.window_steps,
     )
     return ReferTraining(
-        agent,
+        make_agent(config, environment, generator),
         environment,
         memory,
         settings,
@@ -165,7 +176,6 @@ def build_training(
 
 def _ppo_training(
     config: ml_collections.ConfigDict,
-    agent: Ppo,
     environment: MujocoEnvironment,
     generator: np.random.Generator,
     run: RunDirectory,
@@ -182,7 +192,7 @@ def _ppo_training(
         window_steps=config.window_steps,
     )
     return PpoTraining(
-        agent,
+        make_ppo(config, environment, generator),
         environment,
         settings,
         generator,
@@ -218,10 +228,14 @@ def load_policy(
     Raises:
         CheckpointError: the run has no checkpoint yet, or none is whole.
     """
-    environment = make_mujoco(config.env, num_envs, seed)
-    agent = make_agent(config, environment, np.random.default_rng(0))
+    environment, generator = make_mujoco(config.env, num_envs, seed), np.random.default_rng(0)
+    agent: FusedAgent | Ppo
+    if config.agent == "ppo":
+        agent = make_ppo(config, environment, generator)
+    else:
+        agent = make_agent(config, environment, generator)
     if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
     if isinstance(agent, Ppo):
-        return agent.agent.policy, environment
+        return agent.policy, environment
     return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment

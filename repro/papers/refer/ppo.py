@@ -27,8 +27,9 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from tf_agents.agents.ppo import ppo_clip_agent
 from tf_agents.networks import network
+from tf_agents.policies import greedy_policy
 from tf_agents.specs import tensor_spec
-from tf_agents.trajectories import StepType, Trajectory
+from tf_agents.trajectories import StepType, Trajectory, policy_step
 from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import gaussian
@@ -146,11 +147,22 @@ class ValueNetwork(_Mlp):
         return self._apply(self._parts(), observation)[..., 0], network_state
 
 
+class MeanPolicy(greedy_policy.GreedyPolicy):
+    """Takes the mean action; TF-Agents' own draws nothing either, but refuses the seeds that evaluations give."""
+
+    def _action(
+        self, time_step: ts.TimeStep, policy_state: tuple[()], seed: tf.Tensor | None
+    ) -> policy_step.PolicyStep:
+        del seed
+        return super()._action(time_step, policy_state, None)
+
+
 class Ppo:
     """Both networks, TF-Agents' agent over them, and the compiled passes over a rollout.
 
     Attributes:
         agent: TF-Agents' `PPOClipAgent`.
+        policy: takes the mean action, in the learner's units.
         weights: of the policy's network, in one vector.
         state_mean, state_deviation: [S], by which states are standardised.
 
@@ -203,6 +215,7 @@ class Ppo:
             aggregate_losses_across_replicas=False,
             train_step_counter=tf.Variable(0, trainable=False, dtype=tf.int64),
         )
+        self.policy = MeanPolicy(self.agent.policy)
         # Without AutoGraph, which would take ten seconds over TF-Agents' code and has nothing to do there.
         self._train: Callable[..., Any] = tf.function(self._passes, autograph=False, jit_compile=compile_with_xla)
         self._compiled = False

@@ -72,8 +72,8 @@ def test_one_step_has_the_gradient_of_the_clipped_objective():
 
     above, below = ratio(policy) > 1 + CLIP, ratio(policy) < 1 - CLIP
     flat = (above & (advantage > 0)) | (below & (advantage < 0))
-    assert (above & (advantage > 0)).any() and (below & (advantage < 0)).any()  # clipped on either side
-    assert (above & (advantage < 0)).any() and (below & (advantage > 0)).any() and (~above & ~below).any()  # and not
+    kinds = [side & (sign * advantage > 0) for side in (above, below, ~above & ~below) for sign in (1, -1)]
+    assert all(kind.any() for kind in kinds)
     for optimizer, function, vector in zip(_optimizers(agent), (objective, value_loss), (policy, value)):
         chosen = spread(len(vector))
         found = first_gradient(optimizer)[chosen]
@@ -130,7 +130,9 @@ def test_rewards_count_in_units_of_their_root_mean_square():
     info = agent.experience(rollout).policy_info
     value = agent._value_network(rollout.state)[0].numpy()
     scale = np.sqrt(np.mean(np.square(rollout.reward)))
-    assert float(info["advantage"][3, 0]) == pytest.approx(rollout.reward[3] / scale - value[3], rel=1e-4)  # it fell there
+    assert float(info["advantage"][3, 0]) == pytest.approx(
+        rollout.reward[3] / scale - value[3], rel=1e-4
+    )  # it fell there
     assert float(info["return"][3, 0]) == pytest.approx(rollout.reward[3] / scale, rel=1e-4)
     larger = agent.experience(rollout._replace(reward=100 * rollout.reward)).policy_info
     np.testing.assert_allclose(larger["return"], info["return"], rtol=1e-4, atol=1e-5)
@@ -141,8 +143,8 @@ def test_acting_is_the_policy_of_tf_agents_on_standardised_states():
     states = _rollout(agent).state
     time_step = ts.restart(states, batch_size=B)
     collect = agent.agent.collect_policy.distribution(time_step).action
-    for mean in (collect.mean(), agent.agent.policy.action(time_step).action):
+    for mean in (collect.mean(), agent.policy.action(time_step).action):
         np.testing.assert_allclose(np.stack([agent.act(s) for s in states]), mean, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(collect.stddev()[0], agent.deviation, rtol=1e-5)
     agent.set_state_statistics(np.zeros(S), np.ones(S))
-    assert not np.allclose(agent.agent.policy.action(time_step).action, mean)
+    assert not np.allclose(agent.policy.action(time_step).action, mean)
