@@ -138,6 +138,19 @@ def test_rewards_count_in_units_of_their_root_mean_square():
     np.testing.assert_allclose(larger["return"], info["return"], rtol=1e-4, atol=1e-5)
 
 
+def test_what_follows_counts_where_a_time_limit_cut_and_not_after_a_fall():
+    agent = _agent()
+    rollout = _rollout(agent)  # ends at 3 and 7
+    rollout = rollout._replace(terminated=np.arange(B) == 3)
+    advantage = agent.experience(rollout).policy_info["advantage"][:, 0].numpy()
+    reward = rollout.reward / np.sqrt(np.mean(np.square(rollout.reward)))
+    value, following = (agent._value_network(x)[0].numpy() for x in (rollout.state, rollout.next_state))
+    assert abs(following[[3, 7]]).min() > 1e-3
+    np.testing.assert_allclose(advantage[3], reward[3] - value[3], rtol=1e-4)
+    for t in (7, B - 1):  # the cut, and the end of the rollout
+        np.testing.assert_allclose(advantage[t], reward[t] + GAMMA * following[t] - value[t], rtol=1e-4)
+
+
 def test_acting_is_the_policy_of_tf_agents_on_standardised_states():
     agent = _agent()
     states = _rollout(agent).state
