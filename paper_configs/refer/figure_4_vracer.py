@@ -14,7 +14,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "refer"
     config.experiment = "figure_4_vracer"
-    config.agents = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2")  # of this experiment; Section 5.3
+    config.agents = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2", "ppo")  # Section 5.3
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
     config.frames = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
@@ -50,6 +50,17 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
     config.memory.start_steps = 2**14  # N_start; assumed: not printed, a sixteenth of the memory
+
+    config.ppo = ml_collections.ConfigDict()  # read by agent ppo, with env, memory.start_steps, refer.annealing,
+    # learner.discount, and network but for units and advantage
+    config.ppo.steps = 2048  # environment steps between two updates; Appendix A
+    config.ppo.epochs = 10  # passes over them; Appendix A
+    config.ppo.batch_size = 64  # Appendix A
+    config.ppo.clip = 0.2  # Delta rho; Appendix A
+    config.ppo.gae_lambda = 0.97  # lambda; Appendix A
+    config.ppo.units = (64, 64)  # of the policy's and of the value's network; Appendix A
+    config.ppo.policy_learning_rate = 1e-4  # Appendix A
+    config.ppo.value_learning_rate = 3e-4  # Appendix A
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.schedule = "serial"  # the same bits each time

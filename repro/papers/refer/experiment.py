@@ -14,6 +14,8 @@ from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import GaussianPolicy
 from repro.papers.refer.naf import Naf, NafSettings
+from repro.papers.refer.ppo import Ppo, PpoSettings
+from repro.papers.refer.ppo_training import PpoTraining, PpoTrainingSettings
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -38,23 +40,39 @@ RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none
 def make_agent(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator
 ) -> FusedAgent:
-    """The agent with newly initialised weights.
+    """Any agent with a replay memory, that is all but PPO, with newly initialised weights.
 
     Raises:
         ValueError: an unknown agent.
     """
-    if config.agent not in config.agents:
-        raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
-    if config.runtime.compile not in ("xla", "graph"):
-        raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
+    use_xla = _checked_use_xla(config)
     method, way = config.agent.split("_")
-    rule, use_xla = RULES[way], config.runtime.compile == "xla"
+    rule = RULES[way]
     sizes, steps_per_call = (environment.state_size, environment.num_actions), config.learner.steps_per_call
     if method == "ddpg":
         return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
     if method == "naf":
         return Naf(*sizes, _naf_settings(config, rule), generator, steps_per_call, use_xla)
     return VRacer(*sizes, _vracer_settings(config, rule), generator, steps_per_call, use_xla)
+
+
+def make_ppo(config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator) -> Ppo:
+    """PPO with newly initialised weights.
+
+    Raises:
+        ValueError: the experiment has no PPO.
+    """
+    use_xla = _checked_use_xla(config)
+    return Ppo(environment.time_step_spec, environment.action_spec, _ppo_settings(config), generator, use_xla)
+
+
+def _checked_use_xla(config: ml_collections.ConfigDict) -> bool:
+    """Whether to compile with XLA, once the agent and the way to compile are known ones."""
+    if config.agent not in config.agents:
+        raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
+    if config.runtime.compile not in ("xla", "graph"):
+        raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
+    return config.runtime.compile == "xla"
 
 
 def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSettings:
@@ -96,9 +114,21 @@ def _naf_settings(config: ml_collections.ConfigDict, rule: str) -> NafSettings:
     )
 
 
+def _ppo_settings(config: ml_collections.ConfigDict) -> PpoSettings:
+    return PpoSettings(
+        tuple(config.ppo.units),
+        config.network.hidden_scale,
+        config.network.output_scale,
+        config.network.initial_variance,
+        config.ppo.clip,
+        config.learner.discount,
+        config.ppo.gae_lambda,
+    )
+
+
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> ReferTraining:
+) -> ReferTraining | PpoTraining:
     """The whole of a run, restored from its last checkpoint if it has one.
 
     Args:
@@ -113,6 +143,8 @@ def build_training(
     environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(int(agent_seed))
     environment = make_mujoco(config.env, 1, int(environment_seed))
+    if config.agent == "ppo":
+        return _ppo_training(config, environment, generator, run, warn)
     memory = ReferMemory(
         config.memory.capacity,
         environment.state_size,
@@ -147,6 +179,35 @@ def build_training(
     )
 
 
+def _ppo_training(
+    config: ml_collections.ConfigDict,
+    environment: MujocoEnvironment,
+    generator: np.random.Generator,
+    run: RunDirectory,
+    warn: Callable[[str], None],
+) -> PpoTraining:
+    settings = PpoTrainingSettings(
+        steps=config.ppo.steps,
+        epochs=config.ppo.epochs,
+        batch_size=config.ppo.batch_size,
+        start_steps=config.memory.start_steps,
+        policy_learning_rate=config.ppo.policy_learning_rate,
+        value_learning_rate=config.ppo.value_learning_rate,
+        annealing=config.refer.annealing,
+        window_steps=config.window_steps,
+    )
+    return PpoTraining(
+        make_ppo(config, environment, generator),
+        environment,
+        settings,
+        generator,
+        budget=config.frames,
+        checkpoints=run.checkpoints,
+        checkpoint_seconds=config.runtime.checkpoint_seconds,
+        warn=warn,
+    )
+
+
 def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
     """Episodes that `repro.evaluate` plays if not told otherwise, and how many side by side.
 
@@ -172,8 +233,14 @@ def load_policy(
     Raises:
         CheckpointError: the run has no checkpoint yet, or none is whole.
     """
-    environment = make_mujoco(config.env, num_envs, seed)
-    agent = make_agent(config, environment, np.random.default_rng(0))
+    environment, generator = make_mujoco(config.env, num_envs, seed), np.random.default_rng(0)
+    agent: FusedAgent | Ppo
+    if config.agent == "ppo":
+        agent = make_ppo(config, environment, generator)
+    else:
+        agent = make_agent(config, environment, generator)
     if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    if isinstance(agent, Ppo):
+        return agent.policy, environment
     return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment

@@ -1,0 +1,49 @@
+"""Generalised advantage estimation for PPO (Appendix A), where episodes end inside a stretch of steps."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from repro.ops import recursion, shapes
+
+
+def generalised_advantages(
+    reward: tf.Tensor,
+    value: tf.Tensor,
+    next_value: tf.Tensor,
+    last: tf.Tensor,
+    terminated: tf.Tensor,
+    discount: float,
+    lambda_: float,
+) -> tf.Tensor:
+    """Advantages of consecutive steps of one environment (Schulman et al. 2016, Eq. 16).
+
+        A_t = sum_{l=0}^{n-1} (gamma lambda)^l delta_{t+l},    delta_t = r_{t+1} + gamma V(s_{t+1}) - V(s_t)
+
+    with n steps from t to the end of the episode or of the stretch, whichever is first. A_t + V(s_t) is the
+    lambda-return, the target of the value network.
+
+    Args:
+        reward: r_{t+1}, [T], T known when a graph is traced.
+        value: V(s_t), [T].
+        next_value: V(s_{t+1}), [T]; in the last step of an episode that of the state it ended in.
+        last: bool, whether step t ended an episode, [T].
+        terminated: bool, whether the task itself ended it, [T]; `next_value` is then not read. Elsewhere, where a
+          time limit cut the episode or where the stretch ends, it counts.
+        discount: gamma, in [0, 1].
+        lambda_: in [0, 1].
+
+    Returns:
+        [T], without gradient.
+
+    Raises:
+        ValueError: different shapes.
+    """
+    reward, value, next_value = (tf.convert_to_tensor(x, tf.float32) for x in (reward, value, next_value))
+    last, terminated = (tf.convert_to_tensor(x, tf.bool) for x in (last, terminated))
+    shapes.assert_rank_at_least("generalised_advantages", 1, reward=reward)
+    steps = {"reward": reward, "value": value, "next_value": next_value, "last": last, "terminated": terminated}
+    shapes.assert_same_shape("generalised_advantages", **steps)
+    delta = reward + discount * tf.where(terminated, 0.0, next_value) - value
+    decay = tf.fill(tf.shape(delta), discount * lambda_)
+    return tf.stop_gradient(recursion.backward_recursion(delta, decay, ~last)[0])

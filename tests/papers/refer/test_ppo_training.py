@@ -1,0 +1,180 @@
+"""PPO's training: it learns, repeats and resumes to the bit, and its rollouts hold what was played."""
+
+import numpy as np
+import pytest
+from tf_agents.agents.ppo.ppo_clip_agent import PPOClipAgent
+from tf_agents.trajectories import time_step as ts
+
+from paper_configs.refer import figure_1_ddpg, figure_4_vracer
+from repro.papers.refer import experiment
+from repro.runtime.learner import NonFiniteLossError
+
+
+def _config(task="InvertedPendulum", steps=128, updates=5, max_steps=50, compile_="graph", learning_rate=1e-3):
+    config = figure_4_vracer.get_config("smoke")
+    config.agent = "ppo"
+    config.frames = steps * updates
+    config.window_steps = 2_000
+    config.env.task = task
+    config.env.max_steps = max_steps
+    config.ppo.steps = steps
+    config.ppo.policy_learning_rate = config.ppo.value_learning_rate = learning_rate
+    config.memory.start_steps = 500
+    config.runtime.compile = compile_
+    config.runtime.checkpoint_seconds = 1e9
+    return config
+
+
+def _build(path, seed=1, **changes):
+    class Run:
+        checkpoints = path / "checkpoints"
+
+    return experiment.build_training(_config(**changes), seed, Run(), print)
+
+
+def _run(training, updates=None):
+    trail = []
+    for update in training:
+        trail.append((update.frames, update.mean_return, *update.scalars.values()))
+        if updates and len(trail) == updates:
+            break
+    return np.array(trail)
+
+
+LEARNING = {"steps": 512, "updates": 30, "max_steps": 200, "compile_": "xla", "learning_rate": 3e-3}
+
+
+def test_it_learns_to_balance(tmp_path):
+    training = _build(tmp_path, **LEARNING)
+    _run(training)
+    assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 6 steps
+
+
+def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
+    right = PPOClipAgent.policy_gradient_loss
+    monkeypatch.setattr(PPOClipAgent, "policy_gradient_loss", lambda *args, **named: -right(*args, **named))
+    training = _build(tmp_path, **LEARNING)
+    _run(training)
+    assert training.summary()["evaluation"]["mean"] < 10
+
+
+def test_same_seed_same_bits(tmp_path):
+    first, again, other = (_run(_build(tmp_path / name, seed)) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("task", ["InvertedPendulum", "HalfCheetah"])
+def test_resumed_run_continues_bit_identically(tmp_path, task):
+    whole = _run(_build(tmp_path / "whole", task=task))
+    stopped = _build(tmp_path / "cut", task=task)
+    first = _run(stopped, updates=2)
+    stopped.save()
+    stopped.close()
+    resumed = _build(tmp_path / "cut", task=task)
+    assert resumed.updates == 2
+    np.testing.assert_array_equal(np.concatenate([first, _run(resumed)]), whole)
+    assert resumed.complete
+
+
+def test_books(tmp_path):
+    training = _build(tmp_path, updates=3)
+    trail = _run(training)
+    np.testing.assert_array_equal(trail[:, 0], [128, 256, 384])
+    summary = training.summary()
+    assert (summary["frames"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
+    assert int(training._agent.agent.train_step_counter) == 60
+    assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"]
+
+
+def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_path, monkeypatch):
+    training = _build(tmp_path, updates=3)
+    played, play = [], training._play
+    monkeypatch.setattr(training, "_play", lambda steps: played.append(play(steps)) or played[-1])
+    _run(training)
+    assert [len(rollout.reward) for rollout in played] == [500, 128, 128, 128]
+    states, agent = played[0].state, training._agent
+    np.testing.assert_allclose(agent.state_mean, states.mean(axis=0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(agent.state_deviation, states.std(axis=0), rtol=1e-4)
+    standard = (played[1].state[0] - states.mean(axis=0)) / (states.std(axis=0) + 1e-7)
+    assert np.abs(agent._scale * (played[1].state[0] - agent._offset) - standard).max() < 1e-3
+    assert not np.allclose(states.std(axis=0), played[3].state.std(axis=0), rtol=1e-2)
+
+
+@pytest.mark.parametrize(("task", "falls"), [("InvertedPendulum", True), ("HalfCheetah", False)])
+def test_rollouts_hold_what_was_played(tmp_path, task, falls):
+    training = _build(tmp_path, task=task)
+    training._agent.refresh()
+    rollout = training._play(120)
+    last = rollout.last
+    assert last.sum() >= 2
+    assert (rollout.terminated == last).mean() > 0.99 if falls else not rollout.terminated.any()  # a cheetah is cut
+    if not falls:
+        np.testing.assert_array_equal(np.flatnonzero(last), [49, 99])
+    inside = ~last[:-1]
+    np.testing.assert_array_equal(rollout.next_state[:-1][inside], rollout.state[1:][inside])
+    assert (rollout.next_state[:-1][~inside] != rollout.state[1:][~inside]).any(axis=1).all()
+    np.testing.assert_array_equal(rollout.mean, np.stack([training._agent.act(state) for state in rollout.state]))
+    noise = np.abs(rollout.action - rollout.mean) / rollout.deviation
+    assert 1 < noise.max() <= 3 + 1e-5
+    going_on = training._play(1)
+    np.testing.assert_array_equal(going_on.state[0], rollout.next_state[-1])
+
+
+def test_learning_rates_anneal_with_environment_steps(tmp_path, monkeypatch):
+    training = _build(tmp_path, updates=2)
+    rates = []
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.append(arguments[2:]) or {"loss": 0.0})
+    training._settings = training._settings._replace(annealing=1e-2, value_learning_rate=3e-3)
+    _run(training)
+    np.testing.assert_allclose(rates, [(1e-3, 3e-3), (1e-3 / 2.28, 3e-3 / 2.28)])
+
+
+def test_every_epoch_sees_every_step_once(tmp_path, monkeypatch):
+    training = _build(tmp_path, updates=1)
+    drawn = []
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: drawn.append(arguments[1]) or {"loss": 0.0})
+    _run(training)
+    epochs = drawn[0].reshape(10, 128)
+    assert drawn[0].shape == (20, 64)
+    np.testing.assert_array_equal(np.sort(epochs, axis=1), np.tile(np.arange(128), (10, 1)))
+    assert len({tuple(epoch) for epoch in epochs}) == 10
+
+
+def test_a_run_that_diverges_stops_with_its_step(tmp_path):
+    training = _build(tmp_path)
+    steps = iter(training)
+    next(steps)
+    training._agent.weights.assign(np.nan * training._agent.weights)
+    with pytest.raises(NonFiniteLossError, match="the update before step 128 left a network that gives NaN"):
+        next(steps)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path, monkeypatch):
+    training = _build(tmp_path)
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: {"loss": float("inf")})
+    with pytest.raises(NonFiniteLossError, match="the update after step 0 gave loss=inf"):
+        _run(training)
+
+
+def test_rollouts_are_whole_minibatches(tmp_path):
+    with pytest.raises(ValueError, match="ppo.steps=100 is no multiple of ppo.batch_size=64"):
+        _build(tmp_path, steps=100)
+
+
+def test_other_experiments_have_no_ppo(tmp_path):
+    config = figure_1_ddpg.get_config("smoke")
+    config.agent = "ppo"
+    with pytest.raises(ValueError, match="agent='ppo': choose ddpg_refer"):
+        experiment.build_training(config, 1, None, print)
+
+
+def test_a_trained_policy_takes_the_mean_action(tmp_path):
+    training = _build(tmp_path, updates=1)
+    _run(training)
+    training._agent.refresh()
+    policy, environment = experiment.load_policy(_config(), tmp_path / "checkpoints", 1, 5, print)
+    observation, _ = environment.reset()
+    action = policy.action(ts.restart(observation, batch_size=1), (), np.array([5, 0], np.int32)).action
+    np.testing.assert_allclose(action[0], training._agent.act(observation[0]), rtol=1e-4, atol=1e-6)
+    environment.close()
