@@ -258,7 +258,11 @@ class StudyJob:
 
 
 def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[str, object]:
-    """The columns of a run's log that its record keeps besides the return; empty without any."""
+    """The columns of a run's log that its record keeps besides the return; empty without any.
+
+    Agents of one experiment may log different things: a column that this run's log lacks is left out.
+    """
+    columns = [name for name in columns if rows and name in rows[0]]
     if not columns:
         return {}
     kept = [[row[name] for name in ("frames", *columns)] for row in rows]

@@ -23,7 +23,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.scale = scale
     config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
     config.window_frames = 1_000_000  # the result is the mean score of games that end in so many last frames; Section 4
-    config.recorded = ("seconds", "entropy")  # columns of the log that a record keeps
+    config.recorded = ("seconds", "kl", "entropy")  # columns of the log that a record keeps
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "atari"  # the package of environments

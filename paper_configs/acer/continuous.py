@@ -19,7 +19,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.scale = scale
     config.frames = 20_000_000  # environment steps; assumed: Figure 2 prints no budget in words
     config.window_frames = 100_000  # the result is the mean return of episodes that end in so many last steps; assumed
-    config.recorded = ("seconds",)  # columns of the log that a record keeps
+    config.recorded = ("seconds", "kl")  # columns of the log that a record keeps
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "acer_tasks"  # the package of environments; docs/acer_tasks.md

@@ -10,8 +10,8 @@ from typing import Any
 from repro.evaluation.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
-# What differs between the runs of one experiment.
-RUN_FIELDS = ("env.task", "seed")
+# What differs between the runs of one experiment, and which agents it has.
+RUN_FIELDS = ("env.task", "seed", "agents")
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:

@@ -194,13 +194,13 @@ def _ppo_training(
         policy_learning_rate=config.ppo.policy_learning_rate,
         value_learning_rate=config.ppo.value_learning_rate,
         annealing=config.refer.annealing,
-        window_steps=config.window_steps,
     )
     return PpoTraining(
         make_ppo(config, environment, generator),
         environment,
         settings,
         generator,
+        EpisodeLog(Window(config.window_steps, PROTOCOL, SCORE_UNIT)),
         budget=config.frames,
         checkpoints=run.checkpoints,
         checkpoint_seconds=config.runtime.checkpoint_seconds,

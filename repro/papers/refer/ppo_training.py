@@ -12,11 +12,10 @@ from repro.distributions import gaussian
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.ppo import Ppo, Rollout
 from repro.papers.refer.refer_rules import annealed_learning_rate
-from repro.papers.refer.window import Window
 from repro.runtime.actor import Episode
 from repro.runtime.generators import pack_generator, unpack_generator
 from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import Training
+from repro.runtime.training import EpisodeLog, Training
 
 
 class PpoTrainingSettings(NamedTuple):
@@ -28,7 +27,6 @@ class PpoTrainingSettings(NamedTuple):
     start_steps: N_start, steps played before the first rollout, of whose states the statistics are taken.
     policy_learning_rate, value_learning_rate: of the first rollout.
     annealing: A of both learning rates (Eq. 13).
-    window_steps: the evaluation is the mean return of the episodes that ended in so many last steps.
     """
 
     steps: int
@@ -38,7 +36,6 @@ class PpoTrainingSettings(NamedTuple):
     policy_learning_rate: float
     value_learning_rate: float
     annealing: float
-    window_steps: int
 
 
 class PpoTraining(Training):
@@ -49,6 +46,7 @@ class PpoTraining(Training):
         environment: one task.
         settings: see `PpoTrainingSettings`.
         generator: draws actions and minibatches.
+        episodes: log of finished episodes, with the window that the evaluation is of.
         budget: environment steps that are learned from; those before the first rollout come on top.
         checkpoints: folder for checkpoints.
         checkpoint_seconds: between two checkpoints.
@@ -67,6 +65,7 @@ class PpoTraining(Training):
         environment: MujocoEnvironment,
         settings: PpoTrainingSettings,
         generator: np.random.Generator,
+        episodes: EpisodeLog,
         *,
         budget: int,
         checkpoints: Path,
@@ -77,6 +76,7 @@ class PpoTraining(Training):
             raise ValueError(f"ppo.steps={settings.steps} is no multiple of ppo.batch_size={settings.batch_size}.")
         super().__init__(
             agent.checkpoint(),
+            episodes,
             budget=budget,
             frames_per_update=settings.steps,
             checkpoints=checkpoints,
@@ -86,14 +86,13 @@ class PpoTraining(Training):
         self._environment = environment
         self._settings = settings
         self._generator = generator
-        self._ended = Window(settings.window_steps)
         self._observation = environment.reset()[0][0]
         self._restore(warn)
 
     def summary(self) -> dict[str, Any]:
-        """Totals of the run so far, and its evaluation, for which no games need be played."""
+        """Totals of the run so far, and its evaluation."""
         steps = self.frames * self._settings.epochs // self._settings.batch_size
-        return super().summary() | {"gradient_steps": steps, "evaluation": self._ended.evaluation(self.frames)}
+        return super().summary() | {"gradient_steps": steps}
 
     def close(self) -> None:
         self._environment.close()
@@ -137,20 +136,16 @@ class PpoTraining(Training):
             next_state[t] = self._observation = observations[0]
             reward[t], terminated[t], last[t] = rewards[0], terminations[0], info["game_over"][0]
             if last[t]:
-                game = Episode(float(info["episode_return"][0]), int(info["episode_frames"][0]))
-                self._episodes.append(game)
-                self._ended.append(self.frames, game.score)
+                self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
                 self._observation = environment.step(action[t : t + 1])[0][0]  # the next episode begins
         return Rollout(state, next_state, action, mean, agent.deviation, reward, last, terminated)
 
     def _get_state(self) -> dict[str, Any]:
         return {
-            "ended": self._ended.get_state(),
             "environment": self._environment.get_state(),
             "generator": pack_generator(self._generator),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        self._ended.set_state(state["ended"])
         self._observation = self._environment.set_state(state["environment"])[0]
         unpack_generator(self._generator, state["generator"])
