@@ -10,7 +10,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks.gaussian_actor_critic import apply
+from repro.networks import mlp
 
 
 class GaussianPolicy(tf_policy.TFPolicy):
@@ -57,7 +57,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
     def _action(
         self, time_step: ts.TimeStep, policy_state: tuple[()], seed: tf.Tensor | None
     ) -> policy_step.PolicyStep:
-        mean = apply(self._weights, time_step.observation)  # [B, A]
+        mean = mlp.apply_mlp(self._weights, tf.cast(time_step.observation, tf.float32))  # [B, A]
         if self._greedy:
             action = mean
         elif seed is None:

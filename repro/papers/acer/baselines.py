@@ -73,12 +73,11 @@ def tis_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
 def log_trajectory_ratio(steps: Steps) -> tf.Tensor:
     """log prod_i rho_{s+i}, over the steps from s to the end of the unroll or of the episode, float32 [T, B].
 
-    Gradients: none. 0 on boundary rows.
+    Gradients: none. 0 on boundary rows, so that the row before one may add it.
     """
     ratios = log_ratios(steps)
     goes_on = tf.not_equal(steps.discount_t, 0.0) & ~steps.is_boundary
-    reads_next = goes_on & recursion.later(~steps.is_boundary, 1)
-    return recursion.backward_recursion(ratios, tf.ones_like(ratios), reads_next)[0]
+    return recursion.backward_recursion(ratios, tf.ones_like(ratios), goes_on)[0]
 
 
 def _loss(steps: Steps, settings: LossSettings, weight: tf.Tensor) -> ContinuousLoss:

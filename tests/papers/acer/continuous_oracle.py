@@ -129,3 +129,40 @@ def projected(x: Arrays, g: np.ndarray, s: int, b: int, delta: float) -> np.ndar
         return g
     k = divergence_slope(x, s, b)
     return g - max(0.0, (k @ g - delta) / (k @ k)) * k
+
+
+def acer_gradient(
+    x: Arrays, q_opc: np.ndarray, sampled_action: np.ndarray, sampled_q: np.ndarray, c: float
+) -> np.ndarray:
+    """g of Eq. 16."""
+    g = np.zeros((T, B, A))
+    for s, b in live_rows(x):
+        v, sampled = float(x["v_tm1"][s, b]), sampled_action[s, b]
+        g[s, b] = min(c, rho(x, s, b)) * score(x, s, b, x["action"][s, b]) * (float(q_opc[s, b]) - v)
+        correction = max(0.0, 1.0 - c / rho(x, s, b, sampled))
+        g[s, b] += correction * (float(sampled_q[s, b]) - v) * score(x, s, b, sampled)
+    return g
+
+
+def acer_updates(
+    x: Arrays, q: np.ndarray, sampled_action: np.ndarray, sampled_q: np.ndarray, c: float, delta: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z*, and the factors of grad Q~ and of grad V that Algorithm 3 accumulates."""
+    g = acer_gradient(x, corrected_q(x, q, lambda ratio: 1.0), sampled_action, sampled_q, c)
+    error = corrected_q(x, q, lambda ratio: min(1.0, ratio ** (1.0 / A))) - q
+    z, of_q, of_v = np.zeros((T, B, A)), np.zeros((T, B)), np.zeros((T, B))
+    for s, b in live_rows(x):
+        z[s, b] = projected(x, g[s, b], s, b, delta)
+        of_q[s, b], of_v[s, b] = error[s, b], min(1.0, rho(x, s, b)) * error[s, b]
+    return z, of_q, of_v
+
+
+def baseline_updates(x: Arrays, c: float | None, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """z* and the factor of grad V: TIS's (Appendix E.2) with products truncated at c, A3C's if c is None."""
+    returns, products = returns_and_products(x)
+    z, of_v = np.zeros((T, B, A)), np.zeros((T, B))
+    for s, b in live_rows(x):
+        weight = 1.0 if c is None else min(c, products[s, b])
+        of_v[s, b] = weight * (returns[s, b] - float(x["v_tm1"][s, b]))
+        z[s, b] = projected(x, of_v[s, b] * score(x, s, b, x["action"][s, b]), s, b, delta)
+    return z, of_v

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
+from types import ModuleType
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.papers.acer import baselines
 from repro.papers.acer.baselines import a3c_loss, log_trajectory_ratio, tis_loss
 from repro.papers.acer.continuous_loss import LossSettings, Steps
 from tests.papers.acer.continuous_oracle import (
     A,
     B,
     T,
+    baseline_updates,
     data,
-    live_rows,
     poison,
-    projected,
     returns_and_products,
     rho,
-    score,
 )
 
 SETTINGS = LossSettings(truncation=2.0, delta=0.3)
@@ -30,8 +32,8 @@ def steps_of(x, **changes):
     return Steps(**(fields | changes))
 
 
-def gradients(loss_function, x):
-    """-d policy / d mean, -d critic / d V, and the loss."""
+def updates(loss_function, x):
+    """What descent adds to the mean and to V, and the loss."""
     mean, v = tf.constant(x["mean"]), tf.constant(x["v_tm1"])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([mean, v])
@@ -46,21 +48,54 @@ def gradients(loss_function, x):
 @pytest.mark.parametrize("name", LOSSES)
 def test_updates_by_hand(name, trust_region):
     x = data(average=trust_region)
-    z, dv, loss = gradients(LOSSES[name], poison(x))
+    z, of_v, loss = updates(LOSSES[name], poison(x))
     returns, products = returns_and_products(x)
     assert (products > 2.0).sum() > 2
     assert ((products < 2.0) & (products > 0.0)).sum() > 2
-    for s, b in live_rows(x):
-        weight = min(2.0, products[s, b]) if name == "tis" else 1.0
-        error = weight * (returns[s, b] - float(x["v_tm1"][s, b]))
-        g = error * score(x, s, b, x["action"][s, b])
-        np.testing.assert_allclose(dv[s, b], error, rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(z[s, b], projected(x, g, s, b, SETTINGS.delta), rtol=5e-3, atol=5e-3)
-        half_square = 0.5 * weight * (returns[s, b] - float(x["v_tm1"][s, b])) ** 2
-        np.testing.assert_allclose(loss.critic[s, b], half_square, rtol=1e-3, atol=1e-4)
-    np.testing.assert_array_equal(z[3, 1], np.zeros(A))
-    assert dv[3, 1] == loss.total[3, 1] == 0.0
+    expected = baseline_updates(x, 2.0 if name == "tis" else None, SETTINGS.delta)
+    np.testing.assert_allclose(z, expected[0], rtol=5e-3, atol=5e-3)
+    np.testing.assert_allclose(of_v, expected[1], rtol=1e-3, atol=1e-4)
+    error = np.where(x["is_boundary"], 0.0, returns - x["v_tm1"])
+    np.testing.assert_allclose(loss.critic, 0.5 * error * expected[1], rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(loss.total, loss.policy + loss.critic)
+
+
+MUTANTS = {
+    "product not truncated": ("tf.exp(tf.minimum(log_c, log_product))", "tf.exp(log_product)"),
+    "product of one ratio": ("tf.ones_like(ratios), goes_on", "tf.zeros_like(ratios), goes_on"),
+    "product past the end": ("tf.not_equal(steps.discount_t, 0.0) & ~steps", "~steps"),
+    "product past a time limit": ("0.0) & ~steps.is_boundary", "0.0)"),
+    "policy not weighted": ("(weight * advantages)[", "advantages["),
+    "critic not weighted": ("critic = 0.5 * weight *", "critic = 0.5 *"),
+    "critic's square not halved": ("critic = 0.5 * weight", "critic = weight"),
+    "boundary rows move the critic": (
+        "tf.where(steps.is_boundary, 0.0, returns - steps.v_tm1)",
+        "(returns - steps.v_tm1 + 1.0)",
+    ),
+    "return in place of the advantage": ("(weight * advantages)", "(weight * returns)"),
+    "bootstrap from the same state": ("steps.v_tm1,\n        steps.v_t,", "steps.v_tm1,\n        steps.v_tm1,"),
+}
+
+
+def tis_agrees(source):
+    module = ModuleType("mutant")
+    exec(compile(source, "mutant", "exec"), module.__dict__)
+    for x in (data(seed) for seed in range(3)):
+        expected = baseline_updates(x, 2.0, SETTINGS.delta)
+        if not all(np.allclose(a, b, rtol=5e-3, atol=5e-3) for a, b in zip(updates(module.tis_loss, x), expected)):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_written_out_sums_reject_a_mutated_loss(mutant):
+    source, (old, new) = inspect.getsource(baselines), MUTANTS[mutant]
+    assert source.count(old) == 1, "the mutation must apply"
+    assert not tis_agrees(source.replace(old, new))
+
+
+def test_the_written_out_sums_accept_the_loss():
+    assert tis_agrees(inspect.getsource(baselines))
 
 
 def test_the_trust_region_is_met_and_not_met():
