@@ -12,8 +12,9 @@ from tf_agents.policies import tf_policy
 from repro.environments.mujoco import MujocoEnvironment, make_mujoco
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FusedAgent
-from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
 from repro.papers.refer.naf import Naf, NafSettings
+from repro.papers.refer.recurrent_vracer import RecurrentVRacer
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -49,7 +50,11 @@ def make_agent(
         return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
     if method == "naf":
         return Naf(*sizes, _naf_settings(config, rule), generator, steps_per_call, use_xla)
-    return VRacer(*sizes, _vracer_settings(config, rule), generator, steps_per_call, use_xla)
+    settings = _vracer_settings(config, rule)
+    if method == "lstm":
+        settings, window = settings._replace(units=tuple(config.network.lstm_units)), config.network.window
+        return RecurrentVRacer(*sizes, settings, generator, steps_per_call, use_xla, window)
+    return VRacer(*sizes, settings, generator, steps_per_call, use_xla)
 
 
 def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSettings:
@@ -171,4 +176,6 @@ def load_policy(
     agent = make_agent(config, environment, np.random.default_rng(0))
     if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
-    return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment
+    specs = environment.time_step_spec, environment.action_spec
+    policy = WindowPolicy if isinstance(agent, RecurrentVRacer) else GaussianPolicy
+    return policy(*specs, agent), environment
