@@ -176,6 +176,6 @@ def load_policy(
     agent = make_agent(config, environment, np.random.default_rng(0))
     if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
-    specs = environment.time_step_spec, environment.action_spec
-    policy = WindowPolicy if isinstance(agent, RecurrentVRacer) else GaussianPolicy
-    return policy(*specs, agent), environment
+    if isinstance(agent, RecurrentVRacer):
+        return WindowPolicy(environment.time_step_spec, environment.action_spec, agent), environment
+    return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment

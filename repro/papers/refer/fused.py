@@ -98,14 +98,14 @@ class FusedAgent(abc.ABC):
     def act(self, state: np.ndarray) -> Acting:
         """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
 
-    def begin_episode(self) -> None:
+    def begin_episode(self) -> None:  # noqa: B027 (nothing to do for an agent without memory)
         """The next state to act on is the first of an episode; for agents that remember earlier ones."""
 
     def get_acting_state(self) -> dict[str, np.ndarray]:
         """What an agent remembers of the episode that is being played."""
         return {}
 
-    def set_acting_state(self, state: dict[str, np.ndarray]) -> None:
+    def set_acting_state(self, state: dict[str, np.ndarray]) -> None:  # noqa: B027 (likewise)
         """Takes over what `get_acting_state` returned."""
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> NamedTuple:

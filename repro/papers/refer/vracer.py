@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -50,7 +50,7 @@ class VRacer(FusedAgent):
     """
 
     NAMES = NAMES
-    FIELDS = ("state", "action", "mean", "deviation", "q_ret", "v_tbc")
+    FIELDS: ClassVar[tuple[str, ...]] = ("state", "action", "mean", "deviation", "q_ret", "v_tbc")
 
     def __init__(
         self,
