@@ -157,7 +157,9 @@ def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
 
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
     """The protocol in one line."""
-    return f"{episodes} episodes of {config.env.task}-{config.env.version} after training, mean actions"
+    task = f"{config.env.task}-{config.env.version}"
+    seen = "" if config.env.get("observed", "all") == "all" else f", {config.env.observed} observed"
+    return f"{episodes} episodes of {task} after training, mean actions{seen}"
 
 
 def load_policy(
