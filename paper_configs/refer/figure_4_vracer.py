@@ -26,6 +26,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.task = "HalfCheetah"  # in gymnasium's spelling, without version
     config.env.version = "v5"  # assumed: the paper's v1 and v2 no longer run
     config.env.max_steps = 0  # steps of an episode, 0 = the task's own limit
+    config.env.observed = "all"  # all, or positions: velocities are hidden
 
     config.network = ml_collections.ConfigDict()
     config.network.units = (128, 128)  # Appendix A

@@ -36,6 +36,9 @@ TASKS = (
 VERSIONS = ("v5", "v4")
 """Versions of gymnasium that run with the installed MuJoCo. Observations and rewards differ between them."""
 
+OBSERVED = ("all", "positions")
+"""What of an observation is shown."""
+
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 
 # Body positions stay those of the last substep's beginning, and some tasks compute the next reward from them, so
@@ -94,6 +97,10 @@ class TaskConfig(Protocol):
         """Name and version, which a saved state must share with the environment that takes it up."""
 
     @property
+    def observed(self) -> str:
+        """One of `OBSERVED`."""
+
+    @property
     def step_limit(self) -> int:
         """Steps after which an episode is cut."""
 
@@ -109,11 +116,14 @@ class MujocoConfig:
         task: one of `TASKS`, in any spelling that `task_name` knows.
         version: gymnasium's version of the task, one of `VERSIONS`.
         max_steps: an episode is cut at this many steps; 0 for the task's own limit (50 for Reacher, else 1000).
+        observed: one of `OBSERVED`: the whole observation, or its positions alone, so that one observation does not
+            say where the task is going.
     """
 
     task: str
     version: str
     max_steps: int
+    observed: str = "all"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
@@ -121,6 +131,8 @@ class MujocoConfig:
             raise ValueError(f"MuJoCo: version must be one of {', '.join(VERSIONS)}, got {self.version!r}.")
         if self.max_steps < 0:
             raise ValueError(f"MuJoCo: max_steps must be at least 0, got {self.max_steps}.")
+        if self.observed not in OBSERVED:
+            raise ValueError(f"MuJoCo: observed must be one of {', '.join(OBSERVED)}, got {self.observed!r}.")
 
     @property
     def label(self) -> str:
@@ -143,7 +155,8 @@ def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Mujo
     """Returns a batched MuJoCo environment.
 
     Args:
-        env_config: every field of `MujocoConfig`; an entry `name` is allowed and not read.
+        env_config: every field of `MujocoConfig`; an entry `name` is allowed and not read, and `observed` may be left
+            out, as older configurations do.
         num_envs: number of simulations stepped one after the other, at least 1.
         seed: the run's seed, at least 0. Environments of one run need seeds of their own.
 
@@ -162,18 +175,20 @@ def read_config(kind: type[_Config], env_config: Mapping[str, Any]) -> _Config:
 
     Args:
         kind: the dataclass.
-        env_config: every field of it.
+        env_config: every field of it that has no default, and any of the others.
 
     Raises:
         ValueError: a field is missing or unknown, or the dataclass refuses a value.
     """
     given = set(env_config) - {"name"}
-    known = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for name in sorted(known - given):
+    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
+    known = {field.name for field in fields}
+    required = {field.name for field in fields if field.default is dataclasses.MISSING}
+    for name in sorted(required - given):
         raise ValueError(f"MuJoCo: the environment's config lacks the field {name!r}.")
     for name in sorted(given - known):
         raise ValueError(f"MuJoCo: the environment's config has a field {name!r} that is not read.")
-    return kind(**{name: env_config[name] for name in known})
+    return kind(**{name: env_config[name] for name in known & given})
 
 
 class MujocoEnvironment(gymnasium.vector.VectorEnv):
@@ -192,7 +207,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
     Attributes:
         config: the protocol.
         num_actions: components of an action, A.
-        state_size: entries of an observation.
+        state_size: entries of an observation, as far as they are shown.
         max_steps: steps after which an episode is cut.
         action_scale: (high - low) / 2, float32 [A].
     """
@@ -211,7 +226,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
             raise ValueError(f"MuJoCo: {config.label} has actions that are not centred at 0.")
         self.action_scale: np.ndarray = ((bounds.high - bounds.low) / 2).astype(np.float32)
         self.num_actions = int(bounds.shape[0])
-        self.state_size = width = int(self._tasks[0].observation_space.shape[0])
+        self.state_size = width = self._shown_entries()
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
         self.single_action_space = gymnasium.spaces.Box(-np.inf, np.inf, (self.num_actions,), np.float32)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -228,6 +243,26 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
         self._over = [False] * num_envs
         self._steps = [0] * num_envs
         self._returns = [0.0] * num_envs
+
+    def _shown_entries(self) -> int:
+        """How many entries of an observation are shown, the first ones.
+
+        An observation that is no longer than the positions and velocities of the model together is made of
+        positions, less those along which the task moves freely, and then of all the velocities.
+
+        Raises:
+            ValueError: positions are asked for, and the task's observation has another form.
+        """
+        width, model = int(self._tasks[0].observation_space.shape[0]), self._tasks[0].model
+        if self.config.observed == "all":
+            return width
+        if width > model.nq + model.nv:
+            raise ValueError(
+                f"MuJoCo: {self.config.label} cannot be observed by its positions alone: its observation is not "
+                "made of positions and then velocities, as those of HalfCheetah, Hopper, InvertedPendulum, Swimmer, "
+                "Walker2d and Ant-v4 are."
+            )
+        return width - int(model.nv)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -252,7 +287,8 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
             self._seed = seed
         for row, task in enumerate(self._tasks):
             sequence = np.random.SeedSequence((self._seed, row))
-            self._observation[row], _ = task.reset(seed=int(sequence.generate_state(1)[0]))
+            observation, _ = task.reset(seed=int(sequence.generate_state(1)[0]))
+            self._observation[row] = observation[: self.state_size]
         self._over, self._steps, self._returns = [False] * self.num_envs, [0] * self.num_envs, [0.0] * self.num_envs
         self._is_reset = True
         return self._observation.copy(), {}
@@ -290,10 +326,12 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
         episode_frames = np.zeros(n, np.int32)
         for row, task in enumerate(self._tasks):
             if self._over[row]:
-                observation[row], _ = task.reset()
+                whole, _ = task.reset()
+                observation[row] = whole[: self.state_size]
                 self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0
                 continue
-            observation[row], gain, ended, _, _ = task.step(controls[row])
+            whole, gain, ended, _, _ = task.step(controls[row])
+            observation[row] = whole[: self.state_size]
             self._steps[row] = steps = self._steps[row] + 1
             self._returns[row] = total = self._returns[row] + float(gain)
             reward[row], episode_return[row], episode_frames[row] = gain, total, steps
@@ -333,7 +371,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
             The current observation, as `step` or `reset` returned it.
 
         Raises:
-            ValueError: the state is of another task or of another number of environments.
+            ValueError: the state is of another task, of another number of environments, or shows other entries.
         """
         if str(state["task"]) != self.config.label:
             raise ValueError(f"MuJoCo: the state is of {state['task']}, the environment of {self.config.label}.")
@@ -341,6 +379,9 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
             raise ValueError(
                 f"MuJoCo: the state is of {len(state['tasks'])} environments, the environment of {self.num_envs}."
             )
+        shown = np.shape(state["observation"])[1]
+        if shown != self.state_size:
+            raise ValueError(f"MuJoCo: the state shows {shown} entries, the environment {self.state_size}.")
         for row, task in enumerate(self._tasks):
             kept = state["tasks"][str(row)]
             task.reset(seed=0)

@@ -59,6 +59,15 @@ class Minibatch(NamedTuple):
     """[B] V_tbc(t) as stored."""
 
 
+class Windows(NamedTuple):
+    """The last states of an episode up to drawn steps: contiguous; B steps, W states, S state entries."""
+
+    states: np.ndarray
+    """float32 [B, W, S] s_{t-W+1} to s_t, not standardised; zeros where the episode had not begun."""
+    lengths: np.ndarray
+    """int32 [B], 1 to W: states of the episode, the last ones."""
+
+
 class ReferMemory:
     """Whole episodes, first in first out, with the latest ratio, value and V_tbc of every step.
 
@@ -274,6 +283,24 @@ class ReferMemory:
         kernels.gather(serials, self._steps, self._episodes, self._discount, self._inverse, *copies)
         reward, discount, q_ret, v_tbc = numbers
         return Minibatch(state, action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+
+    def gather_windows(self, indices: np.ndarray, longest: int) -> Windows:
+        """Copies the states of drawn steps and of up to W - 1 steps before them in the same episode.
+
+        Args:
+            indices: int64 [B] from a draw.
+            longest: W, 1 or more.
+
+        Raises:
+            ValueError: W is below 1, a wrong shape or a step that has left the memory.
+        """
+        if longest < 1:
+            raise ValueError(f"ReferMemory.gather_windows: longest must be 1 or more, got {longest}.")
+        serials = checks.as_serials("gather_windows", indices, self._head, self._tail)
+        states = np.empty((serials.size, longest, self._fields.state.shape[1]), np.float32)
+        lengths = np.empty(serials.size, np.int32)
+        kernels.gather_windows(serials, self._steps, self._episodes, states, lengths)
+        return Windows(states, lengths)
 
     def update(self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray) -> None:
         """Writes what the network now says of drawn steps and corrects all V_tbc that depend on it (Eq. 8).

@@ -251,6 +251,26 @@ def gather(
 
 
 @numba.njit(cache=True, error_model="numpy")
+def gather_windows(
+    indices: np.ndarray, steps: Steps, episodes: Episodes, states: np.ndarray, lengths: np.ndarray
+) -> None:
+    """Copies the states that end with each drawn step to the end of `states` [B, W, S], zeros before them."""
+    capacity, longest, entries = steps.slot.size, states.shape[1], states.shape[2]
+    for place in range(indices.size):
+        row = indices[place] % capacity
+        length = min(longest, indices[place] - episodes.start[steps.slot[row]] + 1)
+        lengths[place] = length
+        for t in range(longest - 1, -1, -1):
+            if t >= longest - length:
+                for i in range(entries):
+                    states[place, t, i] = steps.vectors[row, i]
+                row = row - 1 if row > 0 else capacity - 1
+            else:
+                for i in range(entries):
+                    states[place, t, i] = ZERO
+
+
+@numba.njit(cache=True, error_model="numpy")
 def sum_of_squares(steps: Steps, head: int, tail: int) -> float:
     """Sum of squared rewards in float64, oldest step first."""
     total, numbers, capacity = 0.0, steps.numbers, steps.slot.size

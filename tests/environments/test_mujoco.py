@@ -18,6 +18,11 @@ from repro.runtime import checkpoint
 from tests.environments.stepping import flat, through_a_file
 
 CONFIG = {"task": "Hopper", "version": "v5", "max_steps": 0}
+TASKS_BY_POSITIONS = ("HalfCheetah", "Hopper", "InvertedPendulum", "Swimmer", "Walker2d")
+BY_POSITIONS = [f"{task}-{version}" for task in TASKS_BY_POSITIONS for version in environments.VERSIONS]
+BY_POSITIONS.append("Ant-v4")
+CLIPPED = ("Hopper", "Walker2d")
+"""Tasks that observe velocities cut at 10."""
 
 
 def make(seed: int = 0, num_envs: int = 2, **overrides: Any) -> MujocoEnvironment:
@@ -75,6 +80,42 @@ def test_action_scales_and_sizes() -> None:
         assert environment.time_step_spec.observation.shape == environment.single_observation_space.shape
         assert environment.max_steps == (50 if task == "Reacher" else 1000)
     assert make(task="Humanoid").num_actions == 17
+
+
+@pytest.mark.parametrize("version", environments.VERSIONS)
+@pytest.mark.parametrize("task", TASKS)
+def test_positions_alone_hide_all_velocities_or_are_refused(task: str, version: str) -> None:
+    """What stays of an observation are positions of the simulation, what goes its velocities."""
+    if f"{task}-{version}" not in BY_POSITIONS:
+        with pytest.raises(ValueError, match=f"{task}-{version} cannot be observed by its positions alone: .*Ant-v4"):
+            make(task=task, version=version, observed="positions")
+        return
+    whole, shown = (make(task=task, version=version, observed=x, max_steps=20) for x in environments.OBSERVED)
+    model = whole._tasks[0].model
+    assert shown.state_size == whole.state_size - model.nv
+    assert shown.observation_space.shape == (2, shown.state_size) == shown.reset()[0].shape
+    assert shown.time_step_spec.observation.shape == (shown.state_size,)
+    np.testing.assert_array_equal(shown.reset()[0], whole.reset()[0][:, : shown.state_size])
+    for actions in actions_for(whole, 30):
+        expected, found = flat(whole.step(actions)), flat(shown.step(actions))
+        observation = expected["observation"]
+        expected["observation"] = observation[:, : shown.state_size]
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+        for row, one in enumerate(whole._tasks):
+            velocities = np.clip(one.data.qvel, -10, 10) if task in CLIPPED else one.data.qvel
+            hidden = observation[row, shown.state_size :]
+            np.testing.assert_allclose(hidden, velocities, rtol=1e-6)
+            np.testing.assert_allclose(
+                found["observation"][row], one.data.qpos[model.nq - shown.state_size :], rtol=1e-6
+            )
+
+
+def test_a_state_of_another_observation_is_refused() -> None:
+    whole, shown = make(), make(observed="positions")
+    whole.reset()
+    with pytest.raises(ValueError, match="the state shows 11 entries, the environment 5"):
+        shown.set_state(whole.get_state())
 
 
 def test_a_fall_and_the_time_limit_are_told_apart() -> None:
@@ -223,6 +264,8 @@ def test_wrong_settings_and_arguments() -> None:
         make_mujoco({"task": "Ant", "max_steps": 0}, 1, 0)
     with pytest.raises(ValueError, match="has a field 'frame_skip' that is not read"):
         make(frame_skip=4)
+    with pytest.raises(ValueError, match="observed must be one of all, positions, got 'angles'"):
+        make(observed="angles")
     with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
         make(num_envs=0)
     with pytest.raises(ValueError, match="seed must be at least 0, got -1"):

@@ -76,6 +76,11 @@ class NaiveMemory:
             )
         return {name: np.array([one[name] for one in found]) for name in found[0]}
 
+    def windows(self, serials, longest):
+        """States up to each step, one list per step, oldest first."""
+        found = [self.find(serial) for serial in serials]
+        return [[one["state"] for one in episode["steps"][: t + 1]][-longest:] for episode, t in found]
+
 
 def random_episode(random, length, states=3, actions=2):
     """Arguments of `add_episode` but for `terminated`."""

@@ -37,6 +37,16 @@ def assert_same(memory, twin):
         assert set(expected) == set(Minibatch._fields)
         for name, array in expected.items():
             np.testing.assert_allclose(getattr(found, name), array, rtol=1e-5, atol=1e-5, err_msg=name)
+        assert_same_windows(memory, twin, longest=5)
+
+
+def assert_same_windows(memory, twin, longest):
+    states, lengths = memory.gather_windows(stored(memory), longest)
+    assert states.shape == (len(memory), longest, 3)
+    for found, length, expected in zip(states, lengths, twin.windows(twin.serials(), longest), strict=True):
+        assert length == len(expected)
+        np.testing.assert_array_equal(found[longest - length :], expected)
+        assert not found[: longest - length].any()
 
 
 def random_ratio(random, c_max):
@@ -130,6 +140,25 @@ def test_gathered_arrays_are_contiguous_float32_copies():
         assert array.flags.c_contiguous, name
         array[:] = np.nan
     memory.check_valid()
+
+
+def test_windows_end_with_the_drawn_step_and_begin_with_its_episode():
+    memory = ReferMemory(8, 1, 1, 4, discount=GAMMA)
+    for first in (10, 20, 30):  # the third lies over the end of the ring: rows 6, 7, 0
+        steps = np.ones((3, 1))
+        states = first + np.arange(4)[:, None]
+        memory.add_episode(states, steps, np.ones(3), steps, steps, np.ones(4), terminated=False)
+    windows = memory.gather_windows(np.array([8, 3, 7, 8]), 2)
+    np.testing.assert_array_equal(windows.states[..., 0], [[31, 32], [0, 20], [30, 31], [31, 32]])
+    np.testing.assert_array_equal(windows.lengths, [2, 1, 2, 2])
+    assert (windows.states.dtype, windows.lengths.dtype) == (np.float32, np.int32)
+    longer = memory.gather_windows(np.array([8]), 5)
+    np.testing.assert_array_equal(longer.states[..., 0], [[0, 0, 30, 31, 32]])
+    np.testing.assert_array_equal(longer.lengths, [3])
+    with pytest.raises(ValueError, match="gather_windows: longest must be 1 or more, got 0"):
+        memory.gather_windows(np.array([8]), 0)
+    with pytest.raises(ValueError, match="gather_windows: step 2 is not in the memory"):
+        memory.gather_windows(np.array([2]), 2)
 
 
 def test_a_batch_with_duplicates_equals_one_step_after_the_other():

@@ -61,6 +61,11 @@ class AcerTaskConfig:
         return f"acer_tasks/{self.task}"
 
     @property
+    def observed(self) -> str:
+        """The whole observation."""
+        return "all"
+
+    @property
     def step_limit(self) -> int:
         """Steps after which an episode is cut."""
         return self.max_steps

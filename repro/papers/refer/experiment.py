@@ -12,10 +12,11 @@ from tf_agents.policies import tf_policy
 from repro.environments.mujoco import MujocoEnvironment, make_mujoco
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FusedAgent
-from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTraining, PpoTrainingSettings
+from repro.papers.refer.recurrent_vracer import RecurrentVRacer
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -53,7 +54,11 @@ def make_agent(
         return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
     if method == "naf":
         return Naf(*sizes, _naf_settings(config, rule), generator, steps_per_call, use_xla)
-    return VRacer(*sizes, _vracer_settings(config, rule), generator, steps_per_call, use_xla)
+    settings = _vracer_settings(config, rule)
+    if method == "lstm":
+        settings, window = settings._replace(units=tuple(config.network.lstm_units)), config.network.window
+        return RecurrentVRacer(*sizes, settings, generator, steps_per_call, use_xla, window)
+    return VRacer(*sizes, settings, generator, steps_per_call, use_xla)
 
 
 def make_ppo(config: ml_collections.ConfigDict, environment: MujocoEnvironment, generator: np.random.Generator) -> Ppo:
@@ -218,7 +223,9 @@ def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
 
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
     """The protocol in one line."""
-    return f"{episodes} episodes of {config.env.task}-{config.env.version} after training, mean actions"
+    task = f"{config.env.task}-{config.env.version}"
+    seen = "" if config.env.get("observed", "all") == "all" else f", {config.env.observed} observed"
+    return f"{episodes} episodes of {task} after training, mean actions{seen}"
 
 
 def load_policy(
@@ -243,4 +250,6 @@ def load_policy(
         raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
     if isinstance(agent, Ppo):
         return agent.policy, environment
+    if isinstance(agent, RecurrentVRacer):
+        return WindowPolicy(environment.time_step_spec, environment.action_spec, agent), environment
     return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from repro.replay.refer import EPSILON, Minibatch
+from repro.replay.refer import EPSILON, ReferMemory
 from repro.runtime import devices
 
 
@@ -98,6 +98,20 @@ class FusedAgent(abc.ABC):
     def act(self, state: np.ndarray) -> Acting:
         """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
 
+    def begin_episode(self) -> None:  # noqa: B027 (nothing to do for an agent without memory)
+        """The next state to act on is the first of an episode; for agents that remember earlier ones."""
+
+    def get_acting_state(self) -> dict[str, np.ndarray]:
+        """What an agent remembers of the episode that is being played."""
+        return {}
+
+    def set_acting_state(self, state: dict[str, np.ndarray]) -> None:  # noqa: B027 (likewise)
+        """Takes over what `get_acting_state` returned."""
+
+    def gather(self, memory: ReferMemory, indices: np.ndarray) -> NamedTuple:
+        """The fields of `FIELDS` of drawn steps, [K B, ...]."""
+        return memory.gather(indices)
+
     @abc.abstractmethod
     def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """One gradient step with beta, c_max and learning rate: rho [B], V [B], and the means of `NAMES`."""
@@ -114,12 +128,12 @@ class FusedAgent(abc.ABC):
         self._scale = (1.0 / (self.state_deviation.numpy() + EPSILON)).astype(np.float32)
 
     def train(
-        self, batch: Minibatch, beta: np.ndarray, c_max: np.ndarray, learning_rate: np.ndarray
+        self, batch: NamedTuple, beta: np.ndarray, c_max: np.ndarray, learning_rate: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
         """K gradient steps, each on its own part of the batch.
 
         Args:
-            batch: [K B, ...], the first B steps of the memory for the first gradient step, and so on.
+            batch: has `FIELDS`, [K B, ...], the first B steps of the memory for the first gradient step, and so on.
             beta, c_max, learning_rate: of each gradient step, [K].
 
         Returns:

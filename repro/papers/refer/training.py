@@ -182,6 +182,7 @@ class ReferTraining(Training):
             episode.into(self._memory, bool(terminated[0]))
             self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
             self._observation = self._environment.step(action[None])[0][0]  # the next episode begins
+            self._agent.begin_episode()
 
     def _learn(self) -> dict[str, float]:
         """K gradient steps (Algorithm 3)."""
@@ -200,7 +201,7 @@ class ReferTraining(Training):
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
             self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
         indices = memory.draw(self._generator, k * settings.batch_size)
-        rho, value, scalars = self._agent.train(memory.gather(indices), beta, c_max, rate)
+        rho, value, scalars = self._agent.train(self._agent.gather(memory, indices), beta, c_max, rate)
         if not np.isfinite(scalars["loss"]):
             raise NonFiniteLossError(f"gradient step {first + k} gave loss={scalars['loss']}")
         memory.update(indices, rho, value)
@@ -213,6 +214,7 @@ class ReferTraining(Training):
             "beta": self._beta,
             "memory": self._memory.get_state(),
             "episode": self._episode.get_state(),
+            "acting": self._agent.get_acting_state(),
             "environment": self._environment.get_state(),
             "generator": pack_generator(self._generator),
         }
@@ -224,3 +226,4 @@ class ReferTraining(Training):
         self._observation = self._environment.set_state(state["environment"])[0]
         unpack_generator(self._generator, state["generator"])
         self._agent.take_over_statistics()
+        self._agent.set_acting_state(state["acting"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -50,7 +50,7 @@ class VRacer(FusedAgent):
     """
 
     NAMES = NAMES
-    FIELDS = ("state", "action", "mean", "deviation", "q_ret", "v_tbc")
+    FIELDS: ClassVar[tuple[str, ...]] = ("state", "action", "mean", "deviation", "q_ret", "v_tbc")
 
     def __init__(
         self,
@@ -64,9 +64,7 @@ class VRacer(FusedAgent):
         super().__init__(state_size, action_size, steps_per_call, compile_with_xla)
         self._settings = settings
         outputs = 1 + action_size + num_coefficients(settings.advantage, action_size)
-        network = mlp.init_mlp(
-            generator, [state_size, *settings.units], outputs, settings.hidden_scale, settings.output_scale
-        )
+        network = self._draw_network(generator, state_size, outputs)
         raw = np.full(action_size, gaussian.raw_of_variance(settings.initial_variance), np.float32)
         self._network = FlatWeights([*network, raw], "weights")  # layers, then the raw variances
         self.weights = self._network.variable
@@ -81,7 +79,7 @@ class VRacer(FusedAgent):
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage, of states [B, S]."""
-        return self._outputs(self._network.parts(self.weights), self._standardise(state))
+        return self._outputs(self._network.parts(self.weights), {"state": state})
 
     def refresh(self) -> None:
         """Takes the current weights over for acting."""
@@ -96,11 +94,10 @@ class VRacer(FusedAgent):
 
     def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         beta, c_max, learning_rate = tf.unstack(scalars)
-        standard = self._standardise(batch["state"])  # [B, S]
         parts = self._network.parts(self.weights)
         with tf.GradientTape() as tape:
             tape.watch(parts)
-            v, mean, coefficients = self._outputs(parts, standard)
+            v, mean, coefficients = self._outputs(parts, batch)
             deviation = gaussian.deviation_of(parts[-1])  # [A]
             losses = vracer_loss(
                 batch["action"],
@@ -122,7 +119,17 @@ class VRacer(FusedAgent):
         means = [tf.reduce_mean(x) for x in (losses.total, losses.value, losses.policy, losses.extras["kl"], near)]
         return losses.rho, v, tf.stack([*means, tf.reduce_mean(deviation)])
 
-    def _outputs(self, parts: list[tf.Tensor], standard: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        outputs = mlp.apply_mlp(parts[:-1], standard)  # [B, 1 + A + coefficients]
+    def _outputs(self, parts: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        outputs = self._apply_network(parts[:-1], batch)  # [B, 1 + A + coefficients]
         v, mean, coefficients = tf.split(outputs, [1, self.action_size, -1], axis=1)
         return v[:, 0], mean, coefficients
+
+    def _draw_network(self, generator: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+        """Initial weights; the state enters the first of them, to which the second is added."""
+        settings = self._settings
+        sizes = [state_size, *settings.units]
+        return mlp.init_mlp(generator, sizes, outputs, settings.hidden_scale, settings.output_scale)
+
+    def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Outputs [B, outputs] at the drawn steps."""
+        return mlp.apply_mlp(weights, self._standardise(batch["state"]))

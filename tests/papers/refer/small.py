@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
+from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer, recurrent
 from repro.papers.refer import experiment
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.naf import Naf, NafSettings
@@ -20,7 +20,7 @@ AGENTS = {
     "ddpg": (Ddpg, DdpgSettings(*SCALES, 0.2, 1e-2, 1e-3, 1e-4, 0.01, "refer")),
     "naf": (Naf, NafSettings(*SCALES, 0.2, 1e-2, 0.01, "refer")),
 }
-EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3_naf}
+EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3_naf, "lstm": recurrent}
 
 
 def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, steps_per_call=16, max_steps=200):
@@ -33,6 +33,9 @@ def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, s
     config.network.units = (32, 32)
     config.learner.batch_size = 64
     config.learner.learning_rate = 1e-3
+    if agent.startswith("lstm"):
+        config.network.lstm_units = (32,)
+        config.network.window = 4
     if agent.startswith("ddpg"):
         config.learner.policy_learning_rate = 3e-4
     config.learner.steps_per_call = steps_per_call

@@ -31,7 +31,7 @@ def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monke
     assert training.summary()["evaluation"]["mean"] < 15
 
 
-@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "naf_refer"])
+@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "naf_refer", "lstm_refer"])
 def test_same_seed_same_bits(tmp_path, agent):
     _, first = _run(tmp_path / "a", updates=20, agent=agent)
     _, again = _run(tmp_path / "b", updates=20, agent=agent)
@@ -48,6 +48,7 @@ def test_same_seed_same_bits(tmp_path, agent):
         ("HalfCheetah", "ddpg_er"),  # its noise remembers the step before
         ("InvertedPendulum", "ddpg_refer"),
         ("HalfCheetah", "naf_refer"),
+        ("Hopper", "lstm_refer"),  # it remembers the episode
     ],
 )
 def test_resumed_run_continues_bit_identically(tmp_path, task, agent):

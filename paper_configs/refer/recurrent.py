@@ -1,0 +1,36 @@
+"""V-RACER with an LSTM on tasks whose velocities are hidden: Section 5.4 of arXiv 1807.05827 on other tasks.
+
+The paper's own task, the flow past a cylinder, needs a solver of the Navier-Stokes equations that is not part of this
+suite. What V-RACER has without memory is that of `figure_4_vracer.py`, sources included; Section 5.4 changes the
+network alone. Every field set here names its source in the same way.
+"""
+
+import ml_collections
+
+from paper_configs.refer import figure_4_vracer
+
+SCALES = figure_4_vracer.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; the scale changes what the end of this function names, and nothing else."""
+    config = figure_4_vracer.get_config(scale)
+    config.experiment = "recurrent"
+    config.agents = ("lstm_refer", "lstm_er", "vracer_refer", "vracer_er")  # with memory and, for comparison, without
+    config.agent = "lstm_refer"  # one of them, and the name in records
+
+    config.env.task = "InvertedPendulum"  # or another that can be observed by positions; assumed: no task of the paper
+    config.env.observed = "positions"  # assumed: makes a task of the paper partially observable
+
+    config.network.lstm_units = (32, 32)  # of the agents with memory; Section 5.4
+    config.network.window = 16  # W, steps; Section 5.4
+
+    config.runtime.compile = "graph"  # assumed: XLA is slower with unrolled windows on CPU
+
+    if scale == "smoke":
+        config.frames = 2_000
+        config.memory.start_steps = 1_000
+    elif scale == "desk":
+        config.frames = 100_000  # a hundredth of the paper's on its tasks
+        config.window_steps = 20_000
+    return config

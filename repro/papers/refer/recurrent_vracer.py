@@ -1,0 +1,122 @@
+"""V-RACER with an LSTM, for tasks whose single observations do not say enough (Section 5.4).
+
+The LSTM sees the window of the last W states of the episode, up to the one at hand, and begins it with h = c = 0;
+where fewer states have been, the window is shorter. The loss is that of the window's last step, and its gradient goes
+back through the whole window. The policy that acts is the same function of the same window, so a ratio is 1 as long as
+the weights have not changed.
+
+The paper gives the window of back-propagation, 16 steps. That a window begins with zeros, in acting too, is assumed:
+it is what the authors' released code does, whose windows count 16 steps before the one at hand.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repro.networks import lstm
+from repro.papers.refer.fused import Acting
+from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.replay.refer import ReferMemory
+
+
+class WindowBatch(NamedTuple):
+    """Drawn steps, as in `Minibatch`, but for the state.
+
+    state: [B, W, S] the window that ends with the drawn step, not standardised; what is before it is not read.
+    length: int32 [B] states of the window, the last ones.
+    """
+
+    state: np.ndarray
+    length: np.ndarray
+    action: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    q_ret: np.ndarray
+    v_tbc: np.ndarray
+
+
+class RecurrentVRacer(VRacer):
+    """As `VRacer`, whose units are here those of LSTM layers.
+
+    Acting carries W windows along the episode side by side, one begun at each of the last W steps, and reads the
+    oldest: so each step costs one step of the LSTM. Windows begun before a `refresh` go on with the new weights.
+
+    Attributes:
+        window: W.
+
+    Args:
+        state_size: S.
+        action_size: A.
+        settings: see `VRacerSettings`.
+        generator: draws the initial weights.
+        steps_per_call: K, gradient steps in one call of `train`.
+        compile_with_xla: whether `train` is compiled with XLA.
+        window: W, 1 or more.
+    """
+
+    FIELDS = WindowBatch._fields
+
+    def __init__(
+        self,
+        state_size: int,
+        action_size: int,
+        settings: VRacerSettings,
+        generator: np.random.Generator,
+        steps_per_call: int,
+        compile_with_xla: bool,
+        window: int,
+    ) -> None:
+        super().__init__(state_size, action_size, settings, generator, steps_per_call, compile_with_xla)
+        self.window = window
+        self.begin_episode()
+
+    def forward(self, state: tf.Tensor, length: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage at the last step of windows.
+
+        Args:
+            state: [B, W, S].
+            length: int32 [B], the states of each window, the last ones; None: all of them.
+        """
+        if length is None:
+            length = tf.fill([len(state)], self.window)
+        return self._outputs(self._network.parts(self.weights), {"state": state, "length": length})
+
+    def gather(self, memory: ReferMemory, indices: np.ndarray) -> WindowBatch:
+        """The windows of drawn steps, and what else their loss reads."""
+        batch, windows = memory.gather(indices), memory.gather_windows(indices, self.window)
+        rest = (getattr(batch, name) for name in self.FIELDS[2:])
+        return WindowBatch(windows.states, windows.lengths, *rest)
+
+    def begin_episode(self) -> None:
+        """The next state to act on is the first of an episode."""
+        self._lstm_state = lstm.zero_state(self._acting, self.window)
+        self._acted = 0  # steps since the episode began
+
+    def act(self, state: np.ndarray) -> Acting:
+        """Value and policy of the next state of the episode, float32 [S], from the weights of the last `refresh`."""
+        newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
+        for hc in self._lstm_state:
+            hc[:, newest] = 0.0
+        lstm.advance_numpy(self._acting, state, self._lstm_state)
+        outputs = lstm.outputs_numpy(self._acting, self._lstm_state, oldest)
+        self._acted += 1
+        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
+
+    def get_acting_state(self) -> dict[str, np.ndarray]:
+        layers = {f"layer_{i}": hc.copy() for i, hc in enumerate(self._lstm_state)}
+        return {"acted": np.array(self._acted)} | layers
+
+    def set_acting_state(self, state: dict[str, np.ndarray]) -> None:
+        self._acted = int(state["acted"])
+        self._lstm_state = [np.array(state[f"layer_{i}"]) for i in range(len(self._lstm_state))]
+
+    def _draw_network(self, generator: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+        settings = self._settings
+        scales = settings.hidden_scale, settings.output_scale
+        return lstm.init_lstm(generator, state_size, settings.units, outputs, *scales)
+
+    def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
+        return lstm.apply_lstm(weights, self._standardise(batch["state"]), batch["length"])
