@@ -30,6 +30,7 @@ class Kind:
         needs: what a record must hold: `curve`, or columns of its series.
         pairwise: agents are compared with one other at a time, and the weakest comparison is the answer.
         resamples: of the interval.
+        never: what `task_measures.NEVER` stands for, in words, where a task may give it.
     """
 
     of_task: OfTask
@@ -37,6 +38,7 @@ class Kind:
     needs: tuple[str, ...] = ()
     pairwise: bool = False
     resamples: int = statistics.RESAMPLES
+    never: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +132,11 @@ def _geometric_mean(orders: np.ndarray) -> np.ndarray:
     return 10 ** orders.mean(axis=0)
 
 
+def _to_level(of_task: OfTask, *needs: str) -> Kind:
+    resamples = statistics.CURVE_RESAMPLES
+    return Kind(of_task, _median, needs, pairwise=True, resamples=resamples, never="a level that is not reached")
+
+
 _SPEED = Kind(task_measures.frames_to_level, _mean, ("curve",), pairwise=True)
 _ALONE = {
     "nats": Kind(task_measures.divergence, _mean, ("kl",)),
@@ -138,15 +145,10 @@ _ALONE = {
 _COMPARED = {
     "ratio of divergences": Kind(task_measures.distance, _geometric_mean, ("kl",), pairwise=True),
     "orders of magnitude": Kind(task_measures.distance, _mean, ("kl",), pairwise=True),
-    "ratio of frames to the same median": Kind(
-        task_measures.ratio_of_frames, _median, ("curve",), pairwise=True, resamples=statistics.CURVE_RESAMPLES
-    ),
-    "ratio of wall-clock time to the same median": Kind(
-        task_measures.ratio_of_seconds,
-        _median,
-        ("curve", "seconds"),
-        pairwise=True,
-        resamples=statistics.CURVE_RESAMPLES,
+    "ratio of frames to the same median": _to_level(task_measures.ratio_of_frames, "curve"),
+    "ratio of wall-clock time to the same median": _to_level(task_measures.ratio_of_seconds, "curve", "seconds"),
+    "ratio of the gain from ratio 4 to 8 to the gain from 0 to 1": Kind(
+        task_measures.ratio_of_gains, _median, never="a first gain that is none"
     ),
     "tasks won of 6": Kind(task_measures.won, _sum),
     "share of the tasks": Kind(task_measures.won, _mean),
@@ -209,6 +211,6 @@ def _measure(
     if len(tasks) < total:
         agents = "of all agents compared" if "against" in printed.protocol else "that answer it"
         notes.append(f"over the {len(tasks)} of {total} tasks with records {agents}")
-    if "curve" in kind.needs and kind is not _SPEED and max(value, *(ends or ())) >= task_measures.NEVER:
-        notes.append(f"{task_measures.NEVER:g} stands for a level that is not reached")
+    if kind.never and max(value, *(ends or ())) >= task_measures.NEVER:
+        notes.append(f"{task_measures.NEVER:g} stands for {kind.never}")
     return Answer(value, ends, every, "; ".join(notes))

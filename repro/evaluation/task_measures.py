@@ -18,7 +18,7 @@ OfTask = Callable[[Sequence[Records]], Callable[[Shares], np.ndarray]]
 """From the runs of each agent to a function of `Shares` that returns [R] numbers."""
 
 NEVER = 1000.0
-"""Stands for a ratio of frames or of time where the level is not reached; larger ratios count as this one."""
+"""Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
 
 
 def frames_to_level(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
@@ -87,6 +87,22 @@ def place(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
         return 1.0 + np.sum(np.array(others) > ours, axis=0)
 
     return count
+
+
+def ratio_of_gains(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """The gain from the last other agent to ours, over that from the first other agent to the second.
+
+    Gains are of final evaluations, means over runs, so that the ratio is the same in any unit of the score. `NEVER`
+    where the agents had no first gain, which then cannot be said to diminish.
+    """
+
+    def ratio(shares: Shares) -> np.ndarray:
+        ours, first, second, third = _means(sides, shares)
+        gain = second - first
+        gained = gain > 0
+        return np.where(gained, np.minimum((ours - third) / np.where(gained, gain, 1.0), NEVER), NEVER)
+
+    return ratio
 
 
 def _frames_to(level: float, record: Record) -> float:
