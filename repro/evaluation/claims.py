@@ -211,6 +211,6 @@ def _measure(
     if len(tasks) < total:
         agents = "of all agents compared" if "against" in printed.protocol else "that answer it"
         notes.append(f"over the {len(tasks)} of {total} tasks with records {agents}")
-    if kind.never and max(value, *(ends or ())) >= task_measures.NEVER:
+    if kind.never and max((value, *(ends or ()))) >= task_measures.NEVER:
         notes.append(f"{task_measures.NEVER:g} stands for {kind.never}")
     return Answer(value, ends, every, "; ".join(notes))

@@ -124,6 +124,9 @@ def test_a_level_that_is_never_reached_fails_the_claim(tmp_path):
     row = _row(tmp_path, made, protocol=TO_OTHER, **FRAMES)
     assert (row.value, row.interval, row.verdict) == (1000.0, (1000.0, 1000.0), "below")
     assert row.note == "1000 stands for a level that is not reached"
+    row = _row(tmp_path, made, task="atari5", protocol=TO_OTHER, **FRAMES)
+    few = "over the 1 of 5 tasks with records of all agents compared"
+    assert (row.value, row.interval, row.note) == (1000.0, None, f"{few}; 1000 stands for a level that is not reached")
 
 
 def test_returns_that_diminish(tmp_path):
