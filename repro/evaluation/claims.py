@@ -18,6 +18,8 @@ SPEED = ("frames to the same score", "frames to the same return")
 """Values of `compared_by` for a probability that a run of ours needs fewer frames to a level than one of theirs."""
 AT_THE_END = "divergence at the end of training"
 """Value of `protocol["measured"]` for a divergence in nats; a bound on it has the same unit."""
+DIGITS = 12
+"""Significant digits of an answer: thirds of a run sum to one only nearly, and 0.5 must not be surpassed by that."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +115,11 @@ def interval(
         drawn.append(kind.of_task(sides)([count / len(side) for count, side in zip(counts, sides)]))
     tail = (1 - statistics.expanded_level(confidence, min(sizes), sum(sizes) - len(sizes))) / 2
     low, high = np.quantile(kind.over_tasks(np.stack(drawn)), [tail, 1 - tail])
-    return float(low), float(high)
+    return _rounded(low), _rounded(high)
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")
 
 
 def _mean(numbers: np.ndarray) -> np.ndarray:
@@ -201,7 +207,7 @@ def _measure(
 ) -> Answer:
     equal = {task: [np.full((1, len(side)), 1 / len(side)) for side in sides] for task, sides in tasks.items()}
     numbers = [kind.of_task(sides)(equal[task]) for task, sides in tasks.items()]
-    value = float(kind.over_tasks(np.stack(numbers))[0])
+    value = _rounded(kind.over_tasks(np.stack(numbers))[0])
     every = [side for sides in tasks.values() for side in sides]
     total = comparisons.TASK_SETS.get(printed.task, 1)
     ends = None

@@ -243,6 +243,15 @@ def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
     assert two[1] - two[0] < 0.8 * (found[1] - found[0])  # a mean over two tasks varies less
 
 
+def test_even_odds_are_not_surpassed_by_rounding(tmp_path):
+    same = [{"by": by} for by in (20, 40, 60)]
+    made = [r for game in GAMES for name in ("impala_shallow", "other") for r in _runs(name, *same, games=(game,))]
+    row = _row(tmp_path, made, task="atari5", protocol=SPEED_OF, **SPEED)
+    assert row.value == 0.5
+    won = _runs("impala_shallow", *[{"by": 20}] * 3, games=GAMES) + _runs("other", *[{}] * 3, games=GAMES)
+    assert _row(tmp_path, won, task="atari5", protocol=SPEED_OF, **SPEED).interval == (1.0, 1.0)
+
+
 def test_answers_depend_on_the_generator_only():
     made = {("p", "atari_shallow", "pong", name): _runs(name, {"by": 50}, {"by": 60}, {"by": 20}) for name in "ab"}
     protocol = {"against": ["b"], "compared_by": "frames to the same score"}
