@@ -231,6 +231,14 @@ def test_returns_keep_a_row_of_their_own_beside_the_claim(tmp_path):
     assert [(row.table, row.unit) for row in found] == [("Figure 1", "ratio of divergences"), (None, "game score")]
 
 
+def test_stale_records_answer_nothing_and_are_named(tmp_path):
+    config = make_record()["config"] | {"frames": 12_000_000}
+    made = [make_record(1, config=config, config_sha256=records.config_sha256(config))]
+    claim, own = _table(tmp_path, made, **GROWTH)
+    assert (claim.verdict, claim.seeds) == ("not run", ())
+    assert "seed 1 is stale" in own.note
+
+
 def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
     """Of one agent's mean, against the interval of the statistics module, which draws otherwise."""
     scores = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]

@@ -42,6 +42,7 @@ def test_first_reach_is_the_first_point_at_the_level():
     frames, scores = np.array([10.0, 20.0, 30.0, 40.0]), np.array([0.0, 5.0, 2.0, 9.0])
     reached = [float(run_measures.first_reach(frames, scores, level)) for level in (-1.0, 5.0, 5.1, 9.0, 9.1)]
     assert reached == [10.0, 20.0, 40.0, 40.0, np.inf]
+    assert run_measures.first_reach(frames, scores - 5.0, 0.0) == 20.0
 
 
 def test_first_reach_forgives_rounding_only():
