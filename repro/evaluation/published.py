@@ -52,7 +52,8 @@ class PublishedRow:
         protocol: environment, evaluation, `episodes`, and the training `budget` counted in the record's field
             `budget_field` (frames, agent_steps or gradient_steps); what the row adds stands over the table's.
             `against` lists the agents that a statement compares the row's agent with, as `agent` or
-            `experiment/agent`.
+            `experiment/agent`; `compared_by` says by what, where it is not the final evaluation, and `measured`
+            what of a run is meant where the unit leaves it open.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
             and for a statement.
         normaliser: name of a file in `normalisers/`, or None.

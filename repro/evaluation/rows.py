@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.evaluation import comparisons, published, staleness, statistics
+from repro.evaluation import claims, comparisons, published, staleness, statistics
 from repro.evaluation.records import StoredRecord
 from repro.evaluation.verdicts import Verdict, verdict
 
@@ -196,6 +196,8 @@ def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
     """Whether the records of a group are what a printed number asks for."""
     if group is None or printed.statistic is not None or comparisons.is_comparison(printed):
         return False
+    if claims.is_claim(printed):
+        return False
     units = {record["evaluation"]["unit"] for record in group.records}
     return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
 
@@ -216,6 +218,8 @@ def _printed_row(
     elif comparisons.is_comparison(printed):
         runs = {key: group.records for key, group in groups.items()}
         ours, note = comparisons.improvement(printed, runs, field, BOOTSTRAP_SEED)
+    elif claims.is_claim(printed):
+        ours, note = _claimed(printed, groups, field)
     else:
         ours, note = _single(printed, groups.get(_key(printed), Group((), ())), field)
     seeds = len(ours.get("seeds", ()))
@@ -269,6 +273,26 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> tuple[
             note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
             return {}, "; ".join([note, *group.notes])
     return _ours(group.records, field, printed.measure), "; ".join(group.notes)
+
+
+def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> tuple[dict[str, Any], str]:
+    """Our side of a claim about curves, logs or places, and what a reader must know."""
+    runs = {key: group.records for key, group in groups.items()}
+    found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
+    if found is None:
+        return {}, ""
+    every = [record for side in found.sides for record in side]
+    fields = {
+        "value": found.value,
+        "interval": found.interval,
+        "interval_over": "seeds",
+        "budget": min(record[field] for record in every),
+        "counts": counted(every[0], field),
+        "seeds": tuple(record["seed"] for record in min(found.sides, key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
+    return fields, found.note
 
 
 def _aggregate(

@@ -180,8 +180,8 @@ def _section(
         sources = [(name, t["title"], t["source"], t["confidence"]) for name, t in numbers.tables.items()]
     paths = {_key(item.record): item.path for item in contents.stored}
     cards: dict[Key, Card] = {}
-    for row in rows:
-        key = (row.paper, str(row.experiment), row.task, str(row.agent))
+    for row in sorted(rows, key=lambda row: not _is_evaluation(row, contents.groups)):
+        key = _row_key(row)
         if row.seeds and row.statistic is None and key in contents.groups and key not in cards:
             cards[key] = _card(row, contents.groups[key].records, paths[key], published_dir, configs_dir)
     return PaperSection(
@@ -197,6 +197,11 @@ def _section(
         settings=printed_settings,
         sources=sources,
     )
+
+
+def _is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:
+    """Whether a row's number is the final evaluation that the curve of its records leads to, and not a claim's."""
+    return _row_key(row) in groups and row.unit in {r["evaluation"]["unit"] for r in groups[_row_key(row)].records}
 
 
 def _card(
@@ -300,6 +305,10 @@ def _pairs(values: Mapping[str, Any]) -> str:
 
 def _key(record: Mapping[str, Any]) -> Key:
     return (record["paper"], record["experiment"], record["task"], record["agent"])
+
+
+def _row_key(row: Row) -> Key:
+    return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
 def _figures(paper_dir: pathlib.Path) -> list[Figure]:

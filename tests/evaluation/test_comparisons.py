@@ -88,9 +88,9 @@ def test_runs_of_different_scale_are_not_compared(tmp_path, scale):
     assert (_row(tmp_path, made).value is None) == (scale == "paper")
 
 
-def test_a_claim_about_speed_is_not_answered_by_final_returns(tmp_path):
+def test_a_claim_about_something_else_is_not_answered_by_final_returns(tmp_path):
     made = _runs("impala_shallow", (500.0, 510.0)) + _runs("other", (1.0, 2.0))
-    protocol = CLAIM["protocol"] | {"compared_by": "frames to the same return"}
+    protocol = CLAIM["protocol"] | {"compared_by": "return kept as the lag grows"}
     assert _row(tmp_path, made, protocol=protocol).verdict == "not run"
 
 

@@ -56,7 +56,7 @@ COUNTS = {
         "Figure 2": 6,
         "Figure 3": 5,
         "Figure 4": 8,
-        "Figure 5": 3,
+        "Figure 5": 4,
         "Figure 6": 4,
         "Figure 7": 4,
         "Figure 8": 6,

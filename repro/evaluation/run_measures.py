@@ -1,0 +1,101 @@
+"""What claims read off single runs besides the final evaluation: divergences, scores and times along the way."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+Record = Mapping[str, Any]
+
+PART = 0.1
+"""Share of the logged rows that counts as the start of training, and as its end."""
+SMALLEST_DIVERGENCE = 1e-12
+"""Nats; a smaller mean is taken for this one, so that it has a logarithm."""
+TOLERANCE = 1e-9
+"""Relative; a curve reaches a level that it misses by rounding."""
+
+
+def column(record: Record, name: str) -> np.ndarray | None:
+    """Returns one column of a record's `series`, [N]; None where the record keeps no such column or no row."""
+    series = record.get("series", {"columns": [], "rows": []})
+    if name not in series["columns"] or not series["rows"]:
+        return None
+    return np.array(series["rows"], np.float64)[:, series["columns"].index(name)]
+
+
+def start_and_end(values: np.ndarray) -> tuple[float, float]:
+    """Returns the mean over the first tenth of the rows of a log and that over its last tenth.
+
+    The start is no single row, since a divergence from replayed behaviour is zero before the first update.
+
+    Args:
+        values: [N], N at least 1; tenths are rounded up, so that one row is both start and end.
+    """
+    count = int(np.ceil(PART * len(values)))
+    return float(values[:count].mean()), float(values[-count:].mean())
+
+
+def divergences(record: Record) -> tuple[float, float]:
+    """Returns KL(mu || pi) at the start and at the end of a run, in nats, as `start_and_end` takes them.
+
+    Each row of the log is the mean over samples drawn from the replay memory.
+
+    Args:
+        record: with a column `kl`.
+
+    Raises:
+        ValueError: it has none.
+    """
+    values = column(record, "kl")
+    if values is None:
+        raise ValueError("divergences: the record keeps no column 'kl'")
+    start, end = start_and_end(values)
+    return max(start, SMALLEST_DIVERGENCE), max(end, SMALLEST_DIVERGENCE)
+
+
+def first_reach(x: np.ndarray, values: np.ndarray, level: float | np.ndarray) -> np.ndarray:
+    """Returns where curves first stand at a level or above it, infinity where they never do.
+
+    Args:
+        x: [N], increasing: frames or seconds; or [..., N], those of each curve.
+        values: [..., N], scores at these places.
+        level: [...] or one for all.
+    """
+    level = np.asarray(level)[..., None]
+    reached = values >= level - TOLERANCE * np.abs(level)
+    places = np.broadcast_to(x, reached.shape)
+    return np.where(reached, places, np.inf).min(axis=-1)
+
+
+def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the learning curves of runs at the same frames, so that they can be averaged.
+
+    Args:
+        records: one a run, each with a curve.
+
+    Returns:
+        The frames, [P], every one that some curve has a point at, from where the last curve begins to where the
+        first one ends; and the scores, [runs, P], linear between the points of a curve. A curve that begins after
+        another has ended keeps its first score before.
+    """
+    curves = [np.array(record["curve"], np.float64) for record in records]
+    first, last = max(curve[0, 0] for curve in curves), min(curve[-1, 0] for curve in curves)
+    frames = np.unique(np.concatenate([curve[:, 0] for curve in curves]))
+    frames = frames[(frames >= min(first, last)) & (frames <= last)]
+    return frames, np.stack([np.interp(frames, curve[:, 0], curve[:, 1]) for curve in curves])
+
+
+def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
+    """Returns the wall-clock seconds of training that a run took to some frames, [P].
+
+    Args:
+        record: with a column `seconds`.
+        frames: [P]; between two rows of the log time passes evenly.
+
+    Raises:
+        ValueError: it has none.
+    """
+    logged, seconds = column(record, "frames"), column(record, "seconds")
+    if logged is None or seconds is None:
+        raise ValueError("seconds_at: the record keeps no columns 'frames' and 'seconds'")
+    return np.interp(frames, logged, seconds)

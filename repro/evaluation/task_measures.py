@@ -1,0 +1,137 @@
+"""What claims measure on one task: from the runs of each agent to one number, for any weights of the runs.
+
+Every measure takes the runs of each agent, ours first, and returns a function of `Shares`. So the number itself, of
+equal weights, and its resamples, of the weights that drawing runs anew gives, have one home.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from repro.evaluation import run_measures
+from repro.evaluation.run_measures import Record
+
+Records = Sequence[Record]
+Shares = Sequence[np.ndarray]
+"""For each agent, ours first: [R, runs], the weight of each of its runs in R means. Rows sum to 1."""
+OfTask = Callable[[Sequence[Records]], Callable[[Shares], np.ndarray]]
+"""From the runs of each agent to a function of `Shares` that returns [R] numbers."""
+
+NEVER = 1000.0
+"""Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
+
+
+def frames_to_level(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Probability that a run of ours needs fewer frames than one of theirs to a level that both agents reach.
+
+    The level is the lower one of the two agents' final levels, where the final level of an agent is that of the
+    running maximum of its mean curve (the measure of ACER, Section 4). A run needs the frames of its own curve's
+    first point at the level or above; without one, infinitely many. Draws count half.
+    """
+    level = min(run_measures.on_common_frames(side)[1].mean(axis=0).max() for side in sides)
+    ours, theirs = (np.array([_frames_to(level, record) for record in side]) for side in sides)
+    wins = (ours[:, None] < theirs) + 0.5 * (ours[:, None] == theirs)
+    return lambda shares: np.einsum("ri,ij,rj->r", shares[0], wins, shares[1])
+
+
+def ratio_of_frames(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Frames that our mean curve needs to the final level of theirs, over the frames that theirs needs.
+
+    The final level is as in `frames_to_level`. `NEVER` where our curve does not reach it.
+    """
+    return _ratio_to_their_level([(*run_measures.on_common_frames(side), None) for side in sides])
+
+
+def ratio_of_seconds(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """As `ratio_of_frames`, with the mean wall-clock seconds of an agent's runs to those frames."""
+    timed = []
+    for side in sides:
+        frames, scores = run_measures.on_common_frames(side)
+        timed.append((frames, scores, np.stack([run_measures.seconds_at(record, frames) for record in side])))
+    return _ratio_to_their_level(timed)
+
+
+def divergence(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Divergence at the end, mean over runs, in nats."""
+    _, end = _divergences(sides[0])
+    return lambda shares: shares[0] @ end
+
+
+def growth(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Orders of magnitude from the divergence at the start of training to that at its end, each a mean over runs."""
+    start, end = _divergences(sides[0])
+    return lambda shares: np.log10(shares[0] @ end) - np.log10(shares[0] @ start)
+
+
+def distance(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Orders of magnitude from their divergence at the end of training to ours, each a mean over runs."""
+    (_, ours), (_, theirs) = map(_divergences, sides)
+    return lambda shares: np.log10(shares[0] @ ours) - np.log10(shares[1] @ theirs)
+
+
+def won(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """1 where our mean of final evaluations is above that of every other agent, else 0."""
+
+    def best(shares: Shares) -> np.ndarray:
+        ours, *others = _means(sides, shares)
+        return (ours > np.max(others, axis=0)).astype(np.float64)
+
+    return best
+
+
+def place(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """1 and the number of other agents with a higher mean of final evaluations."""
+
+    def count(shares: Shares) -> np.ndarray:
+        ours, *others = _means(sides, shares)
+        return 1.0 + np.sum(np.array(others) > ours, axis=0)
+
+    return count
+
+
+def ratio_of_gains(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """The gain from the last other agent to ours, over that from the first other agent to the second.
+
+    Gains are of final evaluations, means over runs, so that the ratio is the same in any unit of the score. `NEVER`
+    where the agents had no first gain, which then cannot be said to diminish.
+    """
+
+    def ratio(shares: Shares) -> np.ndarray:
+        ours, first, second, third = _means(sides, shares)
+        gain = second - first
+        gained = gain > 0
+        return np.where(gained, np.minimum((ours - third) / np.where(gained, gain, 1.0), NEVER), NEVER)
+
+    return ratio
+
+
+def _frames_to(level: float, record: Record) -> float:
+    frames, scores = np.array(record["curve"], np.float64).T
+    return float(run_measures.first_reach(frames, scores, level))
+
+
+def _ratio_to_their_level(
+    sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
+) -> Callable[[Shares], np.ndarray]:
+    """From frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
+
+    def ratio(shares: Shares) -> np.ndarray:
+        curves = [share @ scores for share, (_, scores, _) in zip(shares, sides)]
+        times = [frames if seconds is None else share @ seconds for share, (frames, _, seconds) in zip(shares, sides)]
+        level = curves[1].max(axis=-1)
+        ours, theirs = (run_measures.first_reach(x, curve, level) for x, curve in zip(times, curves))
+        return np.minimum(np.maximum(ours, 1.0) / np.maximum(theirs, 1.0), NEVER)
+
+    return ratio
+
+
+def _divergences(side: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Divergence at the start and at the end, each [runs]."""
+    start, end = zip(*map(run_measures.divergences, side))
+    return np.array(start), np.array(end)
+
+
+def _means(sides: Sequence[Records], shares: Shares) -> np.ndarray:
+    """Mean of final evaluations, [agents, R]."""
+    scores = ([record["evaluation"]["mean"] for record in side] for side in sides)
+    return np.stack([share @ np.array(score, np.float64) for share, score in zip(shares, scores)])

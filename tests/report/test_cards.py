@@ -1,0 +1,44 @@
+"""Which row a learning curve is shown with."""
+
+import json
+
+import pytest
+
+from repro.evaluation import published
+from repro.report import contents
+from tests.evaluation.synthetic_records import make_record, write
+
+TABLE = {"title": "t", "source": "s", "confidence": "printed in text", "unit": "game score", "protocol": {}}
+ROW = {
+    "table": "Figure 1",
+    "task": "pong",
+    "column": "c",
+    "value": 0.5,
+    "n_seeds": None,
+    "experiment": "atari_shallow",
+    "agent": "impala_shallow",
+}
+CLAIM = ROW | {
+    "unit": "probability of improvement",
+    "protocol": {"against": ["other"], "compared_by": "frames to the same score"},
+    "statement": "Ours is faster.",
+}
+
+
+@pytest.mark.parametrize("printed", [[CLAIM], [CLAIM, ROW]])
+def test_a_curve_of_scores_is_shown_with_a_score_and_not_with_a_claim(tmp_path, printed):
+    for agent in ("impala_shallow", "other"):
+        for seed in (1, 2):
+            write(tmp_path / "results", make_record(seed, agent=agent, final=5.0 * seed))
+    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"Figure 1": TABLE}, "rows": printed}
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "impala.json").write_text(json.dumps(data))
+    published.load.cache_clear()
+    found = contents.collect(tmp_path / "results", tmp_path / "published")
+    (section,) = contents.make_sections(found, tmp_path / "results", tmp_path / "published")
+    assert found.rows[0].seeds == (1, 2)  # the claim is answered
+    assert [(card.row.agent, card.row.unit) for card in section.cards] == [
+        ("impala_shallow", "game score"),
+        ("other", "game score"),
+    ]
+    assert section.cards[0].row.published == (0.5 if ROW in printed else None)
