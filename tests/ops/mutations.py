@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 Q_TARGETS, TRACES, RECURSION = "repro/ops/q_targets.py", "repro/ops/traces.py", "repro/ops/recursion.py"
 RESCALING, ALPHA_UPDATE = "repro/ops/value_rescaling.py", "repro/papers/ctrace/alpha_update.py"
 TRUST_REGION, ACER_LOSS = "repro/papers/acer/trust_region.py", "repro/papers/acer/loss.py"
-ACER_AGENT = "repro/papers/acer/agent.py"
+ACER_AGENT, UNROLL_AGENT = "repro/papers/acer/agent.py", "repro/papers/acer/unroll_agent.py"
 TESTS = {
     Q_TARGETS: "tests/ops/test_q_targets.py",
     TRACES: "tests/ops/test_traces.py",
@@ -30,6 +30,7 @@ TESTS = {
     TRUST_REGION: "tests/papers/acer/test_trust_region.py",
     ACER_LOSS: "tests/papers/acer/test_loss.py",
     ACER_AGENT: "tests/papers/acer/test_agent.py",
+    UNROLL_AGENT: "tests/papers/acer/test_agent.py",
 }
 
 
@@ -313,9 +314,9 @@ MUTANTS = [
     ),
     Mutant(
         "alpha and 1 - alpha exchanged in the average",
-        ACER_AGENT,
-        "self._average_decay * average + (1.0 - self._average_decay) * variable",
-        "(1.0 - self._average_decay) * average + self._average_decay * variable",
+        UNROLL_AGENT,
+        "alpha * average + (1.0 - alpha) * variable",
+        "(1.0 - alpha) * average + alpha * variable",
     ),
     Mutant(
         "trust region around the policy itself",
@@ -325,20 +326,20 @@ MUTANTS = [
     ),
     Mutant(
         "sum over unrolls",
-        ACER_AGENT,
+        UNROLL_AGENT,
         "total / unrolls",
         "total + 0.0 * unrolls",
     ),
     Mutant(
         "mean over each replica's unrolls",
-        ACER_AGENT,
+        UNROLL_AGENT,
         " * tf.distribute.get_strategy().num_replicas_in_sync",
         "",
     ),
     Mutant(
         "gamma missing",
         ACER_AGENT,
-        "self._discount * time_major(experience.discount)",
+        "self._learning.discount * time_major(experience.discount)",
         "time_major(experience.discount)",
     ),
 ]

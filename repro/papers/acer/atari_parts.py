@@ -16,6 +16,7 @@ from repro.networks.policy_q import PolicyQ
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
 from repro.papers.acer.loss import LossSettings
+from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.replay_training import ReplaySettings
 
 SCORE_UNIT = "game score"
@@ -65,11 +66,13 @@ def make_agent(
         environment.action_spec,
         network=make_network(config, environment.num_actions, seed),
         average_network=make_network(config, environment.num_actions, seed) if has_trust_region else None,
-        average_decay=loss.average_decay,
-        optimizer=RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
-        discount=loss.discount,
+        learning=Learning(
+            RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+            loss.discount,
+            loss.average_decay,
+            learner.clip_global_norm,
+        ),
         loss_settings=LossSettings(loss.truncation, loss.delta, loss.entropy_cost),
-        clip_global_norm=learner.clip_global_norm,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
     )
 

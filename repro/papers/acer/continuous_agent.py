@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from tf_agents.agents import tf_agent
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
@@ -11,32 +10,21 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks import gaussian_actor_critic
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
-from repro.optimizers.gradients import reduce_and_clip
+from repro.ops.layout import time_major
 from repro.papers.acer.baselines import a3c_loss, tis_loss
 from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings, Steps, acer_loss
+from repro.papers.acer.unroll_agent import Learning, UnrollAgent
 
 BASELINES = {"a3c": a3c_loss, "trust_a3c": a3c_loss, "tis": tis_loss, "trust_tis": tis_loss}
 WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")
 METHODS = ("acer", *BASELINES)
 """The five setups of Section 6."""
 
-NO_CLIP = 2.0**100
-"""Bound on the gradient's norm that nothing of use reaches; a power of two, so that it scales by exactly 1."""
 
-
-def time_major(x: tf.Tensor) -> tf.Tensor:
-    """[B, T, ...] to [T, B, ...]."""
-    return tf.transpose(x, [1, 0, *range(2, x.shape.rank)])
-
-
-class ContinuousAgent(tf_agent.TFAgent):
+class ContinuousAgent(UnrollAgent):
     """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed deviation.
 
-    `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the last one,
-    from which the targets bootstrap; action, reward, discount and policy_info of the last row are not read. mu is what
-    `policy_info` holds: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
-    Losses are summed over time, as Algorithm 3 accumulates them, and averaged over the unrolls, each of which stands
-    for a thread; under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
+    What `train` takes and does, `UnrollAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
 
     ACER draws a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
     replica: the same seed gives the same updates, also after a checkpoint. XLA draws other numbers than a graph.
@@ -47,12 +35,9 @@ class ContinuousAgent(tf_agent.TFAgent):
         network: mean, V and, for `acer` and no other method, A.
         deviation: standard deviation of every component of the policy (Section 6: 0.3), above 0.
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
-        average_decay: alpha, in [0, 1]: theta_a <- alpha theta_a + (1 - alpha) theta after each update; read by the
-            methods with a trust region alone, as `loss_settings.delta` is.
-        optimizer: Keras optimiser.
-        discount: gamma, in [0, 1].
+        learning: see `Learning`; its `average_decay` is read by the methods with a trust region alone, as
+            `loss_settings.delta` is.
         loss_settings: c and delta.
-        clip_global_norm: bound on the global norm of the gradient; 0 for none.
         train_step_counter: int64 variable, incremented at each update.
         seed: integer in [0, 2^31) for the samples of `acer`.
 
@@ -69,11 +54,8 @@ class ContinuousAgent(tf_agent.TFAgent):
         network: GaussianActorCritic,
         deviation: float,
         dueling_samples: int,
-        average_decay: float,
-        optimizer: tf.keras.optimizers.Optimizer,
-        discount: float,
+        learning: Learning,
         loss_settings: LossSettings,
-        clip_global_norm: float,
         train_step_counter: tf.Variable,
         seed: int,
     ) -> None:
@@ -95,25 +77,19 @@ class ContinuousAgent(tf_agent.TFAgent):
         )
         self._deviation = deviation
         self._dueling_samples = dueling_samples
-        self._average_decay = average_decay
-        self._optimizer = optimizer
-        self._discount = discount
         self._loss_settings = loss_settings
-        self._clip_global_norm = clip_global_norm or NO_CLIP
         self._seed = seed
-        optimizer.build(network.trainable_variables)
         weights = network.policy_weights
         super().__init__(
-            time_step_spec,
-            action_spec,
+            learning,
+            network.trainable_variables,
+            list(zip(self._average_policy, weights)),
+            time_step_spec=time_step_spec,
+            action_spec=action_spec,
             policy=GaussianPolicy(time_step_spec, action_spec, weights, deviation, greedy=True),
             collect_policy=GaussianPolicy(time_step_spec, action_spec, weights, deviation),
-            train_sequence_length=None,
             train_step_counter=train_step_counter,
         )
-
-    def _initialize(self) -> None:
-        """Variables are created in the constructor, under the caller's strategy scope."""
 
     def _per_step_loss(self, experience: Trajectory) -> ContinuousLoss:
         data = tf.nest.map_structure(time_major, experience)
@@ -129,7 +105,7 @@ class ContinuousAgent(tf_agent.TFAgent):
             behaviour_deviation=data.policy_info["deviation"][:-1],
             average_mean=gaussian_actor_critic.apply(average, observation) if average else None,
             r_t=data.reward[:-1],
-            discount_t=self._discount * data.discount[:-1],
+            discount_t=self._learning.discount * data.discount[:-1],
             v_tm1=values[:-1],
             v_t=values[1:],
             is_boundary=data.step_type[:-1] == StepType.LAST,
@@ -150,30 +126,3 @@ class ContinuousAgent(tf_agent.TFAgent):
         shape = tf.concat([tf.shape(mean)[:2], [1 + self._dueling_samples, mean.shape[-1]]], axis=0)
         noise = tf.random.stateless_normal(shape, seed, alg="philox")
         return mean + self._deviation * noise
-
-    def _loss(
-        self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
-    ) -> tf_agent.LossInfo:
-        losses = self._per_step_loss(experience)
-        live = time_major(experience.step_type)[:-1] != StepType.LAST  # [T, B]
-        extra = {name: _mean(x, live) for name, x in (losses.extras | {"critic_loss": losses.critic}).items()}
-        per_unroll = tf.reduce_sum(losses.total, axis=0)  # [B]
-        unrolls = tf.cast(tf.shape(per_unroll)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
-        total = tf.reduce_sum(per_unroll if weights is None else weights * per_unroll)
-        return tf_agent.LossInfo(total / unrolls, extra)
-
-    def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
-        variables = self._network.trainable_variables
-        with tf.GradientTape() as tape:
-            loss, extra = self._loss(experience, weights, training=True)
-        gradients, norm = reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm)
-        self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
-        for average, weight in zip(self._average_policy, self._network.policy_weights):
-            average.assign(self._average_decay * average + (1.0 - self._average_decay) * weight)
-        self.train_step_counter.assign_add(1)
-        return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})
-
-
-def _mean(x: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
-    """Mean of x over the rows that are transitions; 0 where there is none."""
-    return tf.math.divide_no_nan(tf.reduce_sum(tf.where(live, x, 0.0)), tf.reduce_sum(tf.cast(live, tf.float32)))

@@ -16,6 +16,7 @@ from repro.networks.gaussian_policy import GaussianPolicy
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import LossSettings
+from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.replay_training import ReplaySettings
 
 SCORE_UNIT = "episode return"
@@ -74,11 +75,13 @@ def make_agent(
         network=make_network(config, environment, seed),
         deviation=config.network.deviation,
         dueling_samples=config.network.dueling_samples,
-        average_decay=loss.average_decay,
-        optimizer=RMSPropTF1(setting.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
-        discount=loss.discount,
+        learning=Learning(
+            RMSPropTF1(setting.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+            loss.discount,
+            loss.average_decay,
+            learner.clip_global_norm,
+        ),
         loss_settings=LossSettings(loss.truncation, setting.delta),
-        clip_global_norm=learner.clip_global_norm,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         seed=seed,
     )

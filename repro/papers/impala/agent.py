@@ -10,13 +10,9 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.ops.layout import time_major
 from repro.optimizers.gradients import reduce_and_clip
 from repro.papers.impala.loss import ImpalaLoss, LossSettings, impala_loss
-
-
-def time_major(x: tf.Tensor) -> tf.Tensor:
-    """[B, T, ...] to [T, B, ...]."""
-    return tf.transpose(x, [1, 0, *range(2, x.shape.rank)])
 
 
 class ImpalaAgent(tf_agent.TFAgent):

@@ -10,6 +10,7 @@ from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import LossSettings
+from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.unrolls import UnrollGroup
 from tests.support.point_mass import PointMass
 
@@ -33,11 +34,8 @@ def make_agent(
         network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed),
         deviation=0.3,
         dueling_samples=5,
-        average_decay=average_decay,
-        optimizer=RMSPropTF1(learning_rate, epsilon=0.01),
-        discount=0.9,
+        learning=Learning(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),
         loss_settings=settings,
-        clip_global_norm=clip_global_norm,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
         seed=seed,
     )

@@ -10,6 +10,7 @@ from repro.networks.policy_q import PolicyQ
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
 from repro.papers.acer.loss import LossSettings
+from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.unrolls import UnrollGroup
 from tests.support.catch import Catch
 from tests.support.training import dense_torso
@@ -33,11 +34,8 @@ def make_agent(
         environment.action_spec,
         network=PolicyQ(dense_torso(seed), 3, seed=seed),
         average_network=PolicyQ(dense_torso(99), 3, seed=99) if trust_region else None,
-        average_decay=average_decay,
-        optimizer=RMSPropTF1(learning_rate, epsilon=epsilon),
-        discount=0.99,
+        learning=Learning(RMSPropTF1(learning_rate, epsilon=epsilon), 0.99, average_decay, clip_global_norm),
         loss_settings=settings,
-        clip_global_norm=clip_global_norm,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )
 

@@ -20,6 +20,7 @@ from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers.acer import continuous_agent
 from repro.papers.acer.continuous_agent import BASELINES, METHODS, WITH_TRUST_REGION, ContinuousAgent
 from repro.papers.acer.continuous_loss import Steps
+from repro.papers.acer.unroll_agent import Learning
 from repro.runtime import checkpoint
 from repro.runtime.learner import Learner
 from tests.papers.acer.continuous_small import SETTINGS, make_agent, random_batch, values
@@ -275,11 +276,8 @@ def test_errors():
                 network=GaussianActorCritic(2, 2, [4], advantage_hidden, seed=0),
                 deviation=0.3,
                 dueling_samples=5,
-                average_decay=0.9,
-                optimizer=agent._optimizer,
-                discount=0.9,
+                learning=Learning(agent._optimizer, 0.9, 0.9, 0.0),
                 loss_settings=SETTINGS,
-                clip_global_norm=0.0,
                 train_step_counter=agent.train_step_counter,
                 seed=0,
             )
