@@ -14,6 +14,7 @@ from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import GaussianPolicy
 from repro.papers.refer.naf import Naf, NafSettings
+from repro.papers.refer.prioritised import Prioritised
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -26,7 +27,7 @@ SCORE_UNIT = "episode return"
 EPISODES = 10
 """Of an evaluation after training."""
 
-RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none"}
+RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none", "per": "none"}
 """Rule of `refer_rules.RULES` by the second half of an agent's name."""
 
 
@@ -108,26 +109,30 @@ def build_training(
     environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(int(agent_seed))
     environment = make_mujoco(config.env, 1, int(environment_seed))
+    is_prioritised = config.agent.endswith("_per")
     memory = ReferMemory(
         config.memory.capacity,
         environment.state_size,
         environment.num_actions,
         environment.max_steps,
         discount=config.learner.discount,
+        prioritised=is_prioritised,
     )
-    is_ddpg_er = config.agent == "ddpg_er"  # alone in its noise and in its constant rates (Section 5.1)
+    is_plain_ddpg = config.agent in ("ddpg_er", "ddpg_per")  # alone in noise and in constant rates (Section 5.1)
     settings = ReferSettings(
         batch_size=config.learner.batch_size,
+        time_steps_per_gradient=config.learner.time_steps_per_gradient,
         start_steps=config.memory.start_steps,
         learning_rate=config.learner.learning_rate,
         beta_step_size=config.refer.beta_step_size,
         c=config.refer.c,
         annealing=config.refer.annealing,
         max_far_share=config.refer.max_far_share,
-        learning_rate_annealing=config.learner.er_annealing if is_ddpg_er else config.refer.annealing,
-        noise_theta=config.exploration.theta if is_ddpg_er else None,
+        learning_rate_annealing=config.learner.er_annealing if is_plain_ddpg else config.refer.annealing,
+        noise_theta=config.exploration.theta if is_plain_ddpg else None,
         initial_beta=config.refer.initial_beta,
         window_steps=config.window_steps,
+        prioritised=Prioritised(**config.prioritised) if is_prioritised else None,
     )
     return ReferTraining(
         make_agent(config, environment, generator),

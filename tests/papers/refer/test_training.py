@@ -124,18 +124,20 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("agent", "known"),
-    [("vracer", "vracer_refer, vracer_er"), ("ddpg_per", "ddpg_refer, ddpg_er"), ("naf", "naf_refer")],
+    [("vracer", "vracer_refer, vracer_er"), ("ddpg_rank", "ddpg_refer, ddpg_er"), ("naf", "naf_refer")],
 )
 def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
     with pytest.raises(ValueError, match=f"agent='{agent}': choose {known}"):
         build(tmp_path, agent=agent)
 
 
-@pytest.mark.parametrize(("agent", "annealing"), [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("naf_er", 5e-7)])
+@pytest.mark.parametrize(
+    ("agent", "annealing"), [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("ddpg_per", 0.0), ("naf_er", 5e-7)]
+)
 def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monkeypatch, agent, annealing):
     training = build(tmp_path, agent=agent, frames=32)
     rates, train = [], training._agent.train
-    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[-1]) or train(*arguments))
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[3]) or train(*arguments))
     list(training)
     np.testing.assert_allclose(rates, 1e-3 / (1 + annealing * np.arange(32)), rtol=1e-12)
 
