@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_collections
 import numpy as np
@@ -43,14 +44,26 @@ def make_agent(
         raise ValueError(f"agent={config.agent!r}: choose {', '.join(config.agents)}.")
     if config.runtime.compile not in ("xla", "graph"):
         raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
-    method, way = config.agent.split("_")
-    rule, use_xla = RULES[way], config.runtime.compile == "xla"
+    method, _, way = config.agent.partition("_")
+    rule, use_xla = "refer" if _own(config) else RULES[way], config.runtime.compile == "xla"
     sizes, steps_per_call = (environment.state_size, environment.num_actions), config.learner.steps_per_call
     if method == "ddpg":
         return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
     if method == "naf":
         return Naf(*sizes, _naf_settings(config, rule), generator, steps_per_call, use_xla)
     return VRacer(*sizes, _vracer_settings(config, rule), generator, steps_per_call, use_xla)
+
+
+def _own(config: ml_collections.ConfigDict) -> Mapping[str, Any]:
+    """The fields that the agent has of its own in an experiment that varies one at a time; empty in others."""
+    return config.get("variants", {}).get(config.agent, {})
+
+
+def _of_agent(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """The configuration with the agent's own fields in their places."""
+    changed = config.copy_and_resolve_references()
+    changed.update(_own(config))
+    return changed
 
 
 def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSettings:
@@ -106,6 +119,7 @@ def build_training(
     Raises:
         ValueError: a field has an impossible value; the message names it.
     """
+    config = _of_agent(config)
     environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(int(agent_seed))
     environment = make_mujoco(config.env, 1, int(environment_seed))
@@ -172,6 +186,7 @@ def load_policy(
     Raises:
         CheckpointError: the run has no checkpoint yet, or none is whole.
     """
+    config = _of_agent(config)
     environment = make_mujoco(config.env, num_envs, seed)
     agent = make_agent(config, environment, np.random.default_rng(0))
     if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:

@@ -115,7 +115,7 @@ class FusedAgent(abc.ABC):
 
     @abc.abstractmethod
     def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
-        """One gradient step with beta, c_max and learning rate; `batch["weight"]` multiplies the loss of each sample."""
+        """One gradient step with beta, c_max and learning rate; `batch["weight"]` multiplies the samples' losses."""
 
     def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
         """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
