@@ -153,7 +153,8 @@ class FusedAgent(abc.ABC):
         with contextlib.nullcontext() if self._compiled else devices.quiet_compiler():
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
-        return Learned(*(x.numpy().ravel() for x in steps), dict(zip(self.NAMES, means.numpy().tolist())))
+        rho, value, td_error = (x.numpy().ravel() for x in steps)
+        return Learned(rho, value, td_error, dict(zip(self.NAMES, means.numpy().tolist())))
 
     def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> Learned:
         shape = batches["state"].shape[1:2]
