@@ -48,7 +48,8 @@ def _table(result: dict[str, Any]) -> Any:
 
 def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "rows" in result:
-        return [(name, f"{value:,.1f}") for name, value in result["rows"].items()]
+        lines = [(name, f"{value:,.1f}") for name, value in result["rows"].items()]
+        return lines + [(name, f"x {value:.3f}") for name, value in result.get("ratios", {}).items()]
     if "parts" not in result:
         rates = {name: values for name, values in result.items() if isinstance(values, dict)}
         lines = [

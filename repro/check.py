@@ -20,7 +20,7 @@ from absl import flags
 from repro import cli
 from repro.evaluation import bands, checksums, published, settings, staleness
 from repro.evaluation.records import Fault, StoredRecord, read_all
-from repro.evaluation.rows import Row, group_records, make_rows
+from repro.evaluation.rows import Row, group_records, make_rows, stale_records
 from repro.evaluation.verdicts import VERDICTS
 from repro.report import tables
 
@@ -83,30 +83,30 @@ def check(
     in_wrong_unit = [fault for item in stored if (fault := _unit_fault(item, published_dir))]
     refused = {fault.path for fault in in_wrong_unit}
     stored = [item for item in stored if item.path not in refused]
+    groups = group_records(stored, configs_dir)
     rows = make_rows(
-        group_records(stored, configs_dir),
+        groups,
         papers=[paper] if paper else None,
         experiment=experiment,
         published_dir=published_dir,
         configs_dir=configs_dir,
     )
-    reasons = {item.path: staleness.stale_reason(item.record, configs_dir) for item in stored}
-    stale = {path: reason for path, reason in reasons.items() if reason}
+    stale = stale_records(groups)
     faults += in_wrong_unit
     regressions, banded = [], 0
+    judged_by = collections.defaultdict(list)
     for item in stored:
-        if item.path in stale:
-            continue
-        path = bands.band_path(item.path, item.record["scale"])
+        if item.path not in stale:
+            judged_by[bands.band_path(item.path, item.record["scale"])].append(item)
+    for path, items in judged_by.items():
         try:
             band = bands.read_band(path)
         except bands.BandError as error:
-            if path not in [fault.path for fault in faults]:
-                faults.append(Fault(path, str(error)))
+            faults.append(Fault(path, str(error)))
             continue
         if band is not None:
-            banded += 1
-            regressions += [found] if (found := bands.find_regression(item, band)) else []
+            banded += len(items)
+            regressions += [found for item in items if (found := bands.find_regression(item, band))]
     faults += [Fault(published_dir, sentence) for sentence in checksums.changes(published_dir)]
     judged: dict[str, collections.Counter[str]] = {
         name: collections.Counter(s.judgement for s in settings.compare_settings(name, configs_dir, published_dir))

@@ -266,8 +266,7 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     if not columns:
         return {}
     kept = [[row[name] for name in ("frames", *columns)] for row in rows]
-    chosen = np.linspace(0, len(kept) - 1, min(len(kept), records.MAX_CURVE_POINTS)).round().astype(int)
-    return {"series": {"columns": ["frames", *columns], "rows": [kept[i] for i in chosen]}}
+    return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
 
 
 def _recorded(paths: list[Path], scale: str) -> bool:
@@ -279,7 +278,7 @@ def _recorded(paths: list[Path], scale: str) -> bool:
 
 
 def _refuse_to_replace_a_larger_scale(paths: list[Path], scale: str) -> None:
-    order = ("smoke", "desk", "paper")
+    order = records.SCALES
     for path in paths:
         if path.exists() and order.index(there := records.read_record(path)["scale"]) > order.index(scale):
             raise JobError(f"{path} holds a record of scale {there}; give another --results_dir.")

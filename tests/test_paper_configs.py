@@ -6,11 +6,13 @@ import importlib
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from paper_configs.impala import atari_deep, atari_shallow
+from paper_configs.refer import figure_4_vracer, figure_7_sensitivity, figure_8_sensitivity
 from repro.evaluation.records import plain_config
-from repro.evaluation.staleness import config_difference
+from repro.evaluation.staleness import _flatten, config_difference
 
 FOLDER = Path(__file__).resolve().parents[1] / "paper_configs"
 EXPERIMENTS = sorted(
@@ -94,3 +96,20 @@ def test_desk_differs_from_the_paper_only_where_the_readme_says():
 def test_deep_differs_from_shallow_only_in_the_network():
     shallow, deep = (plain_config(m.get_config("paper")) for m in (atari_shallow, atari_deep))
     assert set(config_difference(deep, shallow)) == {"experiment", "agent", "network.torso"}
+
+
+@pytest.mark.parametrize("module", [figure_7_sensitivity, figure_8_sensitivity])
+def test_each_sensitivity_agent_varies_fields_that_figure_4_has(module):
+    """One hyper-parameter each: another value of the same type, halved or doubled where it is a number."""
+    published, config = (dict(_flatten(plain_config(m.get_config("paper")))) for m in (figure_4_vracer, module))
+    assert set(config_difference(config, published)) - {"agent", "experiment"} == {
+        name for name in config if name.startswith("variants.")
+    }
+    for agent, own in plain_config(module.get_config("paper").variants).items():
+        for name, value in _flatten(own):
+            before = published[name]
+            assert type(value) is type(before)
+            if not isinstance(value, str):
+                factor = 0.5 if "half" in agent else 2.0
+                np.testing.assert_allclose(value, factor * np.array(before), err_msg=f"{agent} {name}")
+            assert value != before

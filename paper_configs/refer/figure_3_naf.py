@@ -15,7 +15,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; the scale changes what it changes for V-RACER."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "figure_3_naf"
-    config.agents = ("naf_refer", "naf_er", "naf_refer1", "naf_refer2")  # of this experiment; Figure 3
+    config.agents = ("naf_refer", "naf_er", "naf_refer1", "naf_refer2", "naf_per")  # of this experiment; Figure 3
     config.agent = "naf_refer"  # one of them, and the name in records
     config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
 

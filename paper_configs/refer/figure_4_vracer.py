@@ -14,7 +14,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "refer"
     config.experiment = "figure_4_vracer"
-    config.agents = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2", "ppo")  # Section 5.3
+    config.agents = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2", "vracer_per", "ppo")  # Section 5.3
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
     config.frames = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
@@ -39,6 +39,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.batch_size = 256  # B; Appendix A
     config.learner.learning_rate = 1e-4  # eta; Appendix A
     config.learner.discount = 0.995  # gamma; Appendix A
+    config.learner.time_steps_per_gradient = 1.0  # F; Appendix A
     config.learner.steps_per_call = 32  # K, gradient steps fused in one call; 1 is the serial algorithm
 
     config.refer = ml_collections.ConfigDict()
@@ -47,6 +48,11 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.refer.max_far_share = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say
+
+    config.prioritised = ml_collections.ConfigDict()  # of vracer_per; Section 5 says rank-based, and no more
+    config.prioritised.alpha = 0.5  # assumed: 1 / sqrt(rank) in the authors' released code; Schaul et al. have 0.7
+    config.prioritised.initial_beta = 0.5  # assumed: that code, and Schaul et al.
+    config.prioritised.annealing = 5e-7  # of beta towards 1, a gradient step; assumed: A, as in that code
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A

@@ -111,7 +111,7 @@ def _learner_bodies(
     size = k * config.learner.batch_size
     batch = memory.gather(memory.draw(generator, size))
     beta, c_max, rate = np.full(k, 0.5), np.full(k, 5.0), np.full(k, 1e-4)
-    _, values, _ = agent.train(batch, beta, c_max, rate)
+    _, values, *_ = agent.train(batch, beta, c_max, rate)
     ratios = np.exp(0.3 * generator.normal(size=size)).astype(np.float32)
 
     def gradient() -> int:

@@ -23,64 +23,92 @@ CASES = {
 while with ratios of exactly 1 the new value of a step cancels out of Eq. 8 and nothing has to be corrected."""
 
 
+PARTS = ("draw", "gather", "update", "set_c_max", "whole")
+RATIOS = {
+    "episodes of 1000 over 250": ("usual", "episodes of 250"),
+    "episodes of 4000 over 1000": ("episodes of 4000", "usual"),
+    "full over half as full": ("usual", "half as full"),
+}
+"""Cost of a whole draw in one case over that in another."""
+CALLS, COLD = 150, 30
+"""Draws of a case before the next one's turn, and how many of them at first are left out: the caches are another's."""
+
+
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
-    """Median time of each operation, on one thread.
+    """Median time of each operation, on one thread; cases take turns, so that all meet the same load of the machine.
 
     Args:
         seconds: for each case.
         repeats: times that everything is measured; medians are reported.
     """
-    results = []
-    for _ in range(repeats):
-        results.append({name: _times(*case, seconds) for name, case in CASES.items()})
+    results, ratios = [], []
+    for repeat in range(repeats):
+        order = np.roll(list(CASES), repeat)  # where a memory lies, as its pages go, is worth some percent
+        cases = {str(name): _Case(*CASES[name]) for name in order}
+        turns: list[dict[str, np.ndarray]] = []
+        end = time.perf_counter() + seconds * len(cases)
+        while not turns or time.perf_counter() < end:
+            turns.append({name: case.take_turn() for name, case in cases.items()})
+        medians = {name: np.median([turn[name] for turn in turns], axis=0).tolist() for name in cases}
+        results.append({name: dict(zip(PARTS, values)) for name, values in medians.items()})
+        ratios += [{name: turn[a][-1] / turn[b][-1] for name, (a, b) in RATIOS.items()} for turn in turns]
     return {
         "what": "refer_memory",
         "unit": "microseconds",
         "rows": {
             f"{part}, {name}": float(np.median([result[name][part] for result in results]))
             for name in CASES
-            for part in results[0][name]
+            for part in PARTS
         },
+        "ratios": {name: float(np.median([turn[name] for turn in ratios])) for name in RATIOS},
         "repeats": results,
         "hardware": records.hardware(),
         "versions": records.versions(),
     }
 
 
-def _times(fill: int, length: int, deviation: float, seconds: float) -> dict[str, float]:
-    random = np.random.default_rng(0)
-    memory = ReferMemory(2**18, STATES, ACTIONS, length, discount=DISCOUNT)
-    while len(memory) + length <= fill:
-        memory.add_episode(
-            states=random.normal(size=(length + 1, STATES)),
-            actions=random.normal(size=(length, ACTIONS)),
-            rewards=random.normal(size=length),
-            means=random.normal(size=(length, ACTIONS)),
-            deviations=np.ones((length, ACTIONS)),
-            values=random.normal(size=length + 1),
-            terminated=False,
-        )
-    memory.refresh_reward_scale()
-    values = memory.get_state()["value"]  # serial numbers start at 0
-    memory.update(np.arange(len(memory)), np.exp(random.normal(0.0, deviation, len(memory))), values)
-    times: list[np.ndarray] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        rho = np.exp(random.normal(0.0, deviation, BATCH))
+class _Case:
+    """A full memory and what is drawn from it; arguments as in `CASES`."""
+
+    def __init__(self, fill: int, length: int, deviation: float) -> None:
+        self._random = random = np.random.default_rng(0)
+        self._deviation = deviation
+        self._memory = memory = ReferMemory(2**18, STATES, ACTIONS, length, discount=DISCOUNT)
+        while len(memory) + length <= fill:
+            memory.add_episode(
+                states=random.normal(size=(length + 1, STATES)),
+                actions=random.normal(size=(length, ACTIONS)),
+                rewards=random.normal(size=length),
+                means=random.normal(size=(length, ACTIONS)),
+                deviations=np.ones((length, ACTIONS)),
+                values=random.normal(size=length + 1),
+                terminated=False,
+            )
+        memory.refresh_reward_scale()
+        self._values = memory.get_state()["value"]  # serial numbers start at 0
+        memory.update(np.arange(len(memory)), np.exp(random.normal(0.0, deviation, len(memory))), self._values)
+        self._draws = 0
+
+    def take_turn(self) -> np.ndarray:
+        """Median times [5] in microseconds, in the order of `PARTS`."""
+        times = np.array([self._time_draw() for _ in range(CALLS)][COLD:])
+        return 1e6 * np.append(np.median(times, axis=0), np.median(times.sum(axis=1)))
+
+    def _time_draw(self) -> np.ndarray:
+        memory, random = self._memory, self._random
+        rho = np.exp(random.normal(0.0, self._deviation, BATCH))
         noise = random.normal(0.0, 0.01, BATCH)
-        c_max = 1.0 + 4.0 / (1.0 + 5e-7 * len(times))
+        c_max = 1.0 + 4.0 / (1.0 + 5e-7 * self._draws)
+        self._draws += 1
         clock = [time.perf_counter()]
         indices = memory.draw(random, BATCH)
         clock.append(time.perf_counter())
         memory.gather(indices)
         clock.append(time.perf_counter())
-        value = values[indices] + noise  # the network's part, not counted
+        value = self._values[indices] + noise  # the network's part, not counted
         clock.append(time.perf_counter())
         memory.update(indices, rho, value)
         clock.append(time.perf_counter())
         memory.set_c_max(c_max)
         clock.append(time.perf_counter())
-        times.append(np.diff(clock)[[0, 1, 3, 4]])
-    draw, gather, update, c_max_change = (1e6 * np.median(times, axis=0)).tolist()
-    whole = 1e6 * float(np.median(np.sum(times, axis=1)))
-    return {"draw": draw, "gather": gather, "update": update, "set_c_max": c_max_change, "whole": whole}
+        return np.diff(clock)[[0, 1, 3, 4]]

@@ -7,6 +7,7 @@ import numpy as np
 
 from repro.evaluation import statistics
 from repro.evaluation.published import PublishedRow
+from repro.evaluation.records import SCALES, counted
 
 UNIT = "probability of improvement"
 """Unit of the published rows that this module answers; they name the other agents in `protocol["against"]`.
@@ -56,10 +57,10 @@ def improvement(
         "interval": interval if len(pairs) == total else None,
         "interval_over": "seeds",
         "budget": min(record[budget_field] for record in every),
-        "counts": "frames" if "frame_skip" in every[0]["config"].get("env", {}) else "steps",
+        "counts": counted(every[0], budget_field),
         "seeds": tuple(r["seed"] for r in min((side for pair in pairs.values() for side in pair), key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
-        "scale": min((record["scale"] for record in every), key=("smoke", "desk", "paper").index),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
     note = "" if len(pairs) == total else f"over the {len(pairs)} of {total} tasks with records of both"
     return fields, note

@@ -27,6 +27,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
+SCALES = ("smoke", "desk", "paper")
+"""In order of budget."""
 # What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
 CODE_PATHS = ("repro", "paper_configs", "setup.cfg", "requirements.lock", ":(exclude)paper_configs/published")
 PACKAGES = {
@@ -203,11 +205,25 @@ def thin_curve(curve: Sequence[Sequence[float]], most: int = MAX_CURVE_POINTS) -
         curve: [frames, mean return] pairs in order of frames.
         most: largest number of points, 2 or more.
     """
-    points = [[int(frames), float(value)] for frames, value in curve if math.isfinite(value)]
-    if len(points) <= most:
-        return points
-    chosen = np.linspace(0, len(points) - 1, most).round().astype(int)
+    return thin([[int(frames), float(value)] for frames, value in curve if math.isfinite(value)], most)
+
+
+def thin(points: Sequence[Any], most: int = MAX_CURVE_POINTS) -> list[Any]:
+    """Returns at most `most` evenly chosen points, 2 or more, the first and the last among them."""
+    chosen = np.linspace(0, len(points) - 1, min(len(points), most)).round().astype(int)
     return [points[i] for i in chosen]
+
+
+def counted(record: Mapping[str, Any], budget_field: str = "frames") -> str:
+    """Returns what a record's budget counts, in words: frames are steps where an environment repeats no actions.
+
+    Args:
+        record: a valid record.
+        budget_field: frames, agent_steps or gradient_steps.
+    """
+    if budget_field == "frames":
+        return "frames" if "frame_skip" in record["config"].get("env", {}) else "steps"
+    return budget_field.replace("_", " ")
 
 
 def hardware() -> dict[str, Any]:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from repro.evaluation import claims, comparisons, published, staleness, statistics
-from repro.evaluation.records import StoredRecord
+from repro.evaluation.records import SCALES, StoredRecord, counted
 from repro.evaluation.verdicts import Verdict, verdict
 
-SCALES = ("smoke", "desk", "paper")
 # Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
 # its records.
 BOOTSTRAP_SEED = 0
@@ -87,10 +86,17 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The records behind one row: current ones of one scale in order of seed; what was left out, and why."""
+    """The records behind one row.
+
+    Attributes:
+        records: current ones of one scale, in order of seed.
+        notes: what was left out, and why.
+        stale: path of each stale record to the reason.
+    """
 
     records: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    stale: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
 
 
 def group_records(
@@ -110,6 +116,7 @@ def group_records(
     """
     current: dict[Key, list[Mapping[str, Any]]] = collections.defaultdict(list)
     notes: dict[Key, list[str]] = collections.defaultdict(list)
+    stale: dict[Key, dict[pathlib.Path, str]] = collections.defaultdict(dict)
     for item in stored:
         record = item.record
         key = (record["paper"], record["experiment"], record["task"], record["agent"])
@@ -117,6 +124,7 @@ def group_records(
         reason = staleness.stale_reason(record, configs_dir)
         if reason:
             notes[key].append(f"seed {record['seed']} is stale: {reason}")
+            stale[key][item.path] = reason
         else:
             current[key].append(record)
     groups = {}
@@ -126,8 +134,13 @@ def group_records(
         left = sorted(record["seed"] for record in records if record["scale"] != scale)
         if left:
             notes[key].append(f"seeds {', '.join(map(str, left))} are of a smaller scale and not averaged")
-        groups[key] = Group(tuple(used), tuple(notes[key]))
+        groups[key] = Group(tuple(used), tuple(notes[key]), stale[key])
     return groups
+
+
+def stale_records(groups: Mapping[Key, Group]) -> dict[pathlib.Path, str]:
+    """Returns the path of each stale record with the reason, in order of paths."""
+    return dict(sorted(item for group in groups.values() for item in group.stale.items()))
 
 
 def make_rows(
@@ -221,7 +234,7 @@ def _printed_row(
     elif claims.is_claim(printed):
         ours, note = _claimed(printed, groups, field)
     else:
-        ours, note = _single(printed, groups.get(_key(printed), Group((), ())), field)
+        ours, note = _single(printed, groups.get(_key(printed), Group(())), field)
     seeds = len(ours.get("seeds", ()))
     share = ours["budget"] / budget if ours and budget else None
     # Where the paper does not say its budget, the scale of that name stands for it.
@@ -390,13 +403,6 @@ def _ours(
         "episodes": min(record["evaluation"]["episodes"] for record in records),
         "scale": records[0]["scale"],
     }
-
-
-def counted(record: Mapping[str, Any], budget_field: str = "frames") -> str:
-    """Returns what a record's budget counts, in words."""
-    if budget_field == "frames":
-        return "frames" if "frame_skip" in record["config"].get("env", {}) else "steps"
-    return budget_field.replace("_", " ")
 
 
 def measured(record: Mapping[str, Any], measure: published.Measure) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 from repro.evaluation.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
-# What differs between the runs of one experiment, and which agents it has.
+# What differs between the runs of one experiment, and what it offers besides.
 RUN_FIELDS = ("env.task", "seed", "agents")
 
 
@@ -77,8 +77,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     """Says why a record no longer belongs to its experiment, or None when it does.
 
     Every field of the stored config must still exist with the same value, apart from `RUN_FIELDS`, and from the
-    agent where the experiment has several in its field `agents`; a field that the current config has in addition
-    leaves the record valid.
+    agent where the experiment has several in its field `agents`; a field or an agent that the current config has in
+    addition leaves the record valid.
 
     Args:
         record: a valid record.

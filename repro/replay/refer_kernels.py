@@ -59,9 +59,12 @@ def is_far(rho: float, c_max: float) -> bool:
     return not (1.0 / c_max < rho < c_max)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
 def corrected(value: float, rho: float, reward: float, next_v_tbc: float, discount: float) -> float:
-    """Eq. 8 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short."""
+    """Eq. 8 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short.
+
+    `contract` makes it one fused multiplication and addition with one rounding, wherever this is called: half as long.
+    """
     weight = rho if rho < ONE else ONE
     return (value + weight * (reward - value)) + (weight * discount) * next_v_tbc
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from repro.evaluation import bands, comparisons, published, settings, staleness
 from repro.evaluation.records import ROOT, Fault, RecordError, StoredRecord, read_all
-from repro.evaluation.rows import Group, Key, Row, group_records, make_rows
+from repro.evaluation.rows import Group, Key, Row, group_records, make_rows, stale_records
 from repro.evaluation.statistics import human_normalised
 from repro.evaluation.verdicts import VERDICTS
 from repro.report import aggregates, curves, tables
@@ -57,11 +57,12 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """One experiment on one task: its learning curve, None without one, and what was measured."""
+    """One experiment on one task: its learning curve and what that shows, None without one, and what was measured."""
 
     anchor: str
     row: Row
     svg: Markup | None
+    plot: curves.Plot | None
     records: Sequence[Mapping[str, Any]]
     facts: Sequence[tuple[str, str]]
     differences: Sequence[tuple[str, Any, Any]]
@@ -120,8 +121,7 @@ def collect(
     stored, faults = read_all(results_dir)
     groups = group_records(stored, configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)
-    reasons = [(item.path, staleness.stale_reason(item.record, configs_dir)) for item in stored]
-    return Contents(stored, rows, groups, faults, [(path, reason) for path, reason in reasons if reason])
+    return Contents(stored, rows, groups, faults, list(stale_records(groups).items()))
 
 
 def make_sections(
@@ -218,11 +218,12 @@ def _card(
         difference = staleness.config_difference(records[0]["config"], paper_config, SCALE_FIELDS)
     except RecordError:
         difference = {}
-    drawn = any(record["curve"] for record in records)
+    plot = curves.make_plot(records, row) if any(record["curve"] for record in records) else None
     return Card(
         anchor=anchor(row),
         row=row,
-        svg=curves.curve_svg(curves.make_plot(records, row), name) if drawn else None,
+        svg=curves.curve_svg(plot, name) if plot else None,
+        plot=plot,
         records=records,
         facts=_facts(row, records, path),
         differences=[(field, value, reference) for field, (value, reference) in difference.items()],

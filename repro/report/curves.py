@@ -1,15 +1,21 @@
-"""Learning curves: inline SVG for the page, PNG for documents."""
+"""Learning curves: inline SVG for the page, PNG for documents.
+
+Where a config has `window_steps`, the curve over seeds is the paper's own: in windows of so many steps, with the 20th
+and 80th percentiles. A record holds no single episodes but the mean return of the last 100 at up to 500 moments, so a
+window's return is the mean of those logged in it, and lags by half of the time that 100 episodes take.
+"""
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from repro.evaluation import published, statistics
-from repro.evaluation.rows import BOOTSTRAP_SEED, Row, counted
+from repro.evaluation.records import counted, thin
+from repro.evaluation.rows import BOOTSTRAP_SEED, Row
 from repro.report import svg
 from repro.report.tables import amount, exact
 
@@ -19,6 +25,7 @@ MAX_POINTS = 120  # of one line in the page; a phone shows no more
 # A published number so far off that our curve would fill less than this share of the axis is named, not
 # drawn.
 SMALLEST_SHARE = 0.15
+PERCENTILES = (20, 80)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +34,11 @@ class Plot:
 
     Attributes:
         lines: seed to [N, 2] (frames, return).
-        mean: [M, 2], mean over seeds on a common grid that ends with the shortest line; empty with one seed.
-        band: [M, 2], 95 % interval of that mean at each point, low and high; empty with one seed.
+        mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
+            one seed.
+        band: [M, 2], low and high at each point: the 95 % interval of that mean, or the percentiles over seeds
+            where there are windows; empty with one seed.
+        window: length of the windows in frames; None without.
         published, published_label: the printed number and its text, None without one.
         on_scale: whether the printed number lies on the axis.
         random: the random player's score, or None.
@@ -41,6 +51,7 @@ class Plot:
     lines: Mapping[int, np.ndarray]
     mean: np.ndarray
     band: np.ndarray
+    window: int | None
     published: float | None
     published_label: str | None
     on_scale: bool
@@ -49,6 +60,25 @@ class Plot:
     x_end: float
     unit: str
     counts: str
+
+    @property
+    def y_label(self) -> str:
+        """What the lines show, in words."""
+        return f"mean {self.unit}" if "return" in self.unit else f"mean return, {self.unit}"
+
+    @property
+    def mean_label(self) -> str:
+        """What the line over seeds is, in words."""
+        return (
+            f"mean over seeds in windows of {amount(self.window)} {self.counts}" if self.window else "mean over seeds"
+        )
+
+    @property
+    def band_label(self) -> str:
+        """What the band is, in words."""
+        if self.window:
+            return f"{PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
+        return "95 % interval of the mean over seeds"
 
 
 def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
@@ -60,7 +90,8 @@ def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
-    mean, band = _mean_line(list(lines.values()))
+    window = window_of(records)
+    mean, band = _windows(list(lines.values()), window) if window else _mean_line(list(lines.values()))
     target, random = (row.published, row.random) if row else (None, None)
     label = None
     if row is not None and target is not None:
@@ -78,6 +109,7 @@ def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
         lines,
         mean,
         band,
+        window,
         target,
         label,
         on_scale,
@@ -105,13 +137,13 @@ def curve_svg(plot: Plot, title: str) -> Markup:
     def y(value: float) -> float:
         return TOP + (foot - TOP) * (high - value) / (high - low)
 
-    def place(points: np.ndarray) -> list[tuple[float, float]]:
+    def place(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
         return [(x(frames), y(value)) for frames, value in points]
 
     def level(value: float, kind: str) -> str:
         return svg.line(LEFT, y(value), right, y(value), kind)
 
-    parts = [svg.text(4, 12, f"mean return, {plot.unit}", "start")]
+    parts = [svg.text(4, 12, plot.y_label, "start")]
     for value in svg.ticks(low, high):
         parts += [level(value, "grid"), svg.text(LEFT - 6, y(value) + 4, f"{value:g}", "end")]
     for frames in svg.ticks(0, plot.x_end):
@@ -130,10 +162,11 @@ def curve_svg(plot: Plot, title: str) -> Markup:
     if len(plot.band):
         along = plot.mean[:, 0]
         outline = np.concatenate([np.c_[along, plot.band[:, 0]], np.c_[along, plot.band[:, 1]][::-1]])
-        parts.append(svg.polygon(place(outline), "band", "95 % interval of the mean over seeds"))
-    parts += [svg.polyline(place(_thin(points)), "seed", f"seed {seed}") for seed, points in plot.lines.items()]
+        parts.append(svg.polygon(place(outline), "band", plot.band_label))
+    for seed, points in plot.lines.items():
+        parts.append(svg.polyline(place(thin(list(points), MAX_POINTS)), "seed", f"seed {seed}"))
     if len(plot.mean):
-        parts.append(svg.polyline(place(plot.mean), "mean", "mean over seeds"))
+        parts.append(svg.polyline(place(plot.mean), "mean", plot.mean_label))
     return svg.chart(WIDTH, HEIGHT, title, parts + labels)
 
 
@@ -175,9 +208,9 @@ def save_curve(
         label = "one seed" if i == 0 else None
         axes.plot(points[:, 0] / 1e6, points[:, 1], label=label, lw=width, color=color)
     if len(plot.mean):
-        label = "95 % interval of the mean"
-        axes.fill_between(plot.mean[:, 0] / 1e6, *plot.band.T, color="#6da7ec", alpha=0.25, lw=0, label=label)
-        axes.plot(plot.mean[:, 0] / 1e6, plot.mean[:, 1], color="#184f95", lw=2.2, label="mean over seeds")
+        along = plot.mean[:, 0] / 1e6
+        axes.fill_between(along, *plot.band.T, color="#6da7ec", alpha=0.25, lw=0, label=plot.band_label)
+        axes.plot(along, plot.mean[:, 1], color="#184f95", lw=2.2, label=plot.mean_label)
     if plot.published is not None and plot.on_scale:
         axes.axhline(plot.published, color="#0b0b0b", ls="--", lw=1.2, label=plot.published_label)
     elif plot.published is not None:
@@ -185,7 +218,7 @@ def save_curve(
     if plot.random is not None:
         axes.axhline(plot.random, color="#898781", ls=":", lw=1.2, label=f"random {exact(plot.random)}")
     axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel=f"environment {plot.counts}, millions")
-    axes.set_ylabel(f"mean return, {plot.unit}")
+    axes.set_ylabel(plot.y_label)
     first, seeds = records[0], f"{len(records)} seed{'s' if len(records) > 1 else ''}"
     axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {seeds}", loc="left")
     axes.grid(axis="y", color="#e1e0d9", lw=0.8)
@@ -194,6 +227,32 @@ def save_curve(
         axes.legend(frameon=False, fontsize=9)
     figure.savefig(path_png)
     plt.close(figure)
+
+
+def window_of(records: Sequence[Mapping[str, Any]]) -> int | None:
+    """Returns the length of the windows of the records' curve; None where their paper has none, or none of two ended.
+
+    Args:
+        records: runs of one config, at least one.
+    """
+    window = records[0]["config"].get("window_steps")
+    return window if window and 2 * window <= min(record["frames"] for record in records) else None
+
+
+def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over lines of their means in each whole window that all have points in, [M, 2] at the windows' middles, and
+    the percentiles, [M, 2]; M is 0 for one line."""
+    if len(lines) < 2:
+        return np.zeros((0, 2)), np.zeros((0, 2))
+    middles, returns = [], []
+    for end in np.arange(window, min(line[-1, 0] for line in lines) + 1, window):
+        inside = [line[(end - window < line[:, 0]) & (line[:, 0] <= end), 1] for line in lines]
+        if all(len(values) for values in inside):
+            middles.append(end - window / 2)
+            returns.append([values.mean() for values in inside])
+    by_window = np.array(returns, float).reshape(-1, len(lines))
+    mean = np.stack([np.array(middles), by_window.mean(axis=1)], axis=1)
+    return mean, np.percentile(by_window, PERCENTILES, axis=1).T
 
 
 def _mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -206,8 +265,3 @@ def _mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
     band = statistics.pointwise_interval(values, np.random.default_rng(BOOTSTRAP_SEED))
     return np.stack([frames, values.mean(axis=0)], axis=1), band
-
-
-def _thin(points: np.ndarray) -> np.ndarray:
-    chosen = np.linspace(0, len(points) - 1, min(len(points), MAX_POINTS)).round().astype(int)
-    return points[chosen]

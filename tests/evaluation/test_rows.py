@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -148,6 +149,14 @@ def test_stale_record_is_said_and_not_counted():
     assert (row.verdict, row.value, row.seeds) == ("not run", None, ())
     assert row.note.startswith("seed 1 is stale: learner.learning_rate was 1.0 and is ")
     assert _row(stale, make_record(2, scale="paper")).seeds == (2,)
+
+
+def test_stale_records_are_listed_by_path_with_their_reasons():
+    made = {seed: _with_config(make_record(seed), learning_rate=1.0) for seed in (2, 1)} | {3: make_record(3)}
+    stored = [records.StoredRecord(pathlib.Path(f"seed_{seed}.json"), record) for seed, record in made.items()]
+    found = rows.stale_records(rows.group_records(stored))
+    assert [path.name for path in found] == ["seed_1.json", "seed_2.json"]
+    assert all(reason.startswith("learner.learning_rate was 1.0") for reason in found.values())
 
 
 def test_only_the_largest_scale_is_averaged():

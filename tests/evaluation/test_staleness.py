@@ -45,6 +45,17 @@ def test_new_field_in_the_config_leaves_the_record_current(configs):
     assert staleness.stale_reason(_record(config), configs) is None
 
 
+def test_an_agent_that_came_later_leaves_the_record_current(configs):
+    path = configs / "impala/atari_shallow.py"
+    path.write_text(
+        path.read_text().replace('"seed": 1,', '"seed": 1, "agents": ("one", "two", "three"), "agent": "one",')
+    )
+    earlier = _config() | {"agents": ["one", "two"]}
+    assert staleness.stale_reason(_record(earlier | {"agent": "two"}) | {"agent": "two"}, configs) is None
+    lost = staleness.stale_reason(_record(earlier | {"agent": "four"}) | {"agent": "four"}, configs)
+    assert lost == "agent was 'four' and is 'one'"
+
+
 def test_changed_and_lost_fields_are_named_with_both_values(configs):
     assert staleness.stale_reason(_record(_config(stack=3)), configs) == "env.stack was 3 and is 4"
     assert staleness.stale_reason(_record(_config(noop=30)), configs) == "env.noop was 30 and is absent"

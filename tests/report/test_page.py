@@ -245,6 +245,40 @@ def test_mean_line_is_the_mean_where_all_seeds_have_data():
     np.testing.assert_allclose(mean[:, 1], 1 + mean[:, 0] / 10)
 
 
+def _windowed(seed, slope, frames=1000, window=200):
+    """A curve that rises by `slope` a window, logged ten times in each."""
+    curve = [[20 * i, slope * 0.1 * i] for i in range(1, frames // 20 + 1)]
+    return make_record(seed, curve=curve, frames=frames, config={"window_steps": window, "frames": frames})
+
+
+def test_windows_have_the_mean_and_the_percentiles_of_the_seeds():
+    made = [_windowed(seed, slope) for seed, slope in ((1, 1.0), (2, 2.0), (3, 6.0))]
+    plot = curves.make_plot(made, None)
+    np.testing.assert_allclose(plot.mean[:, 0], [100, 300, 500, 700, 900])
+    per_window = 0.55 + np.arange(5)  # mean of 0.1 to 1, of 1.1 to 2, ...
+    np.testing.assert_allclose(plot.mean[:, 1], 3 * per_window)
+    # of 1, 2, 6 the 20th percentile lies 0.4 of the way from 1 to 2, the 80th 0.6 of that from 2 to 6
+    np.testing.assert_allclose(plot.band, np.outer(per_window, [1.4, 4.4]))
+    assert plot.mean_label == "mean over seeds in windows of 200 steps"
+    assert plot.band_label == "20th to 80th percentile over seeds"
+    assert plot.y_label == "mean return, game score"
+
+
+def test_only_whole_windows_that_all_seeds_have_count():
+    short = _windowed(2, 1.0, frames=890)
+    assert curves.make_plot([_windowed(1, 1.0), short], None).mean[-1, 0] == 700
+    late = _windowed(2, 1.0) | {"curve": [[450, 1.0], [1000, 2.0]]}  # no game had ended before
+    assert curves.make_plot([_windowed(1, 1.0), late], None).mean[:, 0].tolist() == [500, 900]
+
+
+def test_without_two_whole_windows_the_curve_is_as_without_any():
+    made = [_windowed(seed, 1.0, window=600) for seed in (1, 2)]
+    plot = curves.make_plot(made, None)
+    assert (plot.window, len(plot.mean)) == (None, curves.MAX_POINTS)
+    assert plot.band_label == "95 % interval of the mean over seeds"
+    assert not len(curves.make_plot([_windowed(1, 1.0)], None).mean)  # one seed has no line over seeds
+
+
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0, 40e6, [0, 1e7, 2e7, 3e7, 4e7]), (-21, 21, [-20, -10, 0, 10, 20]), (0.2, 0.31, [0.2, 0.25, 0.3])],

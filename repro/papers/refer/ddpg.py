@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import mlp
-from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, flatten
+from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, Learned, flatten
 from repro.papers.refer.loss import Policies, ddpg_loss
 
 
@@ -107,7 +107,7 @@ class Ddpg(FusedAgent):
         value = mlp.apply_numpy(self._acting_critic, np.concatenate([state, mean]))
         return Acting(float(value[0]), mean, self._deviation)
 
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
         settings = self._settings
         standard, next_standard = self._standardise(batch["state"]), self._standardise(batch["next_state"])  # [B, S]
@@ -130,7 +130,7 @@ class Ddpg(FusedAgent):
                 c_max,
                 settings.rule,
             )
-            policy_loss, critic_loss = tf.reduce_mean(losses.policy), tf.reduce_mean(losses.critic)
+            policy_loss, critic_loss = (tf.reduce_mean(batch["weight"] * x) for x in (losses.policy, losses.critic))
             squares = tf.add_n([tf.reduce_sum(tf.square(matrix)) for matrix in critic_parts[::2]])
             decayed = critic_loss + 0.5 * settings.weight_decay * squares
         policy_gradient = flatten(tape.gradient(policy_loss, policy_parts))
@@ -146,7 +146,8 @@ class Ddpg(FusedAgent):
         self.critic_optimizer.apply_gradients([(critic_gradient, self.critic_weights)])
         near = tf.cast(losses.extras["near"], tf.float32)
         means = [tf.reduce_mean(x) for x in (losses.extras["kl"], near, q_of_mean)]
-        return losses.rho, q_of_mean, tf.stack([policy_loss + decayed, critic_loss, policy_loss, *means])
+        means = tf.stack([policy_loss + decayed, critic_loss, policy_loss, *means])
+        return Learned(losses.rho, q_of_mean, losses.extras["td_error"], means)
 
 
 def _mean(parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tf.Tensor:

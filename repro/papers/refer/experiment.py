@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import ml_collections
 import numpy as np
@@ -16,6 +17,7 @@ from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTraining, PpoTrainingSettings
+from repro.papers.refer.prioritised import Prioritised
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer
 from repro.papers.refer.training import ReferSettings, ReferTraining
 from repro.papers.refer.vracer import VRacer, VRacerSettings
@@ -34,7 +36,7 @@ PROTOCOL = "episodes that entered the memory in the last {} steps of training, a
 EPISODES = 10
 """Of an evaluation after training."""
 
-RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none"}
+RULES = {"refer": "refer", "refer1": "refer_1", "refer2": "refer_2", "er": "none", "per": "none"}
 """Rule of `refer_rules.RULES` by the second half of an agent's name."""
 
 
@@ -47,8 +49,8 @@ def make_agent(
         ValueError: an unknown agent.
     """
     use_xla = _checked_use_xla(config)
-    method, way = config.agent.split("_")
-    rule = RULES[way]
+    method, _, way = config.agent.partition("_")
+    rule = "refer" if _own(config) else RULES[way]
     sizes, steps_per_call = (environment.state_size, environment.num_actions), config.learner.steps_per_call
     if method == "ddpg":
         return Ddpg(*sizes, _ddpg_settings(config, rule), generator, steps_per_call, use_xla)
@@ -78,6 +80,18 @@ def _checked_use_xla(config: ml_collections.ConfigDict) -> bool:
     if config.runtime.compile not in ("xla", "graph"):
         raise ValueError(f"runtime.compile={config.runtime.compile!r}: choose xla or graph.")
     return config.runtime.compile == "xla"
+
+
+def _own(config: ml_collections.ConfigDict) -> Mapping[str, Any]:
+    """The fields that the agent has of its own in an experiment that varies one at a time; empty in others."""
+    return config.get("variants", {}).get(config.agent, {})
+
+
+def _of_agent(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """The configuration with the agent's own fields in their places."""
+    changed = config.copy_and_resolve_references()
+    changed.update(_own(config))
+    return changed
 
 
 def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSettings:
@@ -145,30 +159,35 @@ def build_training(
     Raises:
         ValueError: a field has an impossible value; the message names it.
     """
+    config = _of_agent(config)
     environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
     generator = np.random.default_rng(int(agent_seed))
     environment = make_mujoco(config.env, 1, int(environment_seed))
     if config.agent == "ppo":
         return _ppo_training(config, environment, generator, run, warn)
+    is_prioritised = config.agent.endswith("_per")
     memory = ReferMemory(
         config.memory.capacity,
         environment.state_size,
         environment.num_actions,
         environment.max_steps,
         discount=config.learner.discount,
+        prioritised=is_prioritised,
     )
-    is_ddpg_er = config.agent == "ddpg_er"  # alone in its noise and in its constant rates (Section 5.1)
+    is_plain_ddpg = config.agent in ("ddpg_er", "ddpg_per")  # alone in noise and in constant rates (Section 5.1)
     settings = ReferSettings(
         batch_size=config.learner.batch_size,
+        time_steps_per_gradient=config.learner.time_steps_per_gradient,
         start_steps=config.memory.start_steps,
         learning_rate=config.learner.learning_rate,
         beta_step_size=config.refer.beta_step_size,
         c=config.refer.c,
         annealing=config.refer.annealing,
         max_far_share=config.refer.max_far_share,
-        learning_rate_annealing=config.learner.er_annealing if is_ddpg_er else config.refer.annealing,
-        noise_theta=config.exploration.theta if is_ddpg_er else None,
+        learning_rate_annealing=config.learner.er_annealing if is_plain_ddpg else config.refer.annealing,
+        noise_theta=config.exploration.theta if is_plain_ddpg else None,
         initial_beta=config.refer.initial_beta,
+        prioritised=Prioritised(**config.prioritised) if is_prioritised else None,
     )
     return ReferTraining(
         make_agent(config, environment, generator),
@@ -240,6 +259,7 @@ def load_policy(
     Raises:
         CheckpointError: the run has no checkpoint yet, or none is whole.
     """
+    config = _of_agent(config)
     environment, generator = make_mujoco(config.env, num_envs, seed), np.random.default_rng(0)
     agent: FusedAgent | Ppo
     if config.agent == "ppo":

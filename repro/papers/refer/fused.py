@@ -25,6 +25,21 @@ class Acting(NamedTuple):
     deviation: np.ndarray
 
 
+class Learned(NamedTuple):
+    """What gradient steps say of the drawn steps, each as the network was before the gradient step of that step's draw.
+
+    rho: ratio of the policy's density to the behaviour's, [B], or [K B] from `train`.
+    value: V(s), likewise.
+    td_error: temporal-difference error, by which prioritised replay ranks, likewise.
+    means: means over the batch in the order of `NAMES`, [len(NAMES)]; from `train` by name.
+    """
+
+    rho: Any
+    value: Any
+    td_error: Any
+    means: Any
+
+
 class FlatWeights:
     """Arrays of any shapes in one variable.
 
@@ -113,8 +128,8 @@ class FusedAgent(abc.ABC):
         return memory.gather(indices)
 
     @abc.abstractmethod
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """One gradient step with beta, c_max and learning rate: rho [B], V [B], and the means of `NAMES`."""
+    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+        """One gradient step with beta, c_max and learning rate; `batch["weight"]` multiplies the samples' losses."""
 
     def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
         """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
@@ -128,34 +143,42 @@ class FusedAgent(abc.ABC):
         self._scale = (1.0 / (self.state_deviation.numpy() + EPSILON)).astype(np.float32)
 
     def train(
-        self, batch: NamedTuple, beta: np.ndarray, c_max: np.ndarray, learning_rate: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+        self,
+        batch: NamedTuple,
+        beta: np.ndarray,
+        c_max: np.ndarray,
+        learning_rate: np.ndarray,
+        weight: np.ndarray | None = None,
+    ) -> Learned:
         """K gradient steps, each on its own part of the batch.
 
         Args:
             batch: has `FIELDS`, [K B, ...], the first B steps of the memory for the first gradient step, and so on.
             beta, c_max, learning_rate: of each gradient step, [K].
+            weight: importance weights of a prioritised draw, in (0, 1], [K B]; None for 1, that of a uniform one.
 
         Returns:
-            rho and V(s) of every drawn step, float32 [K B], as the network said before its gradient step, and
-            means over the batch of the losses and extras by name.
+            rho, V(s) and the error of every drawn step, float32 [K B], and means of the losses and extras by name.
         """
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
         parts = {name: getattr(batch, name) for name in self.FIELDS}
+        parts["weight"] = np.ones(len(batch[0]), np.float32) if weight is None else weight
         shaped = {name: x.reshape(self.steps_per_call, -1, *x.shape[1:]) for name, x in parts.items()}
         with contextlib.nullcontext() if self._compiled else devices.quiet_compiler():
-            rho, value, means = self._train(scalars, shaped)
+            *steps, means = self._train(scalars, shaped)
         self._compiled = True
-        return rho.numpy().ravel(), value.numpy().ravel(), dict(zip(self.NAMES, means.numpy().tolist()))
+        rho, value, td_error = (x.numpy().ravel() for x in steps)
+        return Learned(rho, value, td_error, dict(zip(self.NAMES, means.numpy().tolist())))
 
-    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> Learned:
         shape = batches["state"].shape[1:2]
-        rho, value = (tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in "rv")
+        rho, value, error = (tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in range(3))
         sums = tf.zeros(len(self.NAMES))
         for k in tf.range(self.steps_per_call):
-            rho_k, value_k, means = self._step(scalars[k], {name: x[k] for name, x in batches.items()})
-            rho, value, sums = rho.write(k, rho_k), value.write(k, value_k), sums + means
-        return rho.stack(), value.stack(), sums / self.steps_per_call
+            one = self._step(scalars[k], {name: x[k] for name, x in batches.items()})
+            rho, value, error = rho.write(k, one.rho), value.write(k, one.value), error.write(k, one.td_error)
+            sums += one.means
+        return Learned(rho.stack(), value.stack(), error.stack(), sums / self.steps_per_call)
 
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
         return (state - self.state_mean) / (self.state_deviation + EPSILON)

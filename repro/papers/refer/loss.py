@@ -39,7 +39,7 @@ class VRacerLoss(NamedTuple):
     total: under ReF-ER's rules, to be minimised.
     policy, value, advantage: Eqs. (5), (9), (23) before the rules.
     rho: unclipped ratios, to be stored (0 to infinity).
-    extras: kl, near, penalty, action_advantage.
+    extras: kl, near, penalty, action_advantage, td_error (V - V_tbc, that of Eq. 9).
     """
 
     total: tf.Tensor
@@ -157,7 +157,7 @@ def vracer_loss(
     fitted = advantage_loss(action_advantage, weight, v, q_ret) if form != "none" else tf.zeros_like(v)
     rho = tf.stop_gradient(tf.exp(log_rho))
     total, _, penalty, near = refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, rule)
-    extras = {"kl": kl, "near": near, "penalty": penalty, "action_advantage": action_advantage}
+    extras = {"kl": kl, "near": near, "penalty": penalty, "action_advantage": action_advantage, "td_error": v - v_tbc}
     return VRacerLoss(total, policy, value, fitted, rho, extras)
 
 

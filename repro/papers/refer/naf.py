@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import mlp
-from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, flatten
+from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, Learned, flatten
 from repro.papers.refer.loss import Policies, naf_loss, naf_q
 
 
@@ -92,7 +92,7 @@ class Naf(FusedAgent):
         outputs = mlp.apply_numpy(self._acting, state)
         return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
 
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
         target_parts = self._network.parts(self.target_weights)
         target_v_next, _, _ = self._outputs(target_parts, self._standardise(batch["next_state"]))
@@ -112,16 +112,16 @@ class Naf(FusedAgent):
                 c_max,
                 self._settings.rule,
             )
-            loss = tf.reduce_mean(losses.total)
+            loss = tf.reduce_mean(batch["weight"] * losses.total)
         gradient = flatten(tape.gradient(loss, parts))
         # In the order of Algorithms 4 and 1: the target moves before the gradient step
         self.target_weights.assign_add(self._settings.target_update * (self.weights - self.target_weights))
         self.optimizer.learning_rate.assign(learning_rate)
         self.optimizer.apply_gradients([(gradient, self.weights)])
         near = tf.cast(losses.extras["near"], tf.float32)
-        squares = 0.5 * tf.square(losses.extras["td_error"])
-        means = [tf.reduce_mean(x) for x in (squares, losses.extras["kl"], near, v)]
-        return losses.rho, v, tf.stack([loss, *means])
+        td_error = losses.extras["td_error"]
+        means = [tf.reduce_mean(x) for x in (0.5 * tf.square(td_error), losses.extras["kl"], near, v)]
+        return Learned(losses.rho, v, td_error, tf.stack([loss, *means]))
 
     def _outputs(self, parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = mlp.apply_mlp(parts, standard)  # [B, 1 + A + entries of L]

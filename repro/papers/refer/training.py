@@ -1,7 +1,9 @@
-"""The serial training of Algorithm 1: an environment step, a gradient step, in turn, from one episode memory.
+"""The serial training of Algorithm 1: F environment steps, a gradient step, in turn, from one episode memory.
 
-K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches were
-drawn ahead; ratios and values go back into the memory after it. With K = 1 this is the algorithm of the paper.
+F K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches
+were drawn ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
+the paper. With prioritised replay a larger K so means that K minibatches are drawn by the same ranks: a step that is
+drawn several times in a call gets its new priority, that of the last time, for the next call.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.exploration import explore
 from repro.papers.refer.fused import FusedAgent
+from repro.papers.refer.prioritised import Prioritised, draw_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
 from repro.runtime.actor import Episode
@@ -32,6 +35,7 @@ class ReferSettings(NamedTuple):
     """Fields of a configuration that the loop reads.
 
     batch_size: B, steps drawn for one gradient step.
+    time_steps_per_gradient: F.
     start_steps: N_start, steps in the memory before the first gradient step.
     learning_rate: eta.
     beta_step_size: eta of Eq. (12), annealed like the learning rate.
@@ -39,9 +43,11 @@ class ReferSettings(NamedTuple):
     learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
+    prioritised: how prioritised replay draws; None draws uniformly.
     """
 
     batch_size: int
+    time_steps_per_gradient: float
     start_steps: int
     learning_rate: float
     beta_step_size: float
@@ -51,6 +57,7 @@ class ReferSettings(NamedTuple):
     learning_rate_annealing: float
     noise_theta: float | None
     initial_beta: float
+    prioritised: Prioritised | None
 
 
 class OpenEpisode:
@@ -88,7 +95,7 @@ class OpenEpisode:
 
 
 class ReferTraining(Training):
-    """An update is one call of K gradient steps, after K environment steps.
+    """An update is one call of K gradient steps, after F K environment steps.
 
     Args:
         agent: acts and learns.
@@ -101,6 +108,9 @@ class ReferTraining(Training):
         checkpoints: folder for checkpoints.
         checkpoint_seconds: between two checkpoints.
         warn: called with one line when a broken checkpoint is passed over.
+
+    Raises:
+        ValueError: F K is no whole number of steps.
     """
 
     unit = "steps"
@@ -120,11 +130,17 @@ class ReferTraining(Training):
         checkpoint_seconds: float,
         warn: Callable[[str], None],
     ) -> None:
+        steps_per_update = settings.time_steps_per_gradient * agent.steps_per_call
+        if steps_per_update < 1 or steps_per_update != int(steps_per_update):
+            raise ValueError(
+                f"learner.time_steps_per_gradient={settings.time_steps_per_gradient} times "
+                f"learner.steps_per_call={agent.steps_per_call} must be a whole number of environment steps."
+            )
         super().__init__(
             agent.checkpoint(),
             episodes,
             budget=budget,
-            frames_per_update=agent.steps_per_call,
+            frames_per_update=int(steps_per_update),
             checkpoints=checkpoints,
             checkpoint_seconds=checkpoint_seconds,
         )
@@ -140,10 +156,15 @@ class ReferTraining(Training):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation."""
-        return super().summary() | {"gradient_steps": self.frames}
+        return super().summary() | {"gradient_steps": self._gradient_steps}
 
     def close(self) -> None:
         self._environment.close()
+
+    @property
+    def _gradient_steps(self) -> int:
+        """k of Algorithm 1: gradient steps made so far."""
+        return self.updates * self._agent.steps_per_call
 
     def _update(self) -> tuple[dict[str, float], float]:
         self._agent.refresh()
@@ -165,7 +186,7 @@ class ReferTraining(Training):
         """One environment step (Algorithm 2); a finished episode enters the memory."""
         acting = self._agent.act(self._observation)
         if math.isnan(acting.value):
-            raise NonFiniteLossError(f"gradient step {self.frames} left a network that gives NaN")
+            raise NonFiniteLossError(f"gradient step {self._gradient_steps} left a network that gives NaN")
         episode, t = self._episode, self._episode.length
         last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
         theta = self._settings.noise_theta
@@ -186,26 +207,35 @@ class ReferTraining(Training):
 
     def _learn(self) -> dict[str, float]:
         """K gradient steps (Algorithm 3)."""
-        memory, settings, k = self._memory, self._settings, self.frames_per_update
-        first = self.frames
-        steps = range(first, first + k)
-        c_max = np.array([annealed_c_max(t, settings.c, settings.annealing) for t in steps])
+        memory, settings = self._memory, self._settings
+        first = self._gradient_steps
+        steps = range(first, first + self._agent.steps_per_call)
+        times = [settings.time_steps_per_gradient * step for step in steps]  # t of each gradient step
+        c_max = np.array([annealed_c_max(t, settings.c, settings.annealing) for t in times])
         rate = np.array(
-            [annealed_learning_rate(t, settings.learning_rate, settings.learning_rate_annealing) for t in steps]
+            [annealed_learning_rate(t, settings.learning_rate, settings.learning_rate_annealing) for t in times]
         )
-        beta = np.empty(k)
+        beta = np.empty(len(steps))
         memory.set_c_max(c_max[-1])
         num_far = memory.num_far
-        for i, t in enumerate(steps):
+        for i, t in enumerate(times):
             beta[i] = self._beta
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
             self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
-        indices = memory.draw(self._generator, k * settings.batch_size)
-        rho, value, scalars = self._agent.train(self._agent.gather(memory, indices), beta, c_max, rate)
+        if settings.prioritised is None:
+            indices, weight = memory.draw(self._generator, len(steps) * settings.batch_size), None
+        else:
+            draw = settings.batch_size, steps, settings.prioritised
+            indices, weight = draw_minibatches(memory, self._generator, *draw)
+        rho, value, td_error, scalars = self._agent.train(
+            self._agent.gather(memory, indices), beta, c_max, rate, weight
+        )
         if not np.isfinite(scalars["loss"]):
-            raise NonFiniteLossError(f"gradient step {first + k} gave loss={scalars['loss']}")
+            raise NonFiniteLossError(f"gradient step {steps.stop} gave loss={scalars['loss']}")
         memory.update(indices, rho, value)
-        if first // REWARD_SCALE_EVERY != (first + k) // REWARD_SCALE_EVERY:
+        if settings.prioritised is not None:
+            memory.set_priorities(indices, td_error)
+        if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:
             memory.refresh_reward_scale()
         return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
 

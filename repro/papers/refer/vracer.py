@@ -10,7 +10,7 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.networks import mlp
 from repro.papers.refer.advantages import num_coefficients
-from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, flatten
+from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, Learned, flatten
 from repro.papers.refer.loss import Policies, vracer_loss
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "deviation")
@@ -92,7 +92,7 @@ class VRacer(FusedAgent):
         outputs = mlp.apply_numpy(self._acting, state)
         return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
 
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
         parts = self._network.parts(self.weights)
         with tf.GradientTape() as tape:
@@ -111,13 +111,13 @@ class VRacer(FusedAgent):
                 self._settings.rule,
                 self._settings.advantage,
             )
-            loss = tf.reduce_mean(losses.total)
+            loss = tf.reduce_mean(batch["weight"] * losses.total)
         gradient = flatten(tape.gradient(loss, parts))
         self.optimizer.learning_rate.assign(learning_rate)
         self.optimizer.apply_gradients([(gradient, self.weights)])
         near = tf.cast(losses.extras["near"], tf.float32)
-        means = [tf.reduce_mean(x) for x in (losses.total, losses.value, losses.policy, losses.extras["kl"], near)]
-        return losses.rho, v, tf.stack([*means, tf.reduce_mean(deviation)])
+        means = [tf.reduce_mean(x) for x in (losses.value, losses.policy, losses.extras["kl"], near, deviation)]
+        return Learned(losses.rho, v, losses.extras["td_error"], tf.stack([loss, *means]))
 
     def _outputs(self, parts: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = self._apply_network(parts[:-1], batch)  # [B, 1 + A + coefficients]

@@ -23,7 +23,9 @@ AGENTS = {
 EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3_naf, "lstm": recurrent}
 
 
-def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, steps_per_call=16, max_steps=200):
+def small_config(
+    task="InvertedPendulum", agent="vracer_refer", frames=16_000, steps_per_call=16, max_steps=200, time_steps=1.0
+):
     config = EXPERIMENTS[agent.split("_")[0]].get_config("smoke")
     config.agent = agent
     config.frames = frames
@@ -39,6 +41,7 @@ def small_config(task="InvertedPendulum", agent="vracer_refer", frames=16_000, s
     if agent.startswith("ddpg"):
         config.learner.policy_learning_rate = 3e-4
     config.learner.steps_per_call = steps_per_call
+    config.learner.time_steps_per_gradient = time_steps
     config.refer.beta_step_size = 1e-3
     config.memory.start_steps = 1_000
     config.memory.capacity = 8_192

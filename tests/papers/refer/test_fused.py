@@ -19,10 +19,10 @@ def variables(agent):
 def test_k_steps_in_one_call_are_k_calls_of_one_step(name):
     fused, serial = agent_of(name, 4), agent_of(name)
     batch = random_batch(4 * B, S, A)
-    rho, value, _ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
+    rho, value, *_ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
     for k in range(4):
         part = Minibatch(*(x[k * B : (k + 1) * B] for x in batch))
-        rho_k, value_k, _ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
+        rho_k, value_k, *_ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
         np.testing.assert_allclose(rho[k * B : (k + 1) * B], rho_k, rtol=1e-4)
         np.testing.assert_allclose(value[k * B : (k + 1) * B], value_k, rtol=1e-4, atol=1e-6)
     for key, expected in variables(serial).items():
@@ -42,11 +42,11 @@ def test_xla_gives_what_the_graph_gives(name):
 def test_ratios_of_the_policy_that_acted_are_1(name):
     agent = agent_of(name)
     batch = own_batch(agent)
-    rho, _, means = agent.train(batch, *scalars())
+    rho, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-5)
     assert means["kl"] == pytest.approx(0.0, abs=1e-6)
     assert means["near"] == 1.0
-    rho, _, _ = agent.train(batch, *scalars())
+    rho, *_ = agent.train(batch, *scalars())
     assert not np.allclose(rho, 1.0, rtol=1e-3)
 
 
@@ -54,7 +54,7 @@ def test_ratios_of_the_policy_that_acted_are_1(name):
 def test_values_are_those_of_the_mean_action_before_the_step(name):
     agent, batch = agent_of(name), random_batch(B, S, A)
     expected = agent.forward(batch.state)[0].numpy()
-    _, value, means = agent.train(batch, *scalars())
+    _, value, _, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-7)
     assert not np.allclose(agent.forward(batch.state)[0], expected)
     assert tuple(means) == agent.NAMES

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from tf_agents.trajectories import time_step as ts
 
+from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
+from repro.environments.mujoco import make_mujoco
 from repro.papers.refer import experiment, loss
 from repro.runtime.learner import NonFiniteLossError
 from tests.papers.refer.small import build, small_config
@@ -84,6 +86,51 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     assert summary["gradient_steps"] == summary["frames"] == 320
 
 
+@pytest.mark.parametrize("time_steps", [0.5, 2.0])
+def test_f_environment_steps_have_one_gradient_step(tmp_path, monkeypatch, time_steps):
+    """Rates follow the time steps t, of which there are F for each gradient step."""
+    training = build(tmp_path, frames=320, time_steps=time_steps)
+    rates, played, train, act = [], [], training._agent.train, training._act
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[3]) or train(*arguments))
+    monkeypatch.setattr(training, "_act", lambda: played.append(1) or act())
+    trail = [update.frames for update in training]
+    per_update = int(16 * time_steps)
+    np.testing.assert_array_equal(trail, np.arange(per_update, 321, per_update))
+    summary = training.summary()
+    assert summary["frames"] == len(played) - before_learning(training) == 320
+    assert summary["gradient_steps"] == len(rates) == int(training._agent.optimizer.iterations) == 320 / time_steps
+    np.testing.assert_allclose(rates, 1e-3 / (1 + 5e-7 * time_steps * np.arange(len(rates))), rtol=1e-12)
+
+
+def before_learning(training):
+    """Steps that were played until the memory held N_start, from its first serial number on."""
+    memory, played = training._memory.get_state(), 0
+    assert memory["head"] == 0
+    for length in memory["episode_length"]:
+        played += int(length)
+        if played >= 1_000:
+            return played
+    raise AssertionError("the memory never held N_start steps")
+
+
+def test_a_call_must_take_whole_environment_steps(tmp_path):
+    with pytest.raises(ValueError, match="time_steps_per_gradient=0.3 times learner.steps_per_call=16 must be a whole"):
+        build(tmp_path, time_steps=0.3)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "paper"])
+def test_agents_of_figures_7_and_8_have_their_own_values(scale):
+    seven, eight = figure_7_sensitivity.get_config(scale), figure_8_sensitivity.get_config(scale)
+    seven.agent, eight.agent = "vracer_twice_eta", "vracer_half_s"
+    own = experiment._of_agent(seven)
+    assert (own.learner.learning_rate, own.refer.beta_step_size, own.refer.c) == (2e-4, 2e-4, 4.0)
+    assert seven.learner.learning_rate == 1e-4
+    environment = make_mujoco(eight.env, 1, 0)
+    agent = experiment.make_agent(experiment._of_agent(eight), environment, np.random.default_rng(0))
+    assert (agent._settings.units, agent._settings.rule) == ((64, 64), "refer")
+    environment.close()
+
+
 def test_endings_reach_the_memory_as_what_they_are(tmp_path):
     falls, _ = _run(tmp_path / "falls", frames=160)
     memory = falls._memory
@@ -125,18 +172,20 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("agent", "known"),
-    [("vracer", "vracer_refer, vracer_er"), ("ddpg_per", "ddpg_refer, ddpg_er"), ("naf", "naf_refer")],
+    [("vracer", "vracer_refer, vracer_er"), ("ddpg_rank", "ddpg_refer, ddpg_er"), ("naf", "naf_refer")],
 )
 def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
     with pytest.raises(ValueError, match=f"agent='{agent}': choose {known}"):
         build(tmp_path, agent=agent)
 
 
-@pytest.mark.parametrize(("agent", "annealing"), [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("naf_er", 5e-7)])
+@pytest.mark.parametrize(
+    ("agent", "annealing"), [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("ddpg_per", 0.0), ("naf_er", 5e-7)]
+)
 def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monkeypatch, agent, annealing):
     training = build(tmp_path, agent=agent, frames=32)
     rates, train = [], training._agent.train
-    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[-1]) or train(*arguments))
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[3]) or train(*arguments))
     list(training)
     np.testing.assert_allclose(rates, 1e-3 / (1 + annealing * np.arange(32)), rtol=1e-12)
 

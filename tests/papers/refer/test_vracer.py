@@ -24,10 +24,10 @@ def _batch(size=B):
 def test_k_steps_in_one_call_are_k_calls_of_one_step():
     fused, serial = _agent(4), _agent(1)
     batch = _batch(4 * B)
-    rho, value, _ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
+    rho, value, *_ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
     for k in range(4):
         part = Minibatch(*(x[k * B : (k + 1) * B] for x in batch))
-        rho_k, value_k, _ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
+        rho_k, value_k, *_ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
         np.testing.assert_allclose(rho[k * B : (k + 1) * B], rho_k, rtol=1e-5)
         np.testing.assert_allclose(value[k * B : (k + 1) * B], value_k, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(fused.weights.numpy(), serial.weights.numpy(), rtol=1e-4, atol=1e-6)
@@ -46,7 +46,7 @@ def test_ratios_and_values_are_those_before_the_step():
     v, mean, _ = agent.forward(batch.state)
     deviation = tf.fill([A], tf.sqrt(0.2))
     expected = tf.exp(gaussian.log_ratio(batch.action, mean, deviation, batch.mean, batch.deviation)).numpy()
-    rho, value, _ = agent.train(batch, *scalars())
+    rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-5)
     np.testing.assert_allclose(value, v, rtol=1e-5, atol=1e-6)
     assert not np.allclose(agent.forward(batch.state)[0], v)
@@ -102,7 +102,7 @@ def test_acting_follows_the_weights_only_when_refreshed():
 def test_beta_of_0_leaves_the_penalty_alone():
     agent, batch = _agent(), _batch()
     batch = batch._replace(q_ret=np.full(B, 1e6, np.float32), v_tbc=np.full(B, 1e6, np.float32))
-    _, _, means = agent.train(batch, *scalars(beta=0.0))
+    *_, means = agent.train(batch, *scalars(beta=0.0))
     assert means["loss"] == pytest.approx(means["kl"], rel=1e-5)
     assert set(means) == set(NAMES)
 
