@@ -31,6 +31,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.frames = 2_000
         config.memory.start_steps = 1_000
     elif scale == "desk":
-        config.frames = 100_000  # a hundredth of the paper's on its tasks
-        config.window_steps = 20_000
+        config.frames = 50_000
+        config.window_steps = 10_000
+        # With the published settings the LSTM learns nothing in so few steps
+        config.learner.learning_rate = 1e-3
+        config.learner.batch_size = 64
+        config.refer.beta_step_size = 1e-3
+        config.memory.capacity = 2**14
+        config.memory.start_steps = 2**11
     return config

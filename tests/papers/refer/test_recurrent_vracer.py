@@ -99,11 +99,11 @@ def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
         values += [one.value for one in acting[:-1]]
         memory.add_episode(states, actions, rewards, means, deviations, [one.value for one in acting], terminated=False)
     batch = agent.gather(memory, np.arange(18))
-    rho, value, means = agent.train(batch, *scalars())
+    rho, value, _, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-4)
     np.testing.assert_allclose(value, values, rtol=1e-4, atol=1e-5)
     assert means["kl"] == pytest.approx(0.0, abs=1e-5)
-    rho, _, _ = agent.train(batch, *scalars())
+    rho, *_ = agent.train(batch, *scalars())
     assert not np.allclose(rho, 1.0, rtol=1e-3)
 
 
@@ -184,7 +184,7 @@ def test_ratios_are_those_of_the_learners_densities():
     v, mean, _ = agent.forward(batch.state, batch.length)
     deviation = tf.fill([A], tf.sqrt(0.2))
     expected = tf.exp(gaussian.log_ratio(batch.action, mean, deviation, batch.mean, batch.deviation)).numpy()
-    rho, value, _ = agent.train(batch, *scalars())
+    rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-4)
     np.testing.assert_allclose(value, v, rtol=1e-4, atol=1e-6)
 
