@@ -163,10 +163,10 @@ def test_the_gradient_goes_through_the_whole_window():
 def test_k_steps_in_one_call_are_k_calls_of_one_step():
     fused, serial = agent_of(4), agent_of(1)
     batch = batch_of(4 * B)
-    rho, value, _ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
+    rho, value, *_ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
     for k in range(4):
         part = WindowBatch(*(x[k * B : (k + 1) * B] for x in batch))
-        rho_k, value_k, _ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
+        rho_k, value_k, *_ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))
         np.testing.assert_allclose(rho[k * B : (k + 1) * B], rho_k, rtol=1e-4)
         np.testing.assert_allclose(value[k * B : (k + 1) * B], value_k, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(fused.weights.numpy(), serial.weights.numpy(), rtol=1e-4, atol=1e-5)
