@@ -188,7 +188,11 @@ def _tasks(
         if printed.task not in comparisons.TASK_SETS and task != printed.task:
             continue
         sides: list[Records] = [
-            [record for record in runs.get((printed.paper, of, task, name), ()) if _holds(record, needs)]
+            [
+                record
+                for record in comparisons.best_runs(printed, runs.get((printed.paper, of, task, name), ()))
+                if _holds(record, needs)
+            ]
             for of, name in agents
         ]
         if min(map(len, sides)) >= least and len({side[0]["scale"] for side in sides}) == 1:

@@ -77,9 +77,21 @@ def _pairs(
             continue
         if printed.task not in TASK_SETS and task != printed.task:
             continue
-        theirs = runs.get((paper, experiment, task, agent), ())
+        mine = best_runs(printed, mine)
+        theirs = best_runs(printed, runs.get((paper, experiment, task, agent), ()))
         if len(mine) > 1 and len(theirs) > 1 and mine[0]["scale"] == theirs[0]["scale"]:
             yield task, (mine, theirs)
+
+
+def best_runs(printed: PublishedRow, records: Records) -> Records:
+    """Returns the runs that count: where `protocol["best"]` is a number, so many of those that end best.
+
+    A paper that searches for hyper-parameters reports the best settings of many; each of ours is a run.
+    """
+    count = printed.protocol.get("best")
+    if count is None:
+        return records
+    return sorted(records, key=lambda record: -record["evaluation"]["mean"])[:count]
 
 
 def _returns(records: Records) -> list[float]:

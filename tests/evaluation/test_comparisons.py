@@ -94,6 +94,14 @@ def test_a_claim_about_something_else_is_not_answered_by_final_returns(tmp_path)
     assert _row(tmp_path, made, protocol=protocol).verdict == "not run"
 
 
+def test_only_the_best_runs_count_where_the_paper_searched(tmp_path):
+    made = _runs("impala_shallow", (500.0, 1.0, 510.0)) + _runs("other", (2.0, 400.0, 410.0))
+    whole = _row(tmp_path, made)
+    best = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"best": 2})
+    assert 0.5 < whole.value < 1.0
+    assert (best.value, best.seeds) == (1.0, (3, 1))
+
+
 def test_one_run_is_not_compared(tmp_path):
     made = _runs("impala_shallow", (500.0,)) + _runs("other", (1.0, 2.0))
     assert _row(tmp_path, made).verdict == "not run"
