@@ -66,7 +66,7 @@ def main(argv: list[str]) -> None:
     evaluation = {
         "protocol": experiment.describe_evaluation(config, episodes),
         "episodes": episodes,
-        "unit": experiment.SCORE_UNIT,
+        "unit": experiment.score_unit(config),
         "mean": float(np.mean(returns)),
         "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
         "returns": returns,

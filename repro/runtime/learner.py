@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
+
+from repro.runtime import devices
 
 
 class NonFiniteLossError(RuntimeError):
@@ -66,7 +69,8 @@ class Learner:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
-        values = self._step(trajectory).numpy()
+        with contextlib.nullcontext() if self._names else devices.quiet_compiler():  # no names: the first call
+            values = self._step(trajectory).numpy()
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
             broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))

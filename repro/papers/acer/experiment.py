@@ -117,6 +117,11 @@ def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
     return EPISODES, SIDE_BY_SIDE
 
 
+def score_unit(config: ml_collections.ConfigDict) -> str:
+    """Unit of returns in records."""
+    return str(PARTS[config.experiment].SCORE_UNIT)
+
+
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
     """The protocol in one line."""
     return PARTS[config.experiment].describe_evaluation(config, episodes)

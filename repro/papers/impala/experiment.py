@@ -27,9 +27,6 @@ from repro.runtime.sources import make_source
 from repro.runtime.training import EpisodeLog, TrainingLoop
 from repro.runtime.weights import WeightsPublisher
 
-SCORE_UNIT = "game score"
-"""Unit of returns in records."""
-
 TORSOS = {"shallow": atari.shallow_torso, "deep": atari.deep_torso}
 
 
@@ -136,6 +133,11 @@ def build_training(
 def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
     """Games of the evaluation, and how many are played side by side."""
     return config.evaluation.episodes, config.evaluation.num_envs
+
+
+def score_unit(config: ml_collections.ConfigDict) -> str:
+    """Unit of returns in records."""
+    return "game score"
 
 
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:

@@ -240,6 +240,11 @@ def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
     return EPISODES, EPISODES
 
 
+def score_unit(config: ml_collections.ConfigDict) -> str:
+    """Unit of returns in records."""
+    return SCORE_UNIT
+
+
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
     """The protocol in one line."""
     task = f"{config.env.task}-{config.env.version}"

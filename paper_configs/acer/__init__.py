@@ -1,0 +1,3 @@
+"""Experiments of Wang et al. (2017)."""
+
+DEFAULT_EXPERIMENT = "atari"
