@@ -153,9 +153,9 @@ def updates_per_second(config: ml_collections.ConfigDict, settings: ReplaySettin
 
 
 def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:
-    """Integers below the number of actions, or uniform numbers within their bounds."""
+    """Integers below the number of actions, or uniform numbers in [-1, 1]."""
     spec = environment.action_spec
     if spec.dtype.is_integer:
         return random.integers(environment.num_actions, size=environment.num_envs, dtype=np.int32)
     shape = (environment.num_envs, *spec.shape)
-    return random.uniform(spec.minimum, spec.maximum, shape).astype(np.float32)
+    return random.uniform(-1.0, 1.0, shape).astype(np.float32)

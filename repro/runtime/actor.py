@@ -12,7 +12,7 @@ from tf_agents.trajectories import PolicyStep, StepType
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments.batched import BatchedEnvironment
-from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.unrolls import UnrollGroup, flat_fields
 from repro.runtime.weights import WeightsPublisher
 
 
@@ -77,9 +77,10 @@ class Actor:
         places = [(group, slice(i * size, (i + 1) * size)) for i, group in enumerate(groups)]
         for row in range(self._unroll_length):
             self._step(row, places)
+        last = flat_fields(observation=self._observation, step_type=self._step_type)
         for group, environments in places:
             group.version = self._version
-            group.write(self._unroll_length, environments, observation=self._observation, step_type=self._step_type)
+            group.write(self._unroll_length, environments, last)
 
     def _step(self, row: int, places: Sequence[tuple[UnrollGroup, slice]]) -> None:
         step_type = self._step_type
@@ -87,20 +88,15 @@ class Actor:
         self._seed[1] += 1
         self._policy_state = choice.state
         action, policy_info = tf.nest.map_structure(lambda x: x.numpy(), (choice.action, choice.info))
+        before = flat_fields(observation=self._observation, step_type=step_type, action=action, policy_info=policy_info)
         for group, environments in places:  # before the step: the environment may reuse its memory
-            group.write(
-                row,
-                environments,
-                observation=self._observation,
-                step_type=step_type,
-                action=action,
-                policy_info=policy_info,
-            )
+            group.write(row, environments, before)
         self._observation, reward, terminated, _, info = self.environment.step(action)
         self._step_type = next_step_type(step_type, terminated, info["game_over"])
         discount = np.where(terminated, np.float32(0), np.float32(1))
+        after = flat_fields(reward=reward, discount=discount, next_step_type=self._step_type)
         for group, environments in places:
-            group.write(row, environments, reward=reward, discount=discount, next_step_type=self._step_type)
+            group.write(row, environments, after)
         for i in np.flatnonzero(info["game_over"]):
             self._on_episode(Episode(float(info["episode_return"][i]), int(info["episode_frames"][i])))
 

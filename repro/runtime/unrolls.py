@@ -21,6 +21,10 @@ def aligned_zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
+Fields = dict[str, list[np.ndarray]]
+"""Arrays [N, ...] of each field of `Trajectory`, nested ones flattened."""
+
+
 class UnrollGroup:
     """Unrolls of several environments under one behaviour version.
 
@@ -40,11 +44,16 @@ class UnrollGroup:
         self.version = 0
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
 
-    def write(self, row: int, environments: slice, **fields: Any) -> None:
-        """Copies the named `Trajectory` fields, [N, ...] each, of some environments into one time row."""
-        for name, value in fields.items():
-            for array, part in zip(self._flat[name], tf.nest.flatten(value)):
-                array[:, row] = part[environments]
+    def write(self, row: int, environments: slice, fields: Fields) -> None:
+        """Copies the fields of some environments into one time row."""
+        for name, leaves in fields.items():
+            for array, leaf in zip(self._flat[name], leaves):
+                array[:, row] = leaf[environments]
+
+
+def flat_fields(**fields: Any) -> Fields:
+    """Named fields of `Trajectory`, [N, ...] of all environments, for `UnrollGroup.write`; flattened once for all."""
+    return {name: tf.nest.flatten(value) for name, value in fields.items()}
 
 
 def stack_groups(groups: Sequence[UnrollGroup]) -> Trajectory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import ml_collections
 import numpy as np
@@ -91,9 +92,10 @@ def build_training(
         )
         for i, environment in enumerate(environments)
     ]
+    place = learner.place if settings.on_policy else _as_it_is
     return ReplayTraining(
         learner,
-        make_source(config, actors, agent.collect_data_spec, learner.place),
+        make_source(config, actors, agent.collect_data_spec, place),
         weights,
         episodes,
         make_replay(config, agent, settings.ratio),
@@ -107,6 +109,11 @@ def build_training(
         drawn=setting._asdict(),
         unit="frames" if "frame_skip" in config.env else "steps",
     )
+
+
+def _as_it_is(trajectory: Any) -> Any:
+    """In place of a learner's `place`, for batches that are stored alone."""
+    return trajectory
 
 
 def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
