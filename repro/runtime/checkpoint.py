@@ -91,6 +91,16 @@ def restore(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str
     return None
 
 
+def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> None:
+    """Restores the newest whole checkpoint of a run that must have one; arguments as for `restore`.
+
+    Raises:
+        CheckpointError: there is none, or none is whole.
+    """
+    if restore(directory, variables, warn) is None:
+        raise CheckpointError(f"{directory.parent} has no checkpoint yet; train it first.")
+
+
 def _newest_first(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"{PREFIX}*"), reverse=True)
 

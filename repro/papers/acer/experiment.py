@@ -152,6 +152,5 @@ def load_policy(
     parts = PARTS[config.experiment]
     environment = parts.make_environment(config, num_envs, seed)
     agent = parts.make_agent(config, environment, 0, parts.draw_setting(config, 0))
-    if checkpoint.restore(checkpoints, tf.train.Checkpoint(agent=agent), warn) is None:
-        raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
     return agent.policy, environment

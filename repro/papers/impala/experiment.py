@@ -161,6 +161,5 @@ def load_policy(
     config.env.life_loss_ends = False
     environment = make_environment(config, num_envs, seed)
     agent = make_agent(config, environment, seed=0)
-    if checkpoint.restore(checkpoints, tf.train.Checkpoint(agent=agent), warn) is None:
-        raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
     return agent.policy, environment

@@ -271,8 +271,7 @@ def load_policy(
         agent = make_ppo(config, environment, generator)
     else:
         agent = make_agent(config, environment, generator)
-    if checkpoint.restore(checkpoints, agent.checkpoint(), warn) is None:
-        raise checkpoint.CheckpointError(f"{checkpoints.parent} has no checkpoint yet; train it first.")
+    checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
     if isinstance(agent, Ppo):
         return agent.policy, environment
     if isinstance(agent, RecurrentVRacer):
