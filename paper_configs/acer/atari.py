@@ -69,9 +69,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.num_actors = 1  # threads
     config.runtime.envs_per_actor = 16  # games, one for each of the paper's threads; Section 4
     config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
-    config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
+    config.runtime.schedule = "lockstep"  # the same bits each time, and new unrolls nearly on-policy; or async
     config.runtime.lockstep_lag = 0  # rounds between acting and learning in lockstep
-    config.runtime.queue_capacity = 1  # batches that may wait for the learner; bounds the policy lag
+    config.runtime.queue_capacity = 1  # batches that may wait for the learner, with schedule async
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 300.0  # between two checkpoints, which hold the replay
 
@@ -98,7 +98,6 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.frames = 200_000  # 5 % of the frames, as many times as the paper's 1.6 %
         config.learner.batch_size = 4
         config.learner.rmsprop_epsilon = 1e-5
-        config.runtime.envs_per_actor = 16
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
     return config
