@@ -69,7 +69,9 @@ def n_step(sequences: Sequences, gamma: float, n: int) -> Target:
     r_t, discount_t, q_t, _, pi_t, _, _, is_boundary = sequences
     expected_q_t = traces.expected_value(q_t, pi_t)  # [T, B]
     target = q_targets.n_step_uncorrected(r_t, discount_t, expected_q_t, n=n, is_boundary=is_boundary)
-    contraction = alpha_update.contraction_target(discount_t, gamma=gamma, target_rate=gamma**n, is_boundary=is_boundary)
+    contraction = alpha_update.contraction_target(
+        discount_t, gamma=gamma, target_rate=gamma**n, is_boundary=is_boundary
+    )
     return Target(target, contraction)
 
 
