@@ -1,0 +1,127 @@
+"""The loss of C-trace's agents (Section 4; Appendix E): one regression, in which only the target's operator differs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repro.ops import recursion, shapes, traces, value_rescaling
+from repro.papers.ctrace import targets
+
+
+class LossSettings(NamedTuple):
+    """What the loss needs besides data.
+
+    Attributes:
+        method: `double_dqn`, `n_step`, `retrace` or `c_trace`.
+        n: steps of `n_step`, at least 1; other methods do not read it.
+        discount: gamma in [0, 1).
+        clip_error: bound of the gradient with respect to a TD error, above 0: 1 for DQN (Mnih et al., 2015), infinity
+            for R2D2 (Kapturowski et al., 2019). C-trace refers to those papers for it.
+        rescaling: epsilon of h, the rescaling of values of R2D2 (C-trace, Table 1); None for DQN, whose values are
+            returns.
+    """
+
+    method: str
+    n: int
+    discount: float
+    clip_error: float
+    rescaling: float | None
+
+
+class DqnLoss(NamedTuple):
+    """Per-step loss, float32 [T, B] and zero on boundary rows, and named extras of the same shape.
+
+    Extras: `td_error`, G_s - Q(x_s, a_s), in the network's units, 0 on boundary rows; `targets`, G_s in the network's
+    units; `values`, Q(x_s, a_s); `contraction`, C_hat_s, the `estimate` of `alpha_update.alpha_loss`. The first three
+    are constants, `contraction` is live to alpha.
+    """
+
+    total: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+def dqn_loss(
+    q: tf.Tensor,
+    target_q: tf.Tensor,
+    behaviour: tf.Tensor,
+    actions: tf.Tensor,
+    r_t: tf.Tensor,
+    discount_t: tf.Tensor,
+    is_boundary: tf.Tensor,
+    settings: LossSettings,
+    alpha: targets.Scalar = 1.0,
+) -> DqnLoss:
+    """The Q-learning loss of Section 4's agents, unreduced.
+
+        total_s = huber(h(G_s) - Q(x_s, a_s)),   huber(d) = d^2 / 2 where |d| <= k, k |d| - k^2 / 2 beyond
+
+    G_s is made of h^-1(Q') of the target network Q', with pi greedy on Q (Appendix E); k is `settings.clip_error`, and
+    h the identity for DQN.
+
+    Args:
+        q: Q(x_s, .) of the online network for s = 0 to T, float32 [T + 1, B, A].
+        target_q: the same of the target network; no gradient.
+        behaviour: mu(.|x_s) of the actor that made the step, float32 [T + 1, B, A], by `targets.epsilon_greedy`; no
+            gradient. `c_trace` alone needs entries of actions that were not taken.
+        actions: a_s, int [T, B], in [0, A) on boundary rows, too.
+        r_t: reward received after a_s, clipped as the agent clips it, float32 [T, B].
+        discount_t: gamma, and 0 where step s ended the episode, float32 [T, B]. A time limit keeps gamma: the target
+            bootstraps from the last observation, which is the boundary row that follows.
+        is_boundary: bool [T, B], rows that are no transition.
+        settings: see `LossSettings`.
+        alpha: share of pi in the target policy of `c_trace`, scalar in [0, 1]: tf.sigmoid(phi).
+
+    Returns:
+        The loss and its extras.
+
+    Gradients: of `total`, to Q(x_s, a_s) in `q` alone, -clip(h(G_s) - Q(x_s, a_s), -k, k).
+
+    Boundary: as in `q_targets.multistep_q`; where the rows of a sequence end without the episode's end, the targets
+        bootstrap from row T.
+
+    Raises:
+        ValueError: unknown method, `clip_error` not above 0, or shapes that do not fit.
+        tf.errors.InvalidArgumentError: shapes that do not fit, for dimensions known only when the graph runs.
+    """
+    if not settings.clip_error > 0.0:
+        raise ValueError(f"dqn_loss: clip_error must be above 0, got {settings.clip_error}")
+    shapes.assert_rank_at_least("dqn_loss", 3, q=q)
+    shapes.assert_same_shape("dqn_loss", q=q, target_q=target_q, behaviour=behaviour)
+    q_a = tf.gather(q[:-1], actions, batch_dims=2)  # [T, B]
+    shapes.assert_same_shape("dqn_loss", r_t=r_t, actions=actions, q_a=q_a, is_boundary=is_boundary)
+
+    pi_t, mu_t = targets.greedy(q[1:]), behaviour[1:]  # [T, B, A]
+    q_t = target_q[1:]  # [T, B, A]
+    if settings.rescaling is not None:
+        q_t = value_rescaling.inverse_rescale(q_t, epsilon=settings.rescaling)
+    a_t = recursion.later(actions, 1)  # [T, B]
+    q_t_a, pi_t_a, mu_t_a = (tf.gather(x, a_t, batch_dims=2) for x in (q_t, pi_t, mu_t))  # [T, B]
+    log_rho_t = traces.log_ratio(pi_t_a, mu_t_a)
+    sequences = targets.Sequences(r_t, discount_t, q_t, q_t_a, pi_t, mu_t, log_rho_t, is_boundary)
+    target, contraction = targets.target_of(
+        settings.method, sequences, gamma=settings.discount, n=settings.n, alpha=alpha
+    )
+    if settings.rescaling is not None:
+        target = value_rescaling.rescale(target, epsilon=settings.rescaling)
+
+    td_error = tf.where(is_boundary, 0.0, target - q_a)
+    constants = {"td_error": td_error, "targets": target, "values": q_a}
+    extras = {name: tf.stop_gradient(x) for name, x in constants.items()}
+    return DqnLoss(huber(td_error, settings.clip_error), {**extras, "contraction": contraction})
+
+
+def huber(error: tf.Tensor, clip: float) -> tf.Tensor:
+    """error^2 / 2 where |error| <= clip, clip |error| - clip^2 / 2 beyond; clip = infinity gives the square everywhere.
+
+    Args:
+        error: float32 of any shape.
+        clip: above 0.
+
+    Returns:
+        Float32 in the shape of `error`. Gradients: exact, `error` clipped to [-clip, clip].
+    """
+    size = tf.abs(error)
+    inner = tf.minimum(size, clip)
+    return inner * (size - 0.5 * inner)
