@@ -34,8 +34,9 @@ class EpsilonGreedyPolicy(tf_policy.TFPolicy):
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment.
         action_spec: bounded int32 scalar spec; actions count from its minimum, 0.
         network: called with one time row, `[B, 1, ...]`.
-        epsilon: in [0, 1], for all environments or for each one, [B]. A `tf.Variable` is read anew in each step; it
-            is not among `variables()`, which are the network's, so that weights are published without it.
+        epsilon: in [0, 1], for all environments or for each one, [B]. A `tf.Variable` is read anew in each step and is
+            among `variables()`, before the network's: actors get it with the weights, and need one of their own.
+            Other values stay what they are, so that each actor can have its own.
 
     Raises:
         ValueError: an epsilon outside [0, 1] (a variable's first value), or one that is neither a scalar nor a vector.
