@@ -31,11 +31,11 @@ def features_of(x, weights):
     return features
 
 
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("mode", ["eager", "xla"])
 def test_the_linear_head_and_each_frame_is_its_own(mode):
     network, x = make(), frames()
     *torso, w, b = network.get_weights()
-    call = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla")
+    call = network if mode == "eager" else tf.function(network, jit_compile=True)
     q, state = call(x, STEP_TYPE)
     assert state == ()
     np.testing.assert_allclose(q, (features_of(x, torso) @ w + b).reshape(B, T, ACTIONS), rtol=1e-4, atol=1e-5)
