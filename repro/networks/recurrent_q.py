@@ -1,0 +1,121 @@
+"""Action values from a torso, an LSTM and a dueling head: the network of R2D2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tf_agents.trajectories import StepType
+
+from repro.networks.initializers import distinct_seeds
+from repro.networks.q_network import DuelingHead
+from repro.networks.recurrent import ResettingLSTM, State
+
+
+class RecurrentQ(tf.keras.Model):
+    """R2D2's network (C-trace, Appendix E.1): torso, LSTM, dueling head.
+
+    Torso and head see time folded into the batch. The LSTM's input is the torso's output beside the one-hot last
+    action and the last reward, which is taken as it is: whether it is clipped is the environment's affair (no paper
+    says more).
+
+    Args:
+        torso: a Keras layer from uint8 [N, H, W, C] to float32 [N, F].
+        num_actions: A, width of the head.
+        core_units: width of the LSTM; 512 in the paper.
+        dueling_units: width of the head's two hidden layers; 512 in the paper.
+        seed: integer >= 0 from which the weights of core and head are drawn (the torso has its own).
+    """
+
+    def __init__(
+        self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int, dueling_units: int, *, seed: int
+    ) -> None:
+        super().__init__(name="recurrent_q")
+        seeds = distinct_seeds(seed)
+        self._num_actions = num_actions
+        self._torso = torso
+        self._head = DuelingHead(dueling_units, num_actions, next(seeds))
+        self._core = ResettingLSTM(core_units, next(seeds))
+
+    @property
+    def num_actions(self) -> int:
+        """A, width of the head."""
+        return self._num_actions
+
+    def initial_state(self, batch_size: int | tf.Tensor) -> State:
+        """(h, c) of zeros, float32 [batch_size, units] each."""
+        return self._core.initial_state(batch_size)
+
+    def build_variables(self, observation_spec: Any) -> None:
+        """Creates every variable, under the caller's strategy scope if there is one.
+
+        Args:
+            observation_spec: nest of `tf.TensorSpec` of one observation, without batch and time.
+        """
+        observation = tf.nest.map_structure(lambda spec: tf.zeros([1, 1, *spec.shape], spec.dtype), observation_spec)
+        self(observation, tf.zeros([1, 1], tf.int32), self.initial_state(1))
+
+    def call(self, observation: Any, step_type: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
+        """Action values of every observation of a sequence.
+
+        Args:
+            observation: {"frame": uint8 [B, T, H, W, C], "last_action": int32 [B, T], "last_reward": float32
+                [B, T]}, where last action and reward are those that led to the frame. T is known when the graph is
+                traced.
+            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST.
+            state: (h, c) before the first step, float32 [B, core_units] each.
+
+        Returns:
+            q: Q(x, .), float32 [B, T, A].
+            state: (h, c) after the last step.
+
+        Raises:
+            ValueError: when T is not known statically.
+        """
+        frames = observation["frame"]  # [B, T, H, W, C]
+        batch_and_time = tf.shape(frames)[:2]
+        features = self._torso(tf.reshape(frames, [-1, *frames.shape[2:]]))  # [B T, F]
+        core_input = tf.concat(
+            [
+                tf.reshape(features, [-1, frames.shape[1], features.shape[-1]]),
+                tf.one_hot(observation["last_action"], self._num_actions),
+                observation["last_reward"][..., tf.newaxis],
+            ],
+            axis=-1,
+        )  # [B, T, F + A + 1]
+        outputs, state = self._core(core_input, step_type == StepType.FIRST, state)  # [B, T, units]
+        q = self._head(tf.reshape(outputs, [-1, self._core.units]))  # [B T, A]
+        return tf.reshape(q, tf.concat([batch_and_time, [self._num_actions]], axis=0)), state
+
+
+def unroll_after_burn_in(
+    network: RecurrentQ, observation: Any, step_type: tf.Tensor, state: State, burn_in: int
+) -> tf.Tensor:
+    """Action values of a replayed sequence behind its burn-in (Kapturowski et al., 2019, Section 3).
+
+    The stored state is stale: the weights that made it have changed since. The first steps only bring the core's
+    state nearer to what the present weights would have made of the episode.
+
+    Args:
+        network: online or target network.
+        observation: as for `RecurrentQ.call`, over T steps.
+        step_type: int32 [B, T].
+        state: (h, c) stored with the first step, float32 [B, units] each.
+        burn_in: number of steps before the part to train on, 0 to T - 1; with 0 that part starts from `state`.
+
+    Returns:
+        Q(x, .) of the steps from `burn_in` on, float32 [B, T - burn_in, A]. Gradients reach the network's variables
+        from these steps alone; none reaches `state` or passes through the burn-in.
+
+    Raises:
+        ValueError: `burn_in` is negative or leaves no step, or T is not known statically.
+    """
+    steps = step_type.shape[1]
+    if steps is None or not 0 <= burn_in < steps:
+        raise ValueError(f"unroll_after_burn_in: burn_in must lie in [0, {steps}), got {burn_in}")
+    if burn_in > 0:
+        before = tf.nest.map_structure(lambda x: x[:, :burn_in], observation)
+        _, state = network(before, step_type[:, :burn_in], state)
+    after = tf.nest.map_structure(lambda x: x[:, burn_in:], observation)
+    q, _ = network(after, step_type[:, burn_in:], tf.nest.map_structure(tf.stop_gradient, state))
+    return q
