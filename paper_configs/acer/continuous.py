@@ -69,7 +69,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.env.max_steps = 100
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
-        config.frames = 1_000_000
+        config.frames = 500_000
     elif scale != "paper":
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
     return config
