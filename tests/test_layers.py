@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
-    {"ops"},
+    {"ops", "quiet"},
     {"distributions"},
     {"networks", "replay", "environments", "optimizers", "tabular"},
     {"runtime", "evaluation"},

@@ -57,6 +57,14 @@ class FrameStacks:
         self._end = state["end"]
 
 
+def restack(frames: np.ndarray) -> np.ndarray:
+    """Stacks of frames that follow each other: [B, rows + 3, height, width] to [B, rows, height, width, 4]."""
+    sequences, count, height, width = frames.shape
+    out = np.empty((sequences, count - STACK + 1, height * width), "<u4")
+    _restack(frames.reshape(sequences, count, -1), out)
+    return out.view(np.uint8).reshape(*out.shape[:2], height, width, STACK)
+
+
 @numba.njit(cache=True)
 def _append(frames: np.ndarray, end: int, stacks: np.ndarray, numbers: np.ndarray) -> int:
     """Writes the frames of stacks uint32 [T, pixels] behind frame `end - 1`; returns the new end."""
@@ -88,3 +96,15 @@ def _take(frames: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
         for p in range(pixels):
             low = np.uint32(a[p]) | np.uint32(b[p]) << np.uint32(8)
             out[i, p] = low | np.uint32(c[p]) << np.uint32(16) | np.uint32(d[p]) << np.uint32(24)
+
+
+@numba.njit(cache=True)
+def _restack(frames: np.ndarray, out: np.ndarray) -> None:
+    """Writes stacks uint32 [B, rows, pixels] of frames uint8 [B, rows + 3, pixels]."""
+    sequences, rows, pixels = out.shape
+    for b in range(sequences):
+        for t in range(rows):
+            first, second, third, fourth = frames[b, t], frames[b, t + 1], frames[b, t + 2], frames[b, t + 3]
+            for p in range(pixels):
+                low = np.uint32(first[p]) | np.uint32(second[p]) << np.uint32(8)
+                out[b, t, p] = low | np.uint32(third[p]) << np.uint32(16) | np.uint32(fourth[p]) << np.uint32(24)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -53,16 +51,3 @@ def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:
         raise ValueError("runtime.compile=xla works with one device; use auto or graph with several.")
     on_gpu = bool(tf.config.list_logical_devices("GPU"))
     return compile_ == "xla" or (compile_ == "auto" and on_gpu and not several)
-
-
-@contextlib.contextmanager
-def quiet_compiler() -> Iterator[None]:
-    """Keeps off the screen the line that XLA writes at a process's first compilation, whatever the log level."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
 
-from repro.runtime import devices
+from repro.quiet import quiet_stderr
 
 
 class NonFiniteLossError(RuntimeError):
@@ -69,7 +69,7 @@ class Learner:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
-        with contextlib.nullcontext() if self._names else devices.quiet_compiler():  # no names: the first call
+        with contextlib.nullcontext() if self._names else quiet_stderr():  # no names: the first call
             values = self._step(trajectory).numpy()
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from repro.quiet import quiet_stderr
 from repro.replay.refer import EPSILON, ReferMemory
-from repro.runtime import devices
 
 
 class Acting(NamedTuple):
@@ -164,7 +164,7 @@ class FusedAgent(abc.ABC):
         parts = {name: getattr(batch, name) for name in self.FIELDS}
         parts["weight"] = np.ones(len(batch[0]), np.float32) if weight is None else weight
         shaped = {name: x.reshape(self.steps_per_call, -1, *x.shape[1:]) for name, x in parts.items()}
-        with contextlib.nullcontext() if self._compiled else devices.quiet_compiler():
+        with contextlib.nullcontext() if self._compiled else quiet_stderr():
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
         rho, value, td_error = (x.numpy().ravel() for x in steps)

@@ -36,8 +36,8 @@ from repro.distributions import gaussian
 from repro.networks import mlp
 from repro.papers.refer.fused import FlatWeights
 from repro.papers.refer.ppo_advantages import generalised_advantages
+from repro.quiet import quiet_stderr
 from repro.replay.refer import EPSILON
-from repro.runtime import devices
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "deviation")
 """Of the scalars that `train` returns."""
@@ -265,7 +265,7 @@ class Ppo:
         """
         for optimizer, rate in zip(self._optimizers.values(), (policy_learning_rate, value_learning_rate), strict=True):
             optimizer.learning_rate.assign(rate)
-        with contextlib.nullcontext() if self._compiled else devices.quiet_compiler():
+        with contextlib.nullcontext() if self._compiled else quiet_stderr():
             means = self._train(rollout, indices.astype(np.int32))
         self._compiled = True
         return dict(zip(NAMES, means.numpy().tolist()))

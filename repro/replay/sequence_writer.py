@@ -1,0 +1,116 @@
+"""Writes the steps of one environment to Reverb as overlapping sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import reverb
+import tensorflow as tf
+from tf_agents.trajectories import StepType, Trajectory
+
+from repro.replay.frame_stacks import STACK
+from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
+
+CHUNK = 16
+"""Steps that are compressed together; fewer would compress worse, more would be decompressed in vain."""
+
+IN_FLIGHT = 64
+"""Sequences that may be on their way to the server."""
+
+
+class SequenceWriter:
+    """Steps in the order of play go in; a sequence of `rows` steps from every `period`-th step of a game comes out.
+
+    No sequence goes over a game's end. Where it would, rows LAST, which are no transition, fill it up, so that a game's
+    last transitions are in as many sequences as those before them.
+
+    Args:
+        client: of the Reverb server.
+        table: its name.
+        layout: of a step.
+        rows: of a sequence.
+        period: steps between two starts.
+        lead: rows LAST before a game's first.
+
+    Attributes:
+        priority: of new sequences.
+    """
+
+    def __init__(
+        self, client: reverb.Client, table: str, layout: StepLayout, rows: int, period: int, lead: int
+    ) -> None:
+        self._layout = layout
+        self._table = table
+        self._rows, self._period, self._lead = rows, period, lead
+        self._frames = rows + STACK - 1
+        keep = self._frames + CHUNK
+        self._writer = client.trajectory_writer(num_keep_alive_refs=keep)
+        for column in layout.signature(rows):
+            self._writer.configure(
+                (column,), num_keep_alive_refs=keep, max_chunk_length=1 if column == STATE else CHUNK
+            )
+        self._count = 0  # rows of this game so far
+        self.priority = 1.0
+
+    def append(self, unroll: Trajectory) -> None:
+        """Takes steps of one environment, arrays [T, ...], which follow those of the call before."""
+        leaves = tf.nest.flatten(unroll)
+        records = self._layout.pack(leaves)
+        images = leaves[self._layout.image] if self._layout.image is not None else None
+        for row, step_type in enumerate(unroll.step_type):
+            if self._count == 0:
+                self._begin_game(leaves, row, images)
+            frame = images[row, ..., -1] if images is not None else None
+            self._append_row(leaves, row, records[row], frame)
+            if step_type == StepType.LAST:
+                self._end_game(leaves, row, records[row], frame)
+
+    def flush(self) -> None:
+        """Waits until the server has every sequence."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None) -> None:
+        older = [0] * self._lead + list(range(STACK - 1))  # so that the first stack is whole, whatever leads to it
+        if images is not None:
+            for i in older[: STACK - 1]:
+                self._writer.append({FRAME: images[row, ..., i]})
+        for i in older[STACK - 1 :]:
+            frame = images[row, ..., i] if images is not None else None
+            self._append_row(leaves, row, self._as_last(leaves, row), frame)
+
+    def _end_game(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:
+        last = self._count - 1  # number of the LAST row: sequences start before it
+        final_start = (last - 1) // self._period * self._period
+        while self._count < final_start + self._rows:
+            self._append_row(leaves, row, record, frame)
+        self._writer.end_episode()
+        self._count = 0
+
+    def _append_row(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:
+        data: dict[str, Any] = {STEP: record}
+        if frame is not None:
+            data[FRAME] = frame
+        if self._layout.states and self._count % self._period == 0:
+            data[STATE] = self._layout.pack_state(leaves, row)
+        self._writer.append(data)
+        self._count += 1
+        start = self._count - self._rows
+        if start >= 0 and start % self._period == 0:
+            history = self._writer.history
+            sequence = {STEP: history[STEP][-self._rows :]}
+            if frame is not None:
+                sequence[FRAME] = history[FRAME][-self._frames :]
+            if self._layout.states:
+                sequence[STATE] = history[STATE][-self._rows]
+            self._writer.create_item(self._table, self.priority, sequence)
+            self._writer.flush(IN_FLIGHT)
+
+    def _as_last(self, leaves: list[np.ndarray], row: int) -> np.ndarray:
+        """The record of a row, its step type LAST."""
+        step = tf.nest.pack_sequence_as(self._layout.spec, [leaf[row : row + 1] for leaf in leaves])
+        step = step._replace(step_type=np.full_like(step.step_type, StepType.LAST))
+        return self._layout.pack(tf.nest.flatten(step))[0]

@@ -1,0 +1,143 @@
+"""Sequences of steps on Reverb, drawn uniformly or by priority: the replay of DQN and R2D2."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import reverb
+import tensorflow as tf
+from reverb.platform.default.checkpointers import DefaultCheckpointer
+from tf_agents.trajectories import Trajectory
+
+from repro.quiet import quiet_stderr
+from repro.replay.frame_stacks import restack
+from repro.replay.sequence_writer import SequenceWriter
+from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
+
+TABLE = "sequences"
+
+
+class SequenceSettings(NamedTuple):
+    """What a sequence is, and how it is drawn.
+
+    steps: T, transitions of a sequence; it has T + 1 rows.
+    period: steps between the starts of two sequences, 1 for one from each step.
+    lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
+    capacity: sequences; the oldest gives way.
+    priority_exponent: 0 for uniform draws.
+    """
+
+    steps: int
+    period: int
+    lead: int
+    capacity: int
+    priority_exponent: float
+
+
+class Sample(NamedTuple):
+    """A batch from the replay.
+
+    sequences: `Trajectory` of arrays [B, T + 1, ...]; a core state is that before the first row, [B, units].
+    keys: of the sequences, uint64 [B], for `set_priorities`.
+    probabilities: with which each was drawn, float64 [B].
+    """
+
+    sequences: Trajectory
+    keys: np.ndarray
+    probabilities: np.ndarray
+
+
+class SequenceReplay:
+    """A Reverb server in this process with one table of sequences.
+
+    Sequences that overlap share their steps, and stacks of four grey frames are stored frame by frame, so that a step
+    costs one frame and some bytes, compressed. Draws cannot be seeded: a run with this replay repeats in distribution.
+
+    Args:
+        spec: of one step of one environment, as `collect_data_spec` of an agent.
+        settings: see `SequenceSettings`.
+        working: folder for a checkpoint that is being written, on the disk of the run's checkpoints.
+        saved: folder that `save` filled, to continue with what it holds; None: the replay begins empty.
+
+    Attributes:
+        address: of the server, for writers in other processes.
+    """
+
+    def __init__(self, spec: Trajectory, settings: SequenceSettings, working: Path, saved: Path | None = None) -> None:
+        self._layout = StepLayout(spec)
+        self._settings = settings
+        self._working = working
+        exponent = settings.priority_exponent
+        table = reverb.Table(
+            TABLE,
+            sampler=reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform(),
+            remover=reverb.selectors.Fifo(),
+            max_size=settings.capacity,
+            rate_limiter=reverb.rate_limiters.MinSize(1),
+            signature=self._layout.signature(settings.steps + 1),
+        )
+        shutil.rmtree(working, ignore_errors=True)
+        checkpointer = DefaultCheckpointer(str(working), fallback_checkpoint_path=str(saved) if saved else None)
+        with quiet_stderr():
+            self._server = reverb.Server([table], checkpointer=checkpointer)
+        self.address = f"localhost:{self._server.port}"
+        self._client = reverb.Client(self.address)
+        self._batches: dict[int, Iterator[Any]] = {}
+
+    def __len__(self) -> int:
+        """Sequences that can be drawn."""
+        return int(self._client.server_info()[TABLE].current_size)
+
+    def make_writer(self) -> SequenceWriter:
+        """A writer for one environment."""
+        settings = self._settings
+        return SequenceWriter(self._client, TABLE, self._layout, settings.steps + 1, settings.period, settings.lead)
+
+    def sample(self, size: int) -> Sample:
+        """Draws `size` sequences; waits while the replay is empty."""
+        if size not in self._batches:
+            with quiet_stderr():
+                self._batches[size] = self._begin_sampling(size)
+        info, columns = next(self._batches[size])
+        leaves = self._layout.unpack(columns[STEP], columns.get(STATE))
+        if self._layout.image is not None:
+            leaves[self._layout.image] = restack(columns[FRAME])
+        sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
+        return Sample(sequences, info.key, info.probability)
+
+    def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+        """Gives sequences that were drawn new priorities, float [B], not negative; those that left are passed over."""
+        self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
+
+    def save(self, folder: Path) -> None:
+        """Moves a checkpoint of all sequences to `folder`, which must not exist yet.
+
+        Call it when every writer was flushed.
+        """
+        with quiet_stderr():
+            written = Path(self._client.checkpoint())
+        written.rename(folder)
+
+    def close(self) -> None:
+        self._batches.clear()
+        with quiet_stderr():
+            self._server.stop()
+        shutil.rmtree(self._working, ignore_errors=True)
+
+    def _begin_sampling(self, size: int) -> Iterator[Any]:
+        dataset = reverb.TrajectoryDataset.from_table_signature(
+            self.address, TABLE, max_in_flight_samples_per_worker=size, num_workers_per_iterator=1
+        )
+        batches = dataset.batch(size, drop_remainder=True).as_numpy_iterator()
+        # The first draw opens the server's stream, which writes a line on the screen.
+        first = next(batches)
+        return _chain(first, batches)
+
+
+def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
