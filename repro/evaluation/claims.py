@@ -1,23 +1,26 @@
-"""Claims about more than who does better in the end: speed, divergence, places; answered from curves and logs.
+"""Claims about more than who does better in the end: speed, divergence, places, sensitivity; from curves and logs.
 
 A claim is chosen by the unit of its published row, with `protocol["compared_by"]` for a probability of improvement.
 Each kind is a number of one task, then an aggregate over the tasks of the row's set.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from repro.evaluation import comparisons, run_measures, statistics, task_measures
+from repro.evaluation import comparisons, statistics, task_measures
+from repro.evaluation.comparisons import Runs
 from repro.evaluation.published import PublishedRow
-from repro.evaluation.run_measures import Record
 from repro.evaluation.task_measures import OfTask, Records
 
 SPEED = ("frames to the same score", "frames to the same return")
 """Values of `compared_by` for a probability that a run of ours needs fewer frames to a level than one of theirs."""
 AT_THE_END = "divergence at the end of training"
 """Value of `protocol["measured"]` for a divergence in nats; a bound on it has the same unit."""
+CORRELATION = "rank correlation with the final return"
+"""Unit of rows that name a hyper-parameter drawn by seeds in `protocol["correlated_with"]`."""
 DIGITS = 12
 """Significant digits of an answer: thirds of a run sum to one only nearly, and 0.5 must not be surpassed by that."""
 
@@ -29,7 +32,9 @@ class Kind:
     Attributes:
         of_task: what is measured on a task.
         over_tasks: from [tasks, R] to [R].
-        needs: what a record must hold: `curve`, or columns of its series.
+        needs: what a record must hold, as for `run_measures.holds`.
+        least: fewest runs of an agent on a task; two where agents are compared.
+        every: all agents must have runs; otherwise those without are left out.
         pairwise: agents are compared with one other at a time, and the weakest comparison is the answer.
         resamples: of the interval.
         never: what `task_measures.NEVER` stands for, in words, where a task may give it.
@@ -38,6 +43,8 @@ class Kind:
     of_task: OfTask
     over_tasks: Callable[[np.ndarray], np.ndarray]
     needs: tuple[str, ...] = ()
+    least: int = 1
+    every: bool = False
     pairwise: bool = False
     resamples: int = statistics.RESAMPLES
     never: str = ""
@@ -50,7 +57,7 @@ class Answer:
     Attributes:
         value: the number, in the unit of the published row.
         interval: 95 % bootstrap interval over seeds; None with a single run of an agent on a task, or with fewer
-            tasks than the row's set has.
+            tasks than the row's set has, or fewer agents than the row names.
         sides: the records behind it, those of one agent on one task together.
         note: what a reader must know; empty otherwise.
     """
@@ -66,16 +73,14 @@ def is_claim(printed: PublishedRow) -> bool:
     return _kind(printed) is not None
 
 
-def answer(
-    printed: PublishedRow, runs: Mapping[tuple[str, str, str, str], Records], generator: np.random.Generator
-) -> Answer | None:
-    """Returns our side of a claim, or None where an agent it speaks of has no records.
+def answer(printed: PublishedRow, runs: Runs, generator: np.random.Generator) -> Answer | str:
+    """Returns our side of a claim, or in words which runs it waits for, as `comparisons.shortage` says it.
 
     A claim that compares agents needs two runs of each on a task, all of one scale.
 
     Args:
         printed: a row for which `is_claim` holds.
-        runs: (paper, experiment, task, agent) to current records of one scale.
+        runs: of all agents.
         generator: draws the resamples.
 
     Raises:
@@ -85,14 +90,24 @@ def answer(
     if kind is None:
         raise ValueError(f"answer: {printed.column!r} is no claim in {printed.unit!r} that is answered here")
     against = printed.protocol.get("against", ())
-    found = []
-    for others in [(other,) for other in against] if kind.pairwise else [against]:
-        tasks = _tasks(printed, runs, others, kind.needs)
-        if not tasks:
-            return None
-        found.append(_measure(printed, kind, tasks, generator))
+    least = max(kind.least, 2 if against else 1)
+
+    def sides(others: Sequence[str]) -> dict[str, list[Records]]:
+        return comparisons.sides_by_task(printed, runs, others, least, kind.needs)
+
+    compared = [other for other in against if kind.every or sides([other])]
+    together = [[other] for other in compared] if kind.pairwise else [compared]
+    tasks = [sides(others) for others in together] if compared or not against else []
+    found = [_measure(printed, kind, of, generator) for of in tasks if of]
+    if not found:
+        return comparisons.shortage(printed, runs, against, least, kind.needs)
     sign = -1 if printed.better in ("less", "under") else 1
-    return min(found, key=lambda item: sign * item.value)
+    weakest = min(found, key=lambda item: sign * item.value)
+    left_out = [other for other in against if other not in compared]
+    if not left_out:
+        return weakest
+    note = "; ".join(filter(None, (comparisons.without(left_out), weakest.note)))
+    return dataclasses.replace(weakest, interval=None, note=note)
 
 
 def interval(
@@ -143,22 +158,27 @@ def _to_level(of_task: OfTask, *needs: str) -> Kind:
     return Kind(of_task, _median, needs, pairwise=True, resamples=resamples, never="a level that is not reached")
 
 
+def _sensitivity(drawn: str) -> Kind:
+    measure = functools.partial(task_measures.rank_correlation, name=drawn)
+    return Kind(measure, _mean, (f"drawn.{drawn}",), least=3)
+
+
 _SPEED = Kind(task_measures.frames_to_level, _mean, ("curve",), pairwise=True)
 _ALONE = {
-    "nats": Kind(task_measures.divergence, _mean, ("kl",)),
-    "ratio of divergences": Kind(task_measures.growth, _geometric_mean, ("kl",)),
+    "nats": Kind(task_measures.divergence, _mean, ("series.kl",)),
+    "ratio of divergences": Kind(task_measures.growth, _geometric_mean, ("series.kl",)),
 }
 _COMPARED = {
-    "ratio of divergences": Kind(task_measures.distance, _geometric_mean, ("kl",), pairwise=True),
-    "orders of magnitude": Kind(task_measures.distance, _mean, ("kl",), pairwise=True),
+    "ratio of divergences": Kind(task_measures.distance, _geometric_mean, ("series.kl",), pairwise=True),
+    "orders of magnitude": Kind(task_measures.distance, _mean, ("series.kl",), pairwise=True),
     "ratio of frames to the same median": _to_level(task_measures.ratio_of_frames, "curve"),
-    "ratio of wall-clock time to the same median": _to_level(task_measures.ratio_of_seconds, "curve", "seconds"),
+    "ratio of wall-clock time to the same median": _to_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
     "ratio of the gain from ratio 4 to 8 to the gain from 0 to 1": Kind(
-        task_measures.ratio_of_gains, _median, never="a first gain that is none"
+        task_measures.ratio_of_gains, _median, every=True, never="a first gain that is none"
     ),
     "tasks won of 6": Kind(task_measures.won, _sum),
     "share of the tasks": Kind(task_measures.won, _mean),
-    "place among 4 agents": Kind(task_measures.place, _mean),
+    "place among 4 agents": Kind(task_measures.place, _mean, every=True),
 }
 
 
@@ -167,43 +187,12 @@ def _kind(printed: PublishedRow) -> Kind | None:
     if printed.statement is None or printed.agent is None:
         return None
     if "against" not in printed.protocol:
+        if printed.unit == CORRELATION and "correlated_with" in printed.protocol:
+            return _sensitivity(printed.protocol["correlated_with"])
         return _ALONE.get(printed.unit) if printed.unit != "nats" or measured == AT_THE_END else None
     if by is not None:
         return _SPEED if printed.unit == comparisons.UNIT and by in SPEED else None
     return _COMPARED.get(printed.unit)
-
-
-def _tasks(
-    printed: PublishedRow,
-    runs: Mapping[tuple[str, str, str, str], Records],
-    others: Sequence[str],
-    needs: Sequence[str],
-) -> dict[str, list[Records]]:
-    """Returns task to the records of each agent, ours first, for each task of the row with enough of them."""
-    agents = [(str(printed.experiment), str(printed.agent))]
-    agents += [(of or str(printed.experiment), name) for of, _, name in (other.rpartition("/") for other in others)]
-    least = 2 if others else 1
-    found = {}
-    for task in sorted({task for paper, _, task, _ in runs if paper == printed.paper}):
-        if printed.task not in comparisons.TASK_SETS and task != printed.task:
-            continue
-        sides: list[Records] = [
-            [
-                record
-                for record in comparisons.best_runs(printed, runs.get((printed.paper, of, task, name), ()))
-                if _holds(record, needs)
-            ]
-            for of, name in agents
-        ]
-        if min(map(len, sides)) >= least and len({side[0]["scale"] for side in sides}) == 1:
-            found[task] = sides
-    return found
-
-
-def _holds(record: Record, needs: Sequence[str]) -> bool:
-    return all(
-        bool(record["curve"]) if need == "curve" else run_measures.column(record, need) is not None for need in needs
-    )
 
 
 def _measure(

@@ -1,11 +1,11 @@
 """Claims that one agent does better than others, answered from the records of all of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from repro.evaluation import statistics
+from repro.evaluation import run_measures, statistics
 from repro.evaluation.published import PublishedRow
 from repro.evaluation.records import SCALES, counted
 
@@ -19,6 +19,8 @@ TASK_SETS = {"atari57": 57, "atari5": 5, "dmlab30": 30, "dmlab5": 5, "mujoco_gym
 """Names of sets of tasks, and how many tasks there are in each; any other name is that of a single task."""
 
 Records = Sequence[Mapping[str, Any]]
+Runs = Mapping[tuple[str, str, str, str], Records]
+"""(paper, experiment, task, agent) to current records of one scale."""
 
 
 def is_comparison(printed: PublishedRow) -> bool:
@@ -26,35 +28,37 @@ def is_comparison(printed: PublishedRow) -> bool:
     return printed.unit == UNIT and "against" in printed.protocol and "compared_by" not in printed.protocol
 
 
-def improvement(
-    printed: PublishedRow, runs: Mapping[tuple[str, str, str, str], Records], budget_field: str, seed: int
-) -> tuple[dict[str, Any], str]:
-    """Returns our side of a claim as fields of a `Row`, and what a reader must know.
+def improvement(printed: PublishedRow, runs: Runs, budget_field: str, seed: int) -> tuple[dict[str, Any], str]:
+    """Returns our side of a claim as fields of a `Row`, empty while runs are missing, and what a reader must know.
 
-    A claim against several agents is as strong as its weakest comparison, which is the one shown.
+    A claim against several agents is as strong as its weakest comparison, which is the one shown. Those without
+    runs are left out, and with them the interval.
 
     Args:
         printed: a row for which `is_comparison` holds.
-        runs: (paper, experiment, task, agent) to current records of one scale.
+        runs: of all agents.
         budget_field: the records' field that the budget is counted in.
         seed: of the resampling.
     """
-    found = []
+    found, left_out = [], []
     for other in printed.protocol["against"]:
-        pairs = dict(_pairs(printed, runs, other))
+        pairs = sides_by_task(printed, runs, [other])
         if not pairs:
-            return {}, ""
+            left_out.append(other)
+            continue
         ours = {task: _returns(mine) for task, (mine, _) in pairs.items()}
         theirs = {task: _returns(other_runs) for task, (_, other_runs) in pairs.items()}
         value, interval = statistics.probability_of_improvement(ours, theirs, np.random.default_rng(seed))
         found.append((value, interval, pairs))
+    if not found:
+        return {}, shortage(printed, runs, printed.protocol["against"])
     sign = -1 if printed.better in ("less", "under") else 1
     value, interval, pairs = min(found, key=lambda item: sign * item[0])
     every = [record for pair in pairs.values() for side in pair for record in side]
     total = TASK_SETS.get(printed.task, 1)
     fields = {
         "value": value,
-        "interval": interval if len(pairs) == total else None,
+        "interval": interval if len(pairs) == total and not left_out else None,
         "interval_over": "seeds",
         "budget": min(record[budget_field] for record in every),
         "counts": counted(every[0], budget_field),
@@ -62,25 +66,71 @@ def improvement(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
-    note = "" if len(pairs) == total else f"over the {len(pairs)} of {total} tasks with records of both"
-    return fields, note
+    notes = [without(left_out)] if left_out else []
+    if len(pairs) < total:
+        notes.append(f"over the {len(pairs)} of {total} tasks with records of both")
+    return fields, "; ".join(notes)
 
 
-def _pairs(
-    printed: PublishedRow, runs: Mapping[tuple[str, str, str, str], Records], other: str
-) -> Iterator[tuple[str, tuple[Records, Records]]]:
-    """Yields (task, (our records, theirs)) for each task of the row with two runs or more on both sides."""
-    experiment, _, agent = other.rpartition("/")
-    experiment = experiment or str(printed.experiment)
-    for (paper, of, task, name), mine in sorted(runs.items()):
-        if (paper, of, name) != (printed.paper, printed.experiment, printed.agent):
-            continue
-        if printed.task not in TASK_SETS and task != printed.task:
-            continue
-        mine = best_runs(printed, mine)
-        theirs = best_runs(printed, runs.get((paper, experiment, task, agent), ()))
-        if len(mine) > 1 and len(theirs) > 1 and mine[0]["scale"] == theirs[0]["scale"]:
-            yield task, (mine, theirs)
+def sides_by_task(
+    printed: PublishedRow, runs: Runs, others: Sequence[str], least: int = 2, needs: Sequence[str] = ()
+) -> dict[str, list[Records]]:
+    """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
+
+    Args:
+        printed: names our agent and the tasks.
+        runs: of all agents.
+        others: the agents to compare with, as `protocol["against"]` names them.
+        least: runs of each agent.
+        needs: what a run must hold to count, as for `run_measures.holds`.
+    """
+    found = {}
+    for task in _tasks(printed, runs):
+        sides = list(_usable(printed, runs, task, others, needs).values())
+        if min(map(len, sides)) >= least and len({side[0]["scale"] for side in sides}) == 1:
+            found[task] = sides
+    return found
+
+
+def shortage(
+    printed: PublishedRow, runs: Runs, others: Sequence[str], least: int = 2, needs: Sequence[str] = ()
+) -> str:
+    """Says which runs a row without an answer waits for; empty where none of its agents has any.
+
+    Arguments as for `sides_by_task`.
+    """
+    tasks = _tasks(printed, runs)
+    if not any(side for task in tasks for side in _usable(printed, runs, task, others, ()).values()):
+        return ""
+    found = [_usable(printed, runs, task, others, needs) for task in tasks]
+    short = [name for name in found[0] if max(len(sides[name]) for sides in found) < least]
+    runs_of = f"{least} run{'s' if least > 1 else ''} of {', '.join(short) or 'each agent, at one scale,'}"
+    where = "one task" if printed.task in TASK_SETS else printed.task
+    holding = f", with {' and '.join(need.rpartition('.')[2] for need in needs)}" if needs else ""
+    return f"needs {runs_of} on {where}{holding}"
+
+
+def without(agents: Sequence[str]) -> str:
+    """Says that agents of a claim are left out."""
+    return f"without {', '.join(agents)}, which cannot be compared for lack of runs"
+
+
+def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
+    """The tasks of a row on which its paper has runs, in alphabetic order."""
+    tasks = sorted({task for paper, _, task, _ in runs if paper == printed.paper})
+    return tasks if printed.task in TASK_SETS else [task for task in tasks if task == printed.task]
+
+
+def _usable(
+    printed: PublishedRow, runs: Runs, task: str, others: Sequence[str], needs: Sequence[str]
+) -> dict[str, Records]:
+    """The runs of one task that count, of each agent, ours first."""
+    found: dict[str, Records] = {}
+    for name in (str(printed.agent), *others):
+        experiment, _, agent = name.rpartition("/")
+        every = runs.get((printed.paper, experiment or str(printed.experiment), task, agent), ())
+        found[name] = [r for r in best_runs(printed, every) if all(run_measures.holds(r, need) for need in needs)]
+    return found
 
 
 def best_runs(printed: PublishedRow, records: Records) -> Records:

@@ -53,7 +53,8 @@ class PublishedRow:
             `budget_field` (frames, agent_steps or gradient_steps); what the row adds stands over the table's.
             `against` lists the agents that a statement compares the row's agent with, as `agent` or
             `experiment/agent`; `compared_by` says by what, where it is not the final evaluation, and `measured`
-            what of a run is meant where the unit leaves it open.
+            what of a run is meant where the unit leaves it open. `correlated_with` names a hyper-parameter that
+            seeds draw.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
             and for a statement.
         normaliser: name of a file in `normalisers/`, or None.

@@ -292,8 +292,8 @@ def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field
     """Our side of a claim about curves, logs or places, and what a reader must know."""
     runs = {key: group.records for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
-    if found is None:
-        return {}, ""
+    if isinstance(found, str):
+        return {}, found
     every = [record for side in found.sides for record in side]
     fields = {
         "value": found.value,

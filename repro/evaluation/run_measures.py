@@ -23,6 +23,18 @@ def column(record: Record, name: str) -> np.ndarray | None:
     return np.array(series["rows"], np.float64)[:, series["columns"].index(name)]
 
 
+def holds(record: Record, need: str) -> bool:
+    """Whether a record has what a claim reads off it.
+
+    Args:
+        need: `curve`, at least a point of it; `series.<name>`, a column; `drawn.<name>`, a hyper-parameter.
+    """
+    part, _, name = need.partition(".")
+    if part == "series":
+        return column(record, name) is not None
+    return name in record.get(part, {}) if name else bool(record[part])
+
+
 def start_and_end(values: np.ndarray) -> tuple[float, float]:
     """Returns the mean over the first tenth of the rows of a log and that over its last tenth.
 

@@ -19,6 +19,8 @@ OfTask = Callable[[Sequence[Records]], Callable[[Shares], np.ndarray]]
 
 NEVER = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
+SMALLEST_SPREAD = 1e-12
+"""Variance of ranks that is no rounding; two ranks differ by half the weight of a run or more."""
 
 
 def frames_to_level(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
@@ -103,6 +105,36 @@ def ratio_of_gains(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
         return np.where(gained, np.minimum((ours - third) / np.where(gained, gain, 1.0), NEVER), NEVER)
 
     return ratio
+
+
+def rank_correlation(sides: Sequence[Records], name: str) -> Callable[[Shares], np.ndarray]:
+    """Spearman's rank correlation over our runs, between a hyper-parameter that seeds drew and the final evaluation.
+
+    Equal numbers share the middle of their ranks. 0 where one of both is the same in all runs, and so has no order.
+
+    Args:
+        sides: of one agent, whose records have `name` among what was drawn.
+        name: of the hyper-parameter; a logarithm of it has the same ranks.
+    """
+    (side,) = sides
+    drawn = np.array([record["drawn"][name] for record in side], np.float64)
+    scores = np.array([record["evaluation"]["mean"] for record in side], np.float64)
+
+    def correlation(shares: Shares) -> np.ndarray:
+        weights = shares[0]
+        x, y = _centred_ranks(drawn, weights), _centred_ranks(scores, weights)
+        spread = np.sqrt((weights * x * x).sum(axis=-1) * (weights * y * y).sum(axis=-1))
+        ordered = spread > SMALLEST_SPREAD
+        return np.where(ordered, (weights * x * y).sum(axis=-1) / np.where(ordered, spread, 1.0), 0.0)
+
+    return correlation
+
+
+def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Ranks from 0 to 1 of values [runs] that have weights [R, runs], less their mean; [R, runs]."""
+    before = (values[:, None] < values) + 0.5 * (values[:, None] == values)
+    ranks = weights @ before
+    return ranks - (weights * ranks).sum(axis=-1, keepdims=True)
 
 
 def _frames_to(level: float, record: Record) -> float:

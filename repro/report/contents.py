@@ -57,11 +57,15 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """One experiment on one task: its learning curve and what that shows, None without one, and what was measured."""
+    """One experiment on one task: its learning curve and what that shows, None without one, and what was measured.
+
+    `timed_svg` is the same curve against wall time, None for records without times.
+    """
 
     anchor: str
     row: Row
     svg: Markup | None
+    timed_svg: Markup | None
     plot: curves.Plot | None
     records: Sequence[Mapping[str, Any]]
     facts: Sequence[tuple[str, str]]
@@ -219,10 +223,12 @@ def _card(
     except RecordError:
         difference = {}
     plot = curves.make_plot(records, row) if any(record["curve"] for record in records) else None
+    timed = curves.make_plot(records, row, timed=True) if curves.has_times(records) else None
     return Card(
         anchor=anchor(row),
         row=row,
         svg=curves.curve_svg(plot, name) if plot else None,
+        timed_svg=curves.curve_svg(timed, f"The same against the wall time of training. {name}") if timed else None,
         plot=plot,
         records=records,
         facts=_facts(row, records, path),

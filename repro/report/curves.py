@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from repro.evaluation import published, statistics
+from repro.evaluation import published, run_measures, statistics
 from repro.evaluation.records import counted, thin
 from repro.evaluation.rows import BOOTSTRAP_SEED, Row
 from repro.report import svg
@@ -26,6 +26,8 @@ MAX_POINTS = 120  # of one line in the page; a phone shows no more
 # drawn.
 SMALLEST_SHARE = 0.15
 PERCENTILES = (20, 80)
+TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
+"""Units of wall time and their seconds; an axis has the largest of which it is two or more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Plot:
     """What a learning curve shows, in data units.
 
     Attributes:
-        lines: seed to [N, 2] (frames, return).
+        lines: seed to [N, 2] (frames or wall time, return).
         mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
             one seed.
         band: [M, 2], low and high at each point: the 95 % interval of that mean, or the percentiles over seeds
@@ -43,9 +45,10 @@ class Plot:
         on_scale: whether the printed number lies on the axis.
         random: the random player's score, or None.
         y_range: (low, high) of the axis.
-        x_end: last frame of the axis.
+        x_end: end of the axis.
+        x_label: what the axis is, in words.
         unit: unit of the returns.
-        counts: what the axis counts, frames or steps.
+        counts: what the budget counts, frames or steps.
     """
 
     lines: Mapping[int, np.ndarray]
@@ -58,6 +61,7 @@ class Plot:
     random: float | None
     y_range: tuple[float, float]
     x_end: float
+    x_label: str
     unit: str
     counts: str
 
@@ -81,16 +85,21 @@ class Plot:
         return "95 % interval of the mean over seeds"
 
 
-def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
+def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None, timed: bool = False) -> Plot:
     """Prepares the curve of one row.
 
     Args:
         records: those behind the row, one a seed, at least one.
         row: gives the printed number with its budget and the random score; None without either.
+        timed: against the wall time of training and not frames; for records that `has_times` holds for.
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
-    window = window_of(records)
+    x_label = f"environment {counted(records[0])}"
+    if timed:
+        lines, unit_of_time = _against_time(records, lines)
+        x_label = f"wall time of training, {unit_of_time}"
+    window = None if timed else window_of(records)
     mean, band = _windows(list(lines.values()), window) if window else _mean_line(list(lines.values()))
     target, random = (row.published, row.random) if row else (None, None)
     label = None
@@ -116,9 +125,15 @@ def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None) -> Plot:
         random,
         (low - margin, high + margin),
         x_end,
+        x_label,
         unit,
         counted(records[0]),
     )
+
+
+def has_times(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all records keep a curve and, in their log, the seconds of training."""
+    return all(run_measures.holds(record, need) for record in records for need in ("curve", "series.seconds"))
 
 
 def curve_svg(plot: Plot, title: str) -> Markup:
@@ -131,14 +146,14 @@ def curve_svg(plot: Plot, title: str) -> Markup:
     low, high = plot.y_range
     right, foot = WIDTH - RIGHT, HEIGHT - BOTTOM
 
-    def x(frames: float) -> float:
-        return LEFT + (right - LEFT) * frames / plot.x_end
+    def x(along: float) -> float:
+        return LEFT + (right - LEFT) * along / plot.x_end
 
     def y(value: float) -> float:
         return TOP + (foot - TOP) * (high - value) / (high - low)
 
     def place(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
-        return [(x(frames), y(value)) for frames, value in points]
+        return [(x(along), y(value)) for along, value in points]
 
     def level(value: float, kind: str) -> str:
         return svg.line(LEFT, y(value), right, y(value), kind)
@@ -146,9 +161,9 @@ def curve_svg(plot: Plot, title: str) -> Markup:
     parts = [svg.text(4, 12, plot.y_label, "start")]
     for value in svg.ticks(low, high):
         parts += [level(value, "grid"), svg.text(LEFT - 6, y(value) + 4, f"{value:g}", "end")]
-    for frames in svg.ticks(0, plot.x_end):
-        parts.append(svg.text(x(frames), foot + 18, amount(int(frames))))
-    parts.append(svg.text((LEFT + right) / 2, HEIGHT - 4, f"environment {plot.counts}"))
+    for tick in svg.ticks(0, plot.x_end):
+        parts.append(svg.text(x(tick), foot + 18, amount(int(tick)) if tick >= 1000 else f"{tick:g}"))
+    parts.append(svg.text((LEFT + right) / 2, HEIGHT - 4, plot.x_label))
     labels = []
     if plot.random is not None:
         parts.append(level(plot.random, "random"))
@@ -217,7 +232,7 @@ def save_curve(
         axes.plot([], [], color="#0b0b0b", ls="--", lw=1.2, label=f"{plot.published_label} (off this scale)")
     if plot.random is not None:
         axes.axhline(plot.random, color="#898781", ls=":", lw=1.2, label=f"random {exact(plot.random)}")
-    axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel=f"environment {plot.counts}, millions")
+    axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel=f"{plot.x_label}, millions")
     axes.set_ylabel(plot.y_label)
     first, seeds = records[0], f"{len(records)} seed{'s' if len(records) > 1 else ''}"
     axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {seeds}", loc="left")
@@ -237,6 +252,16 @@ def window_of(records: Sequence[Mapping[str, Any]]) -> int | None:
     """
     window = records[0]["config"].get("window_steps")
     return window if window and 2 * window <= min(record["frames"] for record in records) else None
+
+
+def _against_time(
+    records: Sequence[Mapping[str, Any]], lines: Mapping[int, np.ndarray]
+) -> tuple[dict[int, np.ndarray], str]:
+    """The lines with wall time for frames, and its unit."""
+    seconds = {r["seed"]: run_measures.seconds_at(r, lines[r["seed"]][:, 0]) for r in records}
+    longest = max(of[-1] for of in seconds.values())
+    unit = next((name for name, length in TIME_UNITS.items() if longest >= 2 * length), "seconds")
+    return {seed: np.c_[of / TIME_UNITS[unit], lines[seed][:, 1]] for seed, of in seconds.items()}, unit
 
 
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:

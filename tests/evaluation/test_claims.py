@@ -173,7 +173,10 @@ def test_divergence_of_one_agent_over_that_of_others(tmp_path):
     both = {"against": ["other", "third"]}  # 2 orders of magnitude to one, 3 to the other
     assert _row(tmp_path, made, protocol=both, **ORDERS).value == pytest.approx(2.0)
     assert _row(tmp_path, made, protocol=both, **ORDERS | {"better": "less"}).value == pytest.approx(3.0)
-    assert _row(tmp_path, made, protocol={"against": ["other", "fourth"]}, **ORDERS).verdict == "not run"
+    row = _row(tmp_path, made, protocol={"against": ["other", "fourth"]}, **ORDERS)
+    assert (row.value, row.interval, row.verdict) == (pytest.approx(2.0), None, "partial")
+    assert row.note == "without fourth, which cannot be compared for lack of runs"
+    assert _row(tmp_path, made, protocol={"against": ["fourth"]}, **ORDERS).verdict == "not run"
 
 
 def test_tasks_won_and_their_share(tmp_path):
@@ -199,6 +202,8 @@ def test_places_may_be_shared_between_resamples(tmp_path):
     assert (row.value, row.interval, row.verdict) == (4.0, (3.0, 4.0), "reproduced")
     row = _row(tmp_path, made, protocol={"against": ["other", "fourth"]}, **PLACE)
     assert (row.value, row.verdict) == (3.0, "below")
+    row = _row(tmp_path, made, protocol=others | {"against": [*others["against"], "fifth"]}, **PLACE)
+    assert (row.value, row.note) == (None, "needs 2 runs of fifth on pong")  # no place among fewer
     stays = others | {"compared_by": "steps to stay within the limits"}
     assert _row(tmp_path, made, protocol=stays, **PLACE).verdict == "not run"
 
@@ -286,7 +291,7 @@ def test_the_printed_claims_that_are_answered():
         for paper, of in found.items()
     }
     assert counts == {
-        "acer": {"Section 1": 2, "Figure 1": 7, "Figure 2": 1},
+        "acer": {"Section 1": 2, "Figure 1": 7, "Figure 2": 1, "Figure 3": 4, "Figure 4": 4},
         "refer": {"Figure 1": 2, "Figure 2": 4, "Figure 4": 1, "Figure 5": 4, "Figure 6": 1},
     }
     every = [row for paper in published.papers() for row in published.load(paper).rows]

@@ -73,7 +73,17 @@ def test_the_weakest_of_several_comparisons_counts(tmp_path):
     protocol = CLAIM["protocol"] | {"against": ["other", "third"]}
     assert _row(tmp_path, made, protocol=protocol).value == 0.0
     assert _row(tmp_path, made, protocol=protocol, better="under").value == 1.0
-    assert _row(tmp_path, made, protocol=CLAIM["protocol"] | {"against": ["other", "fourth"]}).value is None
+
+
+def test_agents_without_runs_are_left_out_and_named(tmp_path):
+    made = _runs("impala_shallow", (500.0, 510.0)) + _runs("other", (1.0, 2.0))
+    row = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"against": ["other", "fourth"]})
+    assert (row.value, row.interval, row.verdict) == (1.0, None, "partial")
+    assert row.note == "without fourth, which cannot be compared for lack of runs"
+    row = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"against": ["third", "fourth"]})
+    assert (row.value, row.verdict) == (None, "not run")
+    assert row.note == "needs 2 runs of third, fourth on one task"
+    assert _row(tmp_path, []).note == ""
 
 
 def test_an_agent_of_another_experiment_is_named_with_it(tmp_path):

@@ -77,3 +77,13 @@ def test_curves_that_do_not_overlap_still_have_a_common_frame():
 def test_seconds_pass_evenly_between_rows():
     record = _logged(frames=[100, 200], seconds=[1.0, 5.0])
     np.testing.assert_allclose(run_measures.seconds_at(record, np.array([100.0, 150.0, 200.0])), [1, 3, 5])
+
+
+@pytest.mark.parametrize(
+    ("need", "held"),
+    [("curve", True), ("series.kl", True), ("series.seconds", False), ("drawn.delta", True), ("drawn.kl", False)],
+)
+def test_a_need_is_a_curve_a_column_or_what_was_drawn(need, held):
+    full = {"curve": [[1, 0.0]], "series": {"columns": ["kl"], "rows": [[0.1]]}, "drawn": {"delta": 1.0}}
+    assert run_measures.holds(full, need) == held
+    assert not run_measures.holds({"curve": []}, need)

@@ -1,11 +1,16 @@
 """Measures of one task on hand-made runs, and their resamples against means taken run by run."""
 
+import functools
+
 import numpy as np
 import pytest
+import scipy.stats
 
+from repro.evaluation import claims, statistics
 from repro.evaluation import task_measures as measures
 
 FRAMES = (10, 20, 30, 40)
+RANK_CORRELATION = functools.partial(measures.rank_correlation, name="delta")
 
 
 def run(*scores, frames=FRAMES, pace=0.1, kl=(1.0,), final=0.0):
@@ -100,6 +105,49 @@ def test_gains_are_over_the_first_one():
     assert value(measures.ratio_of_gains, third, first, second, ours) == -1 / 4  # the last replay does harm
     assert value(measures.ratio_of_gains, ours, second, first, third) == measures.NEVER
     assert value(measures.ratio_of_gains, ours, second, second, third) == measures.NEVER
+
+
+def drawing(*pairs):
+    """Runs that drew the first of each pair and ended with the second."""
+    return [run(final=score) | {"drawn": {"delta": drawn}} for drawn, score in pairs]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(1.0, 5.0), (2.0, 9.0), (3.0, 7.0), (9.0, 8.0)],
+        [(1.0, 5.0), (1.0, 9.0), (3.0, 9.0), (2.0, 1.0), (2.0, 9.0)],  # equal ranks in both
+    ],
+)
+def test_rank_correlation_is_scipy_s(pairs):
+    expected = scipy.stats.spearmanr(*zip(*pairs)).statistic
+    assert value(RANK_CORRELATION, drawing(*pairs)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rank_correlation_is_zero_without_an_order():
+    assert value(RANK_CORRELATION, drawing((1, 4), (2, 4), (3, 4))) == 0
+    assert value(RANK_CORRELATION, drawing((0.1, 4), (0.1, 5), (0.1, 6))) == 0
+
+
+def test_the_interval_of_a_rank_correlation_is_that_of_scipy_s_paired_bootstrap():
+    pairs = np.random.default_rng(2).normal(size=(30, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
+    kind = claims.Kind(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
+    found = claims.interval(kind, [[drawing(*pairs)]], np.random.default_rng(0))
+    expected = scipy.stats.bootstrap(
+        (pairs[:, 0], pairs[:, 1]), lambda x, y: scipy.stats.spearmanr(x, y).statistic, paired=True, vectorized=False,
+        n_resamples=3000, confidence_level=statistics.expanded_level(0.95, 30, 29), method="percentile",
+        rng=np.random.default_rng(1),
+    ).confidence_interval  # fmt: skip
+    assert found == pytest.approx((expected.low, expected.high), abs=0.03)
+
+
+def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
+    pairs = [(1.0, 5.0), (2.0, 9.0), (3.0, 7.0), (9.0, 8.0)]
+    drawn = [(0, 0, 1, 2), (3, 3, 1, 2), (1, 1, 1, 1)]
+    shares = np.array([np.bincount(picks, minlength=4) / 4 for picks in drawn])
+    together = RANK_CORRELATION([drawing(*pairs)])([shares])
+    one = [scipy.stats.spearmanr(*zip(*(pairs[i] for i in picks))).statistic for picks in drawn[:2]]
+    np.testing.assert_allclose(together, [*one, 0.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["ratio_of_frames", "ratio_of_seconds", "distance", "won", "place"])

@@ -279,6 +279,70 @@ def test_without_two_whole_windows_the_curve_is_as_without_any():
     assert not len(curves.make_plot([_windowed(1, 1.0)], None).mean)  # one seed has no line over seeds
 
 
+def _timed(seed, pace, **changes):
+    """A record of 1 000 frames at `pace` seconds a frame, logged at the start, in the middle and at the end."""
+    curve = [[200, 2.0 * seed], [600, 6.0 * seed], [1000, 10.0 * seed]]
+    series = {"columns": ["frames", "seconds"], "rows": [[x, pace * x] for x in (0, 500, 1000)]}
+    return make_record(seed, **{"curve": curve, "series": series, "frames": 1000} | changes)
+
+
+def test_a_curve_against_wall_time_has_the_seconds_of_the_log():
+    made = [_timed(1, 6.0), _timed(2, 12.0)]
+    plot = curves.make_plot(made, None, timed=True)
+    assert plot.x_label == "wall time of training, hours"
+    np.testing.assert_allclose(plot.lines[1], [[1 / 3, 2.0], [1.0, 6.0], [5 / 3, 10.0]])
+    np.testing.assert_allclose(plot.lines[2], [[2 / 3, 4.0], [2.0, 12.0], [10 / 3, 20.0]])
+    assert plot.x_end == pytest.approx(10 / 3)
+    # both have data from 2/3 to 5/3 hours, where the first stands at 6 t and the second at 6 t too
+    assert (plot.mean[0, 0], plot.mean[-1, 0]) == pytest.approx((2 / 3, 5 / 3))
+    np.testing.assert_allclose(plot.mean[:, 1], 6 * plot.mean[:, 0])
+    by_frames = curves.make_plot(made, None)
+    assert (by_frames.x_label, by_frames.x_end) == ("environment frames", 1000)
+    assert by_frames.y_range == plot.y_range
+
+
+@pytest.mark.parametrize(("pace", "unit"), [(7.2, "hours"), (7.1, "minutes"), (0.12, "minutes"), (0.11, "seconds")])
+def test_wall_time_is_in_the_largest_unit_of_which_there_are_two(pace, unit):
+    assert curves.make_plot([_timed(1, pace)], None, timed=True).x_label == f"wall time of training, {unit}"
+
+
+def test_ticks_of_wall_time_are_not_rounded_to_whole_ones():
+    drawn = curves.curve_svg(curves.make_plot([_timed(1, 9.0)], None, timed=True), "t")
+    texts = _texts(xml.etree.ElementTree.fromstring(drawn))
+    assert {"0", "0.5", "1", "1.5", "2", "2.5", "wall time of training, hours"} <= set(texts)
+
+
+def test_windows_are_of_steps_and_not_of_time():
+    config = {"window_steps": 200, "frames": 1000}
+    made = [_timed(seed, 6.0, config=config) for seed in (1, 2)]
+    assert curves.make_plot(made, None).window == 200
+    assert curves.make_plot(made, None, timed=True).window is None
+
+
+@pytest.mark.parametrize("change", [{"curve": []}, {"series": {"columns": ["frames"], "rows": [[1]]}}])
+def test_all_runs_must_have_a_curve_and_times(change):
+    assert curves.has_times([_timed(1, 6.0), _timed(2, 6.0)])
+    assert not curves.has_times([_timed(1, 6.0), _timed(2, 6.0, **change)])
+
+
+def test_runs_with_times_have_a_second_drawing_on_the_page(tmp_path):
+    frames = make_record()["frames"]
+    series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [frames, 7200.0]]}
+    for seed in (1, 2):
+        write(tmp_path / "results", make_record(seed, "pong", series=series))
+        write(tmp_path / "results", make_record(seed, "alien"))
+    text = page.write_report(tmp_path / "report", tmp_path / "results").read_text()
+    parser = Outline()
+    parser.feed(text)
+    labels = [svg["aria-label"] for svg in parser.of("svg") if "Learning curve" in svg["aria-label"]]
+    assert [label.split(",")[0] for label in labels] == [
+        "Learning curve of impala_shallow on alien",
+        "Learning curve of impala_shallow on pong",
+        "The same against the wall time of training. Learning curve of impala_shallow on pong",
+    ]
+    assert text.count("wall time of training, hours") == 1
+
+
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [(0, 40e6, [0, 1e7, 2e7, 3e7, 4e7]), (-21, 21, [-20, -10, 0, 10, 20]), (0.2, 0.31, [0.2, 0.25, 0.3])],
