@@ -50,7 +50,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own
     config.learner.rmsprop_decay = 0.99  # assumed: A3C's
     config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: A3C's
-    config.learner.clip_global_norm = 40.0  # 0 = none; assumed: A3C's
+    config.learner.clip_global_norm = 0.0  # 0 = none; assumed: the paper mentions none
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 1  # threads
@@ -70,6 +70,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
         config.frames = 500_000
+        config.learner.rmsprop_epsilon = 1e-5  # the reasons stand in repro/papers/acer/README.md
     elif scale != "paper":
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
     return config

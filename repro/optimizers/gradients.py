@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+NO_CLIP = 2.0**100
+"""Bound on the gradient's norm that nothing of use reaches; a power of two, so that it scales by exactly 1."""
+
 
 def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Sums gradients over replicas, then clips the sum by its global norm.

@@ -11,10 +11,7 @@ from tf_agents.agents import tf_agent
 from tf_agents.trajectories import StepType, Trajectory
 
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import reduce_and_clip
-
-NO_CLIP = 2.0**100
-"""Bound on the gradient's norm that nothing of use reaches; a power of two, so that it scales by exactly 1."""
+from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
 
 
 class PerStepLoss(Protocol):

@@ -1,0 +1,195 @@
+"""The learner and policies of C-trace's agents, DQN and R2D2, as a TF-Agents agent (Section 4, Appendix E)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import StepType, Trajectory
+from tf_agents.trajectories import time_step as ts
+
+from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
+from repro.networks.q_network import QNetwork
+from repro.networks.recurrent_q import RecurrentQ, unroll_after_burn_in
+from repro.ops.layout import time_major
+from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
+from repro.papers.ctrace import alpha_update, targets
+from repro.papers.ctrace.dqn_loss import DqnLoss, LossSettings, dqn_loss
+
+
+class Learning(NamedTuple):
+    """How an agent's weights move.
+
+    optimizer: Keras optimiser, of the network and of phi alike (Appendix E).
+    target_period: updates between two copies of the weights to the target network, at least 1.
+    target_rate: Gamma of C-trace, in [0, 1]; other methods compare their contraction with it.
+    clip_global_norm: bound on the global norm of the gradient; 0 for none.
+    burn_in: rows of a sequence that only warm a recurrent core; 0 for a network without one.
+    priority_of_max: weight of the largest absolute TD error in a sequence's priority; the rest is the mean's.
+    """
+
+    optimizer: tf.keras.optimizers.Optimizer
+    target_period: int
+    target_rate: float
+    clip_global_norm: float
+    burn_in: int = 0
+    priority_of_max: float = 0.9
+
+
+class CtraceAgent(tf_agent.TFAgent):
+    """Q-learning on sequences with one of four targets; DQN with a `QNetwork`, R2D2 with a `RecurrentQ`.
+
+    `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` draws them, burn-in before
+    them. mu is made of the greedy action and the epsilon in `policy_info`, a recurrent core starts from
+    `policy_info["core_state"]`, [B, units]. The loss is the mean over the transitions of a sequence and over the
+    batch, weighted by `weights` [B] where given; under `tf.distribute` over the batches of all replicas.
+
+    C-trace's alpha is sigmoid(phi) of a variable that every method has and C-trace alone learns.
+
+    Args:
+        time_step_spec, action_spec: of one unbatched environment.
+        network, target_network: of the same layers; the target's weights are overwritten with those of `network`.
+        learning: see `Learning`.
+        loss_settings: see `LossSettings`.
+        evaluation_epsilon: of `policy`; `collect_policy` explores with probability 1, actors have an epsilon of their
+            own.
+        train_step_counter: int64 variable, incremented at each update.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        *,
+        network: QNetwork | RecurrentQ,
+        target_network: QNetwork | RecurrentQ,
+        learning: Learning,
+        loss_settings: LossSettings,
+        evaluation_epsilon: float,
+        train_step_counter: tf.Variable,
+    ) -> None:
+        self._network = network
+        self._target_network = target_network
+        self._learning = learning
+        self._optimizer = learning.optimizer  # an attribute of its own: checkpoints look for it here
+        self._loss_settings = loss_settings
+        for each in (network, target_network):
+            each.build_variables(time_step_spec.observation)
+        self._phi = tf.Variable(0.0, name="phi")  # alpha = 1/2; the paper is silent
+        self._learned = [*network.trainable_variables, self._phi]
+        self._optimizer.build(self._learned)
+        self._copy_weights()
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy=EpsilonGreedyPolicy(time_step_spec, action_spec, network, evaluation_epsilon),
+            collect_policy=EpsilonGreedyPolicy(time_step_spec, action_spec, network, 1.0),
+            train_sequence_length=None,
+            train_step_counter=train_step_counter,
+            validate_args=False,  # the core's state has no time dimension
+        )
+
+    def _initialize(self) -> None:
+        """Variables are created in the constructor, under the caller's strategy scope."""
+
+    def _loss(
+        self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
+    ) -> tf_agent.LossInfo:
+        losses, _, extras = self._losses(experience)
+        return tf_agent.LossInfo(_reduce(losses.total, weights), extras)
+
+    def _losses(self, experience: Trajectory) -> tuple[DqnLoss, tf.Tensor, dict[str, tf.Tensor]]:
+        """The loss of each step, that of phi [T, B], and what is logged, with the priorities [B]."""
+        learning, settings = self._learning, self._loss_settings
+        q, target_q = (self._values(network, experience) for network in (self._network, self._target_network))
+        data = tf.nest.map_structure(
+            lambda x: time_major(x[:, learning.burn_in :]),
+            experience._replace(observation=(), policy_info=_without_state(experience.policy_info)),
+        )
+        info, is_boundary = data.policy_info, data.step_type[:-1] == StepType.LAST
+        discount_t = settings.discount * data.discount[:-1]
+        losses = dqn_loss(
+            q=q,
+            target_q=target_q,
+            behaviour=targets.epsilon_greedy(info["greedy_action"], info["epsilon"], q.shape[-1]),
+            actions=data.action[:-1],
+            r_t=data.reward[:-1],
+            discount_t=discount_t,
+            is_boundary=is_boundary,
+            settings=settings,
+            alpha=tf.sigmoid(tf.stop_gradient(self._phi)),
+        )
+        contraction = tf.stop_gradient(losses.extras["contraction"])
+        wanted = alpha_update.contraction_target(
+            discount_t, gamma=settings.discount, target_rate=learning.target_rate, is_boundary=is_boundary
+        )
+        alpha_losses = alpha_update.alpha_loss(self._phi, contraction, wanted, gamma=settings.discount)
+        if settings.method != "c_trace":
+            alpha_losses = 0.0 * alpha_losses
+        live = ~is_boundary
+        size = tf.abs(losses.extras["td_error"])
+        extras = {
+            "q": _mean(losses.extras["values"], live),
+            "td_error": _mean(size, live),
+            "contraction": _mean(contraction, live),
+            "contraction_target": _mean(wanted, live),
+            "alpha": tf.sigmoid(self._phi),
+            "priorities": self._priorities(size, live),
+        }
+        return losses, alpha_losses, extras
+
+    def _values(self, network: QNetwork | RecurrentQ, experience: Trajectory) -> tf.Tensor:
+        """Q(x_s, .) for s = 0 to T, float32 [T + 1, B, A]."""
+        observation, step_type = experience.observation, experience.step_type
+        if isinstance(network, RecurrentQ):
+            state = experience.policy_info["core_state"]
+            return time_major(unroll_after_burn_in(network, observation, step_type, state, self._learning.burn_in))
+        if network is self._target_network:  # no target needs its values in the first row
+            q, _ = network(observation[:, 1:], step_type[:, 1:])
+            return tf.pad(time_major(q), [[1, 0], [0, 0], [0, 0]])
+        q, _ = network(observation[:, :-1], step_type[:, :-1])
+        last, _ = network(observation[:, -1:], step_type[:, -1:])  # apart: nothing is learned there
+        return time_major(tf.concat([q, tf.stop_gradient(last)], axis=1))
+
+    def _priorities(self, size: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
+        """eta max |d| + (1 - eta) mean |d| over a sequence's transitions (R2D2, Section 2.3), float32 [B]."""
+        eta = self._learning.priority_of_max
+        mean = tf.math.divide_no_nan(tf.reduce_sum(size, axis=0), tf.reduce_sum(tf.cast(live, tf.float32), axis=0))
+        return eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * mean
+
+    def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
+        with tf.GradientTape() as tape:
+            losses, alpha_losses, extras = self._losses(experience)
+            loss = _reduce(losses.total, weights)
+            total = loss + _reduce(alpha_losses)
+        *gradients, phi_gradient = tape.gradient(total, self._learned)
+        gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm or NO_CLIP)
+        phi_gradients, _ = reduce_and_clip([phi_gradient], NO_CLIP)  # apart: its scale is that of `alpha_loss`
+        self._optimizer.apply_gradients(
+            zip([*gradients, *phi_gradients], self._learned), skip_gradients_aggregation=True
+        )
+        self.train_step_counter.assign_add(1)
+        tf.cond(self.train_step_counter % self._learning.target_period == 0, self._copy_weights, lambda: None)
+        return tf_agent.LossInfo(loss, extras | {"gradient_norm": norm})
+
+    def _copy_weights(self) -> None:
+        for target, variable in zip(self._target_network.variables, self._network.variables, strict=True):
+            target.assign(variable)
+
+
+def _reduce(per_step: tf.Tensor, weights: tf.Tensor | None = None) -> tf.Tensor:
+    """This replica's part of the mean over the steps [T, B] of all replicas, weighted by `weights` [B]."""
+    per_sequence = tf.reduce_mean(per_step, axis=0)  # [B]
+    batch = tf.cast(tf.shape(per_sequence)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
+    return tf.reduce_sum(per_sequence if weights is None else weights * per_sequence) / batch
+
+
+def _without_state(info: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    return {name: value for name, value in info.items() if name != "core_state"}
+
+
+def _mean(x: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
+    """Mean over the rows that are transitions; 0 where there is none."""
+    return tf.math.divide_no_nan(tf.reduce_sum(tf.where(live, x, 0.0)), tf.reduce_sum(tf.cast(live, tf.float32)))
