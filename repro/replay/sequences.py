@@ -44,11 +44,13 @@ class Sample(NamedTuple):
     sequences: `Trajectory` of arrays [B, T + 1, ...]; a core state is that before the first row, [B, units].
     keys: of the sequences, uint64 [B], for `set_priorities`.
     probabilities: with which each was drawn, float64 [B].
+    size: sequences that there were to draw from, int64 [B].
     """
 
     sequences: Trajectory
     keys: np.ndarray
     probabilities: np.ndarray
+    size: np.ndarray
 
 
 class SequenceReplay:
@@ -61,17 +63,18 @@ class SequenceReplay:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
         settings: see `SequenceSettings`.
         working: folder for a checkpoint that is being written, on the disk of the run's checkpoints.
-        saved: folder that `save` filled, to continue with what it holds; None: the replay begins empty.
-
-    Attributes:
-        address: of the server, for writers in other processes.
     """
 
-    def __init__(self, spec: Trajectory, settings: SequenceSettings, working: Path, saved: Path | None = None) -> None:
+    def __init__(self, spec: Trajectory, settings: SequenceSettings, working: Path) -> None:
         self._layout = StepLayout(spec)
         self._settings = settings
         self._working = working
-        exponent = settings.priority_exponent
+        self._server: reverb.Server | None = None
+        self._batches: dict[int, Iterator[Any]] = {}
+
+    def start(self, saved: Path | None = None) -> None:
+        """Starts the server, empty or with what `save` wrote to a folder."""
+        settings, exponent = self._settings, self._settings.priority_exponent
         table = reverb.Table(
             TABLE,
             sampler=reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform(),
@@ -80,13 +83,22 @@ class SequenceReplay:
             rate_limiter=reverb.rate_limiters.MinSize(1),
             signature=self._layout.signature(settings.steps + 1),
         )
-        shutil.rmtree(working, ignore_errors=True)
-        checkpointer = DefaultCheckpointer(str(working), fallback_checkpoint_path=str(saved) if saved else None)
+        shutil.rmtree(self._working, ignore_errors=True)
+        checkpointer = DefaultCheckpointer(str(self._working), fallback_checkpoint_path=str(saved) if saved else None)
         with quiet_stderr():
             self._server = reverb.Server([table], checkpointer=checkpointer)
-        self.address = f"localhost:{self._server.port}"
         self._client = reverb.Client(self.address)
-        self._batches: dict[int, Iterator[Any]] = {}
+
+    @property
+    def address(self) -> str:
+        """Of the server, for writers in other processes.
+
+        Raises:
+            RuntimeError: it was not started.
+        """
+        if self._server is None:
+            raise RuntimeError("The replay was not started.")
+        return f"localhost:{self._server.port}"
 
     def __len__(self) -> int:
         """Sequences that can be drawn."""
@@ -107,25 +119,31 @@ class SequenceReplay:
         if self._layout.image is not None:
             leaves[self._layout.image] = restack(columns[FRAME])
         sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
-        return Sample(sequences, info.key, info.probability)
+        return Sample(sequences, info.key, info.probability, info.table_size)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives sequences that were drawn new priorities, float [B], not negative; those that left are passed over."""
         self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
 
     def save(self, folder: Path) -> None:
-        """Moves a checkpoint of all sequences to `folder`, which must not exist yet.
+        """Writes all sequences to `folder`, which must not exist yet. Call it when every writer was flushed.
 
-        Call it when every writer was flushed.
+        Raises:
+            OSError: the disk is full or not writable.
         """
-        with quiet_stderr():
-            written = Path(self._client.checkpoint())
+        try:
+            with quiet_stderr():
+                written = Path(self._client.checkpoint())
+        except (reverb.errors.ReverbError, RuntimeError) as error:
+            raise OSError(str(error)) from error
         written.rename(folder)
 
     def close(self) -> None:
         self._batches.clear()
-        with quiet_stderr():
-            self._server.stop()
+        if self._server is not None:
+            with quiet_stderr():
+                self._server.stop()
+            self._server = None
         shutil.rmtree(self._working, ignore_errors=True)
 
     def _begin_sampling(self, size: int) -> Iterator[Any]:

@@ -16,13 +16,21 @@ import tensorflow as tf
 KEEP = 3
 PREFIX = "checkpoint_"
 MANIFEST = "manifest.json"
+PIECE = 1 << 24
+"""Bytes of a file that are read at once."""
 
 
 class CheckpointError(RuntimeError):
     """No checkpoint could be written or read; the message says what to do."""
 
 
-def save(directory: Path, updates: int, variables: tf.train.Checkpoint, state: dict[str, Any]) -> Path:
+def save(
+    directory: Path,
+    updates: int,
+    variables: tf.train.Checkpoint,
+    state: dict[str, Any],
+    write_more: Callable[[Path], None] | None = None,
+) -> Path:
     """Writes `directory/checkpoint_<updates>` and removes all but the newest `KEEP`.
 
     All files are written to a temporary folder, with their sizes and checksums in a manifest, flushed to the
@@ -33,6 +41,7 @@ def save(directory: Path, updates: int, variables: tf.train.Checkpoint, state: d
         updates: learner updates made.
         variables: TensorFlow's part.
         state: nested dictionaries, with string keys, of NumPy arrays, numbers and strings.
+        write_more: called with the folder, for files of its own; raises OSError where it cannot write.
 
     Raises:
         CheckpointError: the disk is full or not writable.
@@ -48,10 +57,12 @@ def save(directory: Path, updates: int, variables: tf.train.Checkpoint, state: d
         partial.mkdir()
         variables.write(str(partial / "variables"))
         np.savez(partial / "state.npz", **dict(_flatten(state)))
-        names = sorted(path.name for path in partial.iterdir())
-        manifest = {name: _fingerprint(partial / name) for name in names}
+        if write_more is not None:
+            write_more(partial)
+        files = sorted(path for path in partial.rglob("*") if path.is_file())
+        manifest = {str(path.relative_to(partial)): _fingerprint(path) for path in files}
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
-        for path in [*partial.iterdir(), partial]:
+        for path in [*partial.rglob("*"), partial]:
             _flush(path)
         os.rename(partial, final)
         _flush(directory)
@@ -66,13 +77,19 @@ def save(directory: Path, updates: int, variables: tf.train.Checkpoint, state: d
     return final
 
 
-def restore(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> dict[str, Any] | None:
+def restore(
+    directory: Path,
+    variables: tf.train.Checkpoint,
+    warn: Callable[[str], None],
+    read_more: Callable[[Path], None] | None = None,
+) -> dict[str, Any] | None:
     """Restores the newest whole checkpoint; returns its state, or None if there is no checkpoint.
 
     Args:
         directory: where `save` wrote.
         variables: restored in place; every one of its variables must be in the checkpoint.
         warn: called with one line for each broken checkpoint that is passed over.
+        read_more: called with the folder, for the files of `write_more`.
 
     Raises:
         CheckpointError: there are checkpoints, but none is whole.
@@ -84,6 +101,8 @@ def restore(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str
             warn(f"Checkpoint {path} is broken ({damage}); falling back to the one before.")
             continue
         variables.read(str(path / "variables")).assert_existing_objects_matched()
+        if read_more is not None:
+            read_more(path)
         with np.load(path / "state.npz", allow_pickle=False) as arrays:
             return _unflatten({name: arrays[name] for name in arrays.files})
     if candidates:
@@ -118,8 +137,11 @@ def _damage(path: Path) -> str | None:
 
 
 def _fingerprint(path: Path) -> dict[str, int]:
-    data = path.read_bytes()
-    return {"bytes": len(data), "crc32": zlib.crc32(data)}
+    checksum = 0
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            checksum = zlib.crc32(piece, checksum)
+    return {"bytes": path.stat().st_size, "crc32": checksum}
 
 
 def _flush(path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
-from tf_agents.trajectories import Trajectory
 
 from repro.quiet import quiet_stderr
 
@@ -28,27 +27,36 @@ class Learner:
         agent: built under the strategy's scope.
         strategy: one device, several (mirrored), or several machines.
         jit_compile: compile with XLA; only with one replica.
+
+    Attributes:
+        per_sequence: extras of the last update that have a value for each sequence of the batch, [B], by name.
     """
 
     def __init__(self, agent: tf_agent.TFAgent, strategy: tf.distribute.Strategy, jit_compile: bool = False) -> None:
         self.agent = agent
         self._strategy = strategy
         self._names: list[str] = []
+        self.per_sequence: dict[str, np.ndarray] = {}
         train = tf.function(agent.train, jit_compile=True) if jit_compile else agent.train
 
         @tf.function
-        def step(trajectory: Trajectory) -> tf.Tensor:
-            loss_info = strategy.run(train, args=(trajectory,))
+        def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            loss_info = strategy.run(train, args=batch)
             scalars = {"loss": strategy.reduce(tf.distribute.ReduceOp.SUM, loss_info.loss, axis=None)}
+            per_sequence = {}
             for name, value in loss_info.extra.items():
-                scalars[name] = strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+                parts = strategy.experimental_local_results(value)
+                if parts[0].shape.rank == 0:
+                    scalars[name] = strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+                else:
+                    per_sequence[name] = tf.concat(parts, axis=0)
             self._names = list(scalars)
-            return tf.stack(list(scalars.values()))
+            return tf.stack(list(scalars.values())), per_sequence
 
         self._step = step
 
-    def place(self, trajectory: Trajectory) -> Any:
-        """A batch of NumPy arrays [B, ...] as tensors on the learner's devices, split over the replicas.
+    def place(self, trajectory: Any) -> Any:
+        """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
 
         On a CPU the tensors share the arrays' memory, which must not change before the step has ended.
         """
@@ -56,21 +64,27 @@ class Learner:
         if replicas == 1:
             return tf.nest.map_structure(tf.convert_to_tensor, trajectory)
 
-        def share(context: tf.distribute.ValueContext) -> Trajectory:
+        def share(context: tf.distribute.ValueContext) -> Any:
             i = context.replica_id_in_sync_group
             return tf.nest.map_structure(lambda x: x[i * len(x) // replicas : (i + 1) * len(x) // replicas], trajectory)
 
         return self._strategy.experimental_distribute_values_from_function(share)
 
-    def step(self, trajectory: Any) -> dict[str, float]:
+    def step(self, trajectory: Any, weights: Any = None) -> dict[str, float]:
         """One update; returns the loss (summed over replicas) and the agent's extras by name.
+
+        Args:
+            trajectory: a batch as `place` gives it.
+            weights: of its sequences, [B], as `place` gives them; None: all count the same.
 
         Raises:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
         with contextlib.nullcontext() if self._names else quiet_stderr():  # no names: the first call
-            values = self._step(trajectory).numpy()
+            stacked, per_sequence = self._step(trajectory) if weights is None else self._step(trajectory, weights)
+        values = stacked.numpy()
+        self.per_sequence = {name: value.numpy() for name, value in per_sequence.items()}
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
             broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))

@@ -72,7 +72,8 @@ class Progress:
         """Shows the update, and logs it every `total / POINTS` updates and at the end."""
         score = "-" if math.isnan(update.mean_return) else f"{update.mean_return:.1f}"
         texts = [f"return {score} ({min(update.games, 100)} games)"]
-        texts += [f"{name} {update.scalars[name]:.3g}" for name in self._shown if name in update.scalars]
+        known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
+        texts += [f"{name} {known[name]:.3g}" for name in self._shown if name in known]
         self._bar.set_postfix_str(", ".join([*texts, f"lag {update.lag:.1f}"]), refresh=False)
         self._bar.update(update.frames - self._bar.n)
         if update.updates % self._every == 0 or update.updates == self._total:

@@ -10,6 +10,12 @@ from repro.replay.sequences import SequenceReplay, SequenceSettings
 HEIGHT, WIDTH, STACK, UNITS = 6, 4, 4, 3
 
 
+def started(spec, settings, folder, saved=None):
+    replay = SequenceReplay(spec, settings, folder / "working")
+    replay.start(saved)
+    return replay
+
+
 def _spec(core: bool) -> Trajectory:
     state = {"core_state": (tf.TensorSpec((UNITS,), tf.float32), tf.TensorSpec((UNITS,), tf.float32))} if core else {}
     return Trajectory(
@@ -109,7 +115,7 @@ def test_sequences_are_pieces_of_games(tmp_path, steps_, period, lead, core):
     generator, spec, lengths = np.random.default_rng(0), _spec(core), (13, 2, 6, 21)
     settings = SequenceSettings(steps_, period, lead, 1000, 0.0)
     steps = _games(generator, spec, lengths)
-    replay = SequenceReplay(spec, settings, tmp_path / "working")
+    replay = started(spec, settings, tmp_path)
     try:
         _write(replay, steps, 9)
         expected = {_as_bytes(steps, sequence, spec) for sequence in _expected(steps, lengths, settings)}
@@ -122,7 +128,7 @@ def test_sequences_are_pieces_of_games(tmp_path, steps_, period, lead, core):
 def test_oldest_sequence_gives_way(tmp_path):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 7, 0.0)
     steps = _games(np.random.default_rng(0), spec, (30,))
-    replay = SequenceReplay(spec, settings, tmp_path / "working")
+    replay = started(spec, settings, tmp_path)
     try:
         _write(replay, steps, 1)
         sequences = _expected(steps, (30,), settings)[-7:]
@@ -134,7 +140,7 @@ def test_oldest_sequence_gives_way(tmp_path):
 def test_priorities_decide_how_often_a_sequence_is_drawn(tmp_path):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.5)
     steps = _games(np.random.default_rng(0), spec, (6,))
-    replay = SequenceReplay(spec, settings, tmp_path / "working")
+    replay = started(spec, settings, tmp_path)
     try:
         _write(replay, steps, 1)
         keys = set()
@@ -160,12 +166,12 @@ def test_priorities_decide_how_often_a_sequence_is_drawn(tmp_path):
 def test_saved_replay_continues(tmp_path):
     spec, settings = _spec(True), SequenceSettings(5, 2, 1, 1000, 0.9)
     steps = _games(np.random.default_rng(0), spec, (13, 9))
-    replay = SequenceReplay(spec, settings, tmp_path / "working")
+    replay = started(spec, settings, tmp_path)
     _write(replay, steps, 1)
     count, before = len(replay), set(_drawn(replay, 60))
     replay.save(tmp_path / "saved")
     replay.close()
-    again = SequenceReplay(spec, settings, tmp_path / "working", tmp_path / "saved")
+    again = started(spec, settings, tmp_path, tmp_path / "saved")
     try:
         assert len(again) == count
         assert set(_drawn(again, 60)) == before
@@ -178,7 +184,7 @@ def test_writer_that_begins_amid_a_game_has_whole_stacks(tmp_path):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.0)
     steps = _games(np.random.default_rng(0), spec, (12,))
     later = tf.nest.map_structure(lambda leaf: leaf[5:], steps)
-    replay = SequenceReplay(spec, settings, tmp_path / "working")
+    replay = started(spec, settings, tmp_path)
     try:
         _write(replay, later, 2)
         expected = {_as_bytes(later, [(n + i, 1) for i in range(4)], spec) for n in range(4)}
