@@ -266,6 +266,7 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     if not columns:
         return {}
     kept = [[row[name] for name in ("frames", *columns)] for row in rows]
+    kept = [row for row in kept if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
     return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
 
 

@@ -119,6 +119,15 @@ def deep_torso(seed: int) -> Torso:
     return Torso(layers, name="deep_torso")
 
 
+def nature_convolutions(seed: int) -> Torso:
+    """The convolutions of Mnih et al. (2015), flattened: up to the LSTM of R2D2 (C-trace, Appendix E.1).
+
+    Args:
+        seed: integer >= 0 from which all weights are drawn.
+    """
+    return Torso(_nature_layers(distinct_seeds(seed)), name="nature_convolutions")
+
+
 def nature_torso(seed: int) -> Torso:
     """The network of Mnih et al. (2015) up to its heads, as ACER uses it (Section 4), without padding.
 
@@ -126,11 +135,13 @@ def nature_torso(seed: int) -> Torso:
         seed: integer >= 0 from which all weights are drawn.
     """
     seeds = distinct_seeds(seed)
-    layers = [
+    return Torso([*_nature_layers(seeds), _dense(NATURE_FEATURES, seeds)], name="nature_torso")
+
+
+def _nature_layers(seeds: Iterator[int]) -> list[tf.keras.layers.Layer]:
+    return [
         _frame_conv(32, 8, seeds, strides=4, activation="relu"),
         _conv(64, 4, seeds, strides=2, activation="relu"),
         _conv(64, 3, seeds, strides=1, activation="relu"),
         tf.keras.layers.Flatten(),
-        _dense(NATURE_FEATURES, seeds),
     ]
-    return Torso(layers, name="nature_torso")

@@ -18,6 +18,9 @@ from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.dqn_loss import DqnLoss, LossSettings, dqn_loss
 
+SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradient_norm")
+"""What `train` logs of a batch, besides the loss."""
+
 
 class Learning(NamedTuple):
     """How an agent's weights move.

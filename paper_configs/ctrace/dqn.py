@@ -1,0 +1,123 @@
+"""C-trace-DQN and its baselines on Atari: Section 4.2, Figures 4, 10 and 11 of arXiv 1910.07478.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason. What Appendix E leaves
+to "the baseline agent paper" is that of Mnih et al. (2015). Budgets are in environment frames (emulator frames; one
+agent step is `env.frame_skip` of them).
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "ctrace"
+    config.experiment = "dqn"
+    config.agents = (  # the target of each; n of n_step_<n>, and Gamma = gamma^<n> of ctrace_gamma<n>; Section 4.2, E.2
+        "double_dqn",
+        "n_step_5",
+        "n_step_3",
+        "retrace",
+        "ctrace_gamma10",
+        "ctrace_gamma7",
+        "ctrace_gamma5",
+    )
+    config.agent = "ctrace_gamma10"  # one of them, and the name in records
+    config.scale = scale
+    config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
+    config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"  # the package of environments
+    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames an action is repeated for; Mnih et al. (2015)
+    config.env.max_pool = 2  # last frames of a step that are maximised over; Mnih et al. (2015)
+    config.env.grey = True  # Mnih et al. (2015)
+    config.env.height = 84  # pixels; Mnih et al. (2015)
+    config.env.width = 84  # pixels; Mnih et al. (2015)
+    config.env.stack = 4  # observations; Mnih et al. (2015)
+    config.env.noop_max = 30  # no-ops at a start, from 1; Mnih et al. (2015)
+    config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Mnih et al. (2015)
+    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Mnih et al. (2015)
+    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
+    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: neither paper mentions it
+    config.env.full_action_set = False  # the game's minimal set; Mnih et al. (2015)
+    config.env.max_frames = 108_000  # frames, 30 minutes; Appendix E
+    config.env.time_limit_is_terminal = False  # assumed: a time limit does not make the value zero
+    config.env.last_action_and_reward = False  # the network has no such input; Appendix E.2
+
+    config.network = ml_collections.ConfigDict()
+    config.network.torso = "nature"  # nature or shallow; Appendix E.2
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.99  # gamma per agent step; Mnih et al. (2015)
+    config.loss.clip_error = 1.0  # bound of a TD error's gradient; Mnih et al. (2015)
+
+    config.exploration = ml_collections.ConfigDict()  # the actor's epsilon, linear in frames, then constant
+    config.exploration.first = 1.0  # Mnih et al. (2015)
+    config.exploration.last = 0.1  # Mnih et al. (2015)
+    config.exploration.frames = 4_000_000  # a million agent steps; Mnih et al. (2015)
+
+    config.replay = ml_collections.ConfigDict()
+    config.replay.steps = 16  # transitions of a sequence, for targets of more than one step; Appendix E.2
+    config.replay.period = 4  # steps between the starts of two sequences; assumed: those between two gradient steps
+    config.replay.frames = 4_000_000  # a million agent steps; Mnih et al. (2015)
+    config.replay.first_frames = 200_000  # before the first gradient step, 50 000 agent steps; Mnih et al. (2015)
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.batch_size = 32  # sequences, or transitions of Double DQN; Mnih et al. (2015)
+    config.learner.steps_per_update = 4  # agent steps between two gradient steps; Mnih et al. (2015)
+    config.learner.learning_rate = 1e-5  # constant; Appendix E.2, for Double DQN assumed
+    config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E
+    config.learner.target_period = 10_000  # gradient steps between two copies to the target network; Mnih et al. (2015)
+    config.learner.clip_global_norm = 0.0  # 0 = none; Mnih et al. (2015)
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = 30  # games; Mnih et al. (2015)
+    config.evaluation.num_envs = 10  # of them side by side
+    config.evaluation.epsilon = 0.05  # Mnih et al. (2015)
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.env_threads = 0  # emulator threads, 0 = chosen by the number of cores
+    config.runtime.schedule = "lockstep"  # an actor plays the next steps while the learner learns
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning
+    config.runtime.compile = "auto"  # auto, xla or graph
+    config.runtime.checkpoint_seconds = 600.0  # between two checkpoints, which hold the replay
+
+    return apply_scale(config)
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # about a minute: proves the path
+        config.frames = 24_000
+        config.network.torso = "shallow"
+        config.replay.frames = 16_000
+        config.replay.first_frames = 4_000
+        config.learner.batch_size = 8
+        config.learner.target_period = 100
+        config.exploration.frames = 10_000
+        config.env.max_frames = 2_000
+        config.evaluation.episodes = 2
+        config.evaluation.num_envs = 2
+        config.runtime.checkpoint_seconds = 10.0
+    elif config.scale == "desk":  # the reasons stand in repro/papers/ctrace/README.md
+        config.frames = 2_000_000
+        config.network.torso = "shallow"
+        config.replay.frames = 400_000
+        config.replay.first_frames = 40_000
+        config.learner.batch_size = 16
+        config.learner.steps_per_update = 8
+        config.learner.learning_rate = 2e-4
+        config.learner.target_period = 500
+        config.exploration.last = 0.02
+        config.exploration.frames = 200_000
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

@@ -1,0 +1,60 @@
+"""C-trace-DQN's parts, from a configuration of `paper_configs/ctrace/dqn.py`."""
+
+from __future__ import annotations
+
+import ml_collections
+import tensorflow as tf
+
+from repro.networks import atari
+from repro.networks.q_network import QNetwork
+from repro.papers.ctrace.agent import Learning
+from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
+from repro.papers.ctrace.methods import Method
+from repro.replay.sequences import SequenceSettings
+from repro.runtime.sequence_training import SequenceLearning
+
+TORSOS = {"nature": atari.nature_torso, "shallow": atari.shallow_torso}
+
+
+def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int) -> QNetwork:
+    """Raises ValueError for an unknown torso."""
+    if config.network.torso not in TORSOS:
+        raise ValueError(f"network.torso={config.network.torso!r}: choose {' or '.join(TORSOS)}.")
+    return QNetwork(TORSOS[config.network.torso](seed=seed), num_actions, seed=seed)
+
+
+def num_actors(config: ml_collections.ConfigDict) -> tuple[int, int]:
+    """Actors, and environments of each."""
+    return 1, 1
+
+
+def make_exploration(config: ml_collections.ConfigDict) -> list[Exploration]:
+    """The epsilon of each actor."""
+    return [LinearEpsilon(config.exploration.first, config.exploration.last, config.exploration.frames)]
+
+
+def loss_settings(config: ml_collections.ConfigDict, method: Method) -> LossSettings:
+    return LossSettings(method.target, method.n, config.loss.discount, config.loss.clip_error, rescaling=None)
+
+
+def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
+    learner = config.learner
+    return Learning(
+        tf.keras.optimizers.Adam(learner.learning_rate, epsilon=learner.adam_epsilon),
+        learner.target_period,
+        config.loss.discount**method.n,
+        learner.clip_global_norm,
+    )
+
+
+def sequence_settings(config: ml_collections.ConfigDict, method: Method) -> SequenceSettings:
+    """Double DQN's transitions come from every step; other targets take sequences."""
+    replay, one = config.replay, method.target == "double_dqn"
+    period = 1 if one else replay.period
+    capacity = replay.frames // config.env.frame_skip // period
+    return SequenceSettings(1 if one else replay.steps, period, 0, capacity, 0.0)
+
+
+def sequence_learning(config: ml_collections.ConfigDict) -> SequenceLearning:
+    return SequenceLearning(config.learner.batch_size, config.replay.first_frames, 1, None)
