@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from repro.evaluation import comparisons, run_measures, statistics, task_measures
+from repro.evaluation import comparisons, statistics, task_measures
 from repro.evaluation.published import PublishedRow
-from repro.evaluation.run_measures import Record
 from repro.evaluation.task_measures import OfTask, Records
 
 SPEED = ("frames to the same score", "frames to the same return")
@@ -29,7 +28,7 @@ class Kind:
     Attributes:
         of_task: what is measured on a task.
         over_tasks: from [tasks, R] to [R].
-        needs: what a record must hold: `curve`, or columns of its series.
+        needs: what a record must hold, as for `run_measures.holds`.
         pairwise: agents are compared with one other at a time, and the weakest comparison is the answer.
         resamples: of the interval.
         never: what `task_measures.NEVER` stands for, in words, where a task may give it.
@@ -87,7 +86,7 @@ def answer(
     against = printed.protocol.get("against", ())
     found = []
     for others in [(other,) for other in against] if kind.pairwise else [against]:
-        tasks = _tasks(printed, runs, others, kind.needs)
+        tasks = comparisons.compared(printed, runs, others, kind.needs)
         if not tasks:
             return None
         found.append(_measure(printed, kind, tasks, generator))
@@ -171,39 +170,6 @@ def _kind(printed: PublishedRow) -> Kind | None:
     if by is not None:
         return _SPEED if printed.unit == comparisons.UNIT and by in SPEED else None
     return _COMPARED.get(printed.unit)
-
-
-def _tasks(
-    printed: PublishedRow,
-    runs: Mapping[tuple[str, str, str, str], Records],
-    others: Sequence[str],
-    needs: Sequence[str],
-) -> dict[str, list[Records]]:
-    """Returns task to the records of each agent, ours first, for each task of the row with enough of them."""
-    agents = [(str(printed.experiment), str(printed.agent))]
-    agents += [(of or str(printed.experiment), name) for of, _, name in (other.rpartition("/") for other in others)]
-    least = 2 if others else 1
-    found = {}
-    for task in sorted({task for paper, _, task, _ in runs if paper == printed.paper}):
-        if printed.task not in comparisons.TASK_SETS and task != printed.task:
-            continue
-        sides: list[Records] = [
-            [
-                record
-                for record in comparisons.best_runs(printed, runs.get((printed.paper, of, task, name), ()))
-                if _holds(record, needs)
-            ]
-            for of, name in agents
-        ]
-        if min(map(len, sides)) >= least and len({side[0]["scale"] for side in sides}) == 1:
-            found[task] = sides
-    return found
-
-
-def _holds(record: Record, needs: Sequence[str]) -> bool:
-    return all(
-        bool(record["curve"]) if need == "curve" else run_measures.column(record, need) is not None for need in needs
-    )
 
 
 def _measure(

@@ -1,13 +1,13 @@
 """Claims that one agent does better than others, answered from the records of all of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from repro.evaluation import statistics
+from repro.evaluation import run_measures, statistics
 from repro.evaluation.published import PublishedRow
-from repro.evaluation.records import SCALES, counted
+from repro.evaluation.records import runs_behind
 
 UNIT = "probability of improvement"
 """Unit of the published rows that this module answers; they name the other agents in `protocol["against"]`.
@@ -41,49 +41,62 @@ def improvement(
     """
     found = []
     for other in printed.protocol["against"]:
-        pairs = dict(_pairs(printed, runs, other))
-        if not pairs:
+        tasks = compared(printed, runs, [other])
+        if not tasks:
             return {}, ""
-        ours = {task: _returns(mine) for task, (mine, _) in pairs.items()}
-        theirs = {task: _returns(other_runs) for task, (_, other_runs) in pairs.items()}
+        ours, theirs = ({task: _returns(sides[i]) for task, sides in tasks.items()} for i in (0, 1))
         value, interval = statistics.probability_of_improvement(ours, theirs, np.random.default_rng(seed))
-        found.append((value, interval, pairs))
+        found.append((value, interval, tasks))
     sign = -1 if printed.better in ("less", "under") else 1
-    value, interval, pairs = min(found, key=lambda item: sign * item[0])
-    every = [record for pair in pairs.values() for side in pair for record in side]
+    value, interval, tasks = min(found, key=lambda item: sign * item[0])
     total = TASK_SETS.get(printed.task, 1)
     fields = {
         "value": value,
-        "interval": interval if len(pairs) == total else None,
+        "interval": interval if len(tasks) == total else None,
         "interval_over": "seeds",
-        "budget": min(record[budget_field] for record in every),
-        "counts": counted(every[0], budget_field),
-        "seeds": tuple(r["seed"] for r in min((side for pair in pairs.values() for side in pair), key=len)),
-        "episodes": min(record["evaluation"]["episodes"] for record in every),
-        "scale": min((record["scale"] for record in every), key=SCALES.index),
+        **runs_behind([side for sides in tasks.values() for side in sides], budget_field),
     }
-    note = "" if len(pairs) == total else f"over the {len(pairs)} of {total} tasks with records of both"
+    note = "" if len(tasks) == total else f"over the {len(tasks)} of {total} tasks with records of both"
     return fields, note
 
 
-def _pairs(
-    printed: PublishedRow, runs: Mapping[tuple[str, str, str, str], Records], other: str
-) -> Iterator[tuple[str, tuple[Records, Records]]]:
-    """Yields (task, (our records, theirs)) for each task of the row with two runs or more on both sides."""
-    experiment, _, agent = other.rpartition("/")
-    experiment = experiment or str(printed.experiment)
-    for (paper, of, task, name), mine in sorted(runs.items()):
-        if (paper, of, name) != (printed.paper, printed.experiment, printed.agent):
-            continue
+def compared(
+    printed: PublishedRow,
+    runs: Mapping[tuple[str, str, str, str], Records],
+    others: Sequence[str],
+    needs: Sequence[str] = (),
+) -> dict[str, list[Records]]:
+    """Returns task to the records of each agent of a claim, ours first, for each task of the row with enough of them.
+
+    Enough is two runs of each agent, or one where there is no other, all of one scale.
+
+    Args:
+        printed: the claim.
+        runs: (paper, experiment, task, agent) to current records of one scale.
+        others: `agent`, or `experiment/agent` of another experiment.
+        needs: what a record must hold to count, as for `run_measures.holds`.
+    """
+    agents = [(str(printed.experiment), str(printed.agent))]
+    agents += [(of or str(printed.experiment), name) for of, _, name in (other.rpartition("/") for other in others)]
+    least = 2 if others else 1
+    found = {}
+    for task in sorted({task for paper, _, task, _ in runs if paper == printed.paper}):
         if printed.task not in TASK_SETS and task != printed.task:
             continue
-        mine = best_runs(printed, mine)
-        theirs = best_runs(printed, runs.get((paper, experiment, task, agent), ()))
-        if len(mine) > 1 and len(theirs) > 1 and mine[0]["scale"] == theirs[0]["scale"]:
-            yield task, (mine, theirs)
+        sides: list[Records] = [
+            [
+                record
+                for record in _best_runs(printed, runs.get((printed.paper, of, task, name), ()))
+                if run_measures.holds(record, needs)
+            ]
+            for of, name in agents
+        ]
+        if min(map(len, sides)) >= least and len({side[0]["scale"] for side in sides}) == 1:
+            found[task] = sides
+    return found
 
 
-def best_runs(printed: PublishedRow, records: Records) -> Records:
+def _best_runs(printed: PublishedRow, records: Records) -> Records:
     """Returns the runs that count: where `protocol["best"]` is a number, so many of those that end best.
 
     A paper that searches for hyper-parameters reports the best settings of many; each of ours is a run.

@@ -226,6 +226,23 @@ def counted(record: Mapping[str, Any], budget_field: str = "frames") -> str:
     return budget_field.replace("_", " ")
 
 
+def runs_behind(sides: Sequence[Sequence[Mapping[str, Any]]], budget_field: str) -> dict[str, Any]:
+    """Returns what a row says of the runs that its number is of, as fields of a `rows.Row`.
+
+    Args:
+        sides: valid records, those of one agent on one task together, in order of seed.
+        budget_field: frames, agent_steps or gradient_steps.
+    """
+    every = [record for side in sides for record in side]
+    return {
+        "budget": min(record[budget_field] for record in every),
+        "counts": counted(every[0], budget_field),
+        "seeds": tuple(record["seed"] for record in min(sides, key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
+
+
 def hardware() -> dict[str, Any]:
     """Returns `{"cpu": model, "cores": cores this process may use, "gpu": name or None}` of this machine.
 

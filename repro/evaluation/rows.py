@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from repro.evaluation import claims, comparisons, published, staleness, statistics
-from repro.evaluation.records import SCALES, StoredRecord, counted
+from repro.evaluation.records import SCALES, StoredRecord, runs_behind
 from repro.evaluation.verdicts import Verdict, verdict
 
 # Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
@@ -294,18 +294,8 @@ def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
     if found is None:
         return {}, ""
-    every = [record for side in found.sides for record in side]
-    fields = {
-        "value": found.value,
-        "interval": found.interval,
-        "interval_over": "seeds",
-        "budget": min(record[field] for record in every),
-        "counts": counted(every[0], field),
-        "seeds": tuple(record["seed"] for record in min(found.sides, key=len)),
-        "episodes": min(record["evaluation"]["episodes"] for record in every),
-        "scale": min((record["scale"] for record in every), key=SCALES.index),
-    }
-    return fields, found.note
+    fields = {"value": found.value, "interval": found.interval, "interval_over": "seeds"}
+    return fields | runs_behind(found.sides, field), found.note
 
 
 def _aggregate(
@@ -351,16 +341,11 @@ def aggregate_of(
     if all(len(sample) > 1 for sample in scores.values()):
         low, high = statistics.stratified_interval(scores, function, np.random.default_rng(BOOTSTRAP_SEED))
         interval = (100 * low, 100 * high)
-    every = [record for records in done.values() for record in records]
     return {
         "value": 100 * statistics.aggregate(means, function),
         "interval": interval,
         "interval_over": "seeds" if several else "games",
-        "budget": min(record[budget_field] for record in every),
-        "counts": counted(every[0], budget_field),
-        "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
-        "episodes": min(record["evaluation"]["episodes"] for record in every),
-        "scale": min((record["scale"] for record in every), key=SCALES.index),
+        **runs_behind(list(done.values()), budget_field),
     }
 
 
@@ -397,11 +382,7 @@ def _ours(
         "value": float(np.mean(values)),
         "interval": interval,
         "interval_over": "seeds" if several else "repetitions" if records[0]["schedule"] == "study" else "games",
-        "budget": min(record[budget_field] for record in records),
-        "counts": counted(records[0], budget_field),
-        "seeds": tuple(record["seed"] for record in records),
-        "episodes": min(record["evaluation"]["episodes"] for record in records),
-        "scale": records[0]["scale"],
+        **runs_behind([records], budget_field),
     }
 
 

@@ -23,6 +23,11 @@ def column(record: Record, name: str) -> np.ndarray | None:
     return np.array(series["rows"], np.float64)[:, series["columns"].index(name)]
 
 
+def holds(record: Record, needs: Sequence[str]) -> bool:
+    """Returns whether a record keeps all that is needed of it: `curve`, or columns of its series."""
+    return all(bool(record["curve"]) if need == "curve" else column(record, need) is not None for need in needs)
+
+
 def start_and_end(values: np.ndarray) -> tuple[float, float]:
     """Returns the mean over the first tenth of the rows of a log and that over its last tenth.
 
