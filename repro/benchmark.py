@@ -15,7 +15,7 @@ from repro import benchmarks, cli
 WHAT = flags.DEFINE_enum(
     "what",
     "impala_atari",
-    sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in ("timing", "actor_learner")),
+    sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg),
     "Subject.",
 )
 JSON = flags.DEFINE_string("json", None, "Write the result to this file.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from repro.benchmarks import timing
+from repro.benchmarks.measuring import timing
 
 
 def test_serial_bound_is_the_rate_of_one_after_the_other():

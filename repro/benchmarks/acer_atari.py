@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from paper_configs.acer import atari
-from repro.benchmarks import actor_learner, timing
+from repro.benchmarks.measuring import actor_learner
 from repro.papers.acer import atari_parts, experiment
 from repro.runtime import devices
-
-UNIT = "agent_steps_per_second"
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
@@ -22,9 +20,4 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     devices.configure_threads(deterministic=False)
     config = atari.get_config("desk")
     config.env.task = "pong"
-    results = [
-        actor_learner.measure_replay_loop(atari_parts, experiment, config, seed, seconds) for seed in range(repeats)
-    ]
-    found = timing.summarise("acer_atari", UNIT, results)
-    updates = actor_learner.updates_per_second(config, atari_parts.replay_settings(config), found["whole"])
-    return {**found, "frames_per_step": config.env.frame_skip, "updates_per_second": updates}
+    return actor_learner.measure_replay("acer_atari", atari_parts, experiment, config, seconds, repeats)

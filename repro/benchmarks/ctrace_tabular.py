@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paper_configs.ctrace import tabular_fig5, tabular_fig6
-from repro.benchmarks import timing
+from repro.benchmarks.measuring import timing
 from repro.papers.ctrace import tabular_tradeoffs
 from repro.tabular import simulation
 

@@ -9,11 +9,9 @@ from typing import Any
 import ml_collections
 
 from paper_configs.impala import atari_shallow
-from repro.benchmarks import actor_learner, timing
+from repro.benchmarks.measuring import actor_learner, timing
 from repro.papers.impala import experiment
 from repro.runtime import devices
-
-UNIT = "agent_steps_per_second"
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         }
         whole = timing.whole(functools.partial(experiment.build_training, config, seed, warn=print), seconds)
         results.append({"parts": parts, "whole": whole / config.env.frame_skip})
-    return {**timing.summarise("impala_atari", UNIT, results), "frames_per_step": config.env.frame_skip}
+    return {**timing.summarise("impala_atari", actor_learner.UNIT, results), "frames_per_step": config.env.frame_skip}
 
 
 def learner_body(config: ml_collections.ConfigDict) -> Callable[[], int]:

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from paper_configs.impala import atari_shallow
-from repro.benchmarks import impala_atari, timing
+from repro.benchmarks import impala_atari
+from repro.benchmarks.measuring import timing
 from repro.evaluation import records
 from repro.ops import q_targets, traces, v_targets
 from repro.papers.ctrace import alpha_update

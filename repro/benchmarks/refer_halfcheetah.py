@@ -14,7 +14,7 @@ import ml_collections
 import numpy as np
 
 from paper_configs.refer import figure_4_vracer
-from repro.benchmarks import timing
+from repro.benchmarks.measuring import timing
 from repro.distributions import gaussian
 from repro.environments.mujoco import make_mujoco
 from repro.papers.refer import experiment

@@ -19,6 +19,7 @@ from gymnasium.vector.utils import batch_space
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments import games, specs
+from repro.environments.batched import check_batch, check_reset
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
@@ -157,12 +158,9 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     """
 
     def __init__(self, config: AtariConfig, num_envs: int, seed: int, num_threads: int = 0) -> None:
-        if num_envs < 1:
-            raise ValueError(f"Atari: num_envs must be at least 1, got {num_envs}.")
+        check_batch("Atari", num_envs, seed)
         if num_threads < 0:
             raise ValueError(f"Atari: num_threads must be at least 0, got {num_threads}.")
-        if seed < 0:
-            raise ValueError(f"Atari: seed must be at least 0, got {seed}.")
         self.config = config
         self.num_envs = num_envs
         self.num_threads = num_threads or min(num_envs, len(os.sched_getaffinity(0)))
@@ -248,11 +246,8 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         Raises:
             ValueError: an option was given or the seed is negative.
         """
-        if options:
-            raise ValueError(f"Atari: reset knows no options, got {sorted(options)}.")
+        check_reset("Atari", seed, options)
         if seed is not None:
-            if seed < 0:
-                raise ValueError(f"Atari: seed must be at least 0, got {seed}.")
             self._seed = seed
             self._seeds_drawn[:] = 0
         everywhere = np.ones(self.num_envs, bool)

@@ -1,4 +1,4 @@
-"""The contract between environments and the runtime."""
+"""The contract between environments and the runtime, and the checks that all of them make."""
 
 from __future__ import annotations
 
@@ -51,3 +51,41 @@ class BatchedEnvironment(Protocol):
 
     def set_state(self, state: dict[str, Any]) -> Any:
         """Restores; returns the current observations."""
+
+
+def check_batch(kind: str, num_envs: int, seed: int) -> None:
+    """Refuses what no batch can be made with.
+
+    Args:
+        kind: of environment, for the message.
+        num_envs: number of environments, at least 1.
+        seed: the run's, at least 0.
+
+    Raises:
+        ValueError: one of them is out of its range.
+    """
+    if num_envs < 1:
+        raise ValueError(f"{kind}: num_envs must be at least 1, got {num_envs}.")
+    _check_seed(kind, seed)
+
+
+def check_reset(kind: str, seed: int | None, options: dict[str, Any] | None) -> None:
+    """Refuses the arguments of a `reset` that knows no options.
+
+    Args:
+        kind: of environment, for the message.
+        seed: at least 0, or None for the one it has.
+        options: none are known.
+
+    Raises:
+        ValueError: an option was given or the seed is negative.
+    """
+    if options:
+        raise ValueError(f"{kind}: reset knows no options, got {sorted(options)}.")
+    if seed is not None:
+        _check_seed(kind, seed)
+
+
+def _check_seed(kind: str, seed: int) -> None:
+    if seed < 0:
+        raise ValueError(f"{kind}: seed must be at least 0, got {seed}.")

@@ -18,6 +18,7 @@ from gymnasium.vector.utils import batch_space
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments import specs
+from repro.environments.batched import check_batch, check_reset
 
 TASKS = (
     "Ant",
@@ -213,10 +214,7 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
     """
 
     def __init__(self, config: TaskConfig, num_envs: int, seed: int) -> None:
-        if num_envs < 1:
-            raise ValueError(f"MuJoCo: num_envs must be at least 1, got {num_envs}.")
-        if seed < 0:
-            raise ValueError(f"MuJoCo: seed must be at least 0, got {seed}.")
+        check_batch("MuJoCo", num_envs, seed)
         self.config = config
         self.num_envs = num_envs
         self._tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
@@ -279,11 +277,8 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
         Raises:
             ValueError: an option was given or the seed is negative.
         """
-        if options:
-            raise ValueError(f"MuJoCo: reset knows no options, got {sorted(options)}.")
+        check_reset("MuJoCo", seed, options)
         if seed is not None:
-            if seed < 0:
-                raise ValueError(f"MuJoCo: seed must be at least 0, got {seed}.")
             self._seed = seed
         for row, task in enumerate(self._tasks):
             sequence = np.random.SeedSequence((self._seed, row))

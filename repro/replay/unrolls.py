@@ -80,9 +80,10 @@ class UnrollReplay:
         Raises:
             ValueError: nothing is stored yet.
         """
-        if not len(self):
+        first = self._first
+        if first == self._end:
             raise ValueError("The replay is empty.")
-        places = generator.integers(self._first, self._end, size) % self.capacity
+        places = generator.integers(first, self._end, size) % self.capacity
         drawn = [array[places] for array in self._arrays]
         for i, images in self._images.items():
             drawn[i] = images.take(drawn[i])

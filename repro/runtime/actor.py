@@ -62,10 +62,14 @@ class Actor:
         return self._observation is not None
 
     def renew_weights(self) -> None:
-        """Takes the latest published weights; for the schedule to call before each unroll (Section 3)."""
+        """Takes the latest published weights; for the schedule to call before each unroll (Section 3).
+
+        Raises:
+            ValueError: as many variables as the policy has were not published.
+        """
         version, values = self._weights.latest
         if version != self._version:
-            for variable, value in zip(self._policy.variables(), values):
+            for variable, value in zip(self._policy.variables(), values, strict=True):
                 variable.assign(value)
             self._version = version
 

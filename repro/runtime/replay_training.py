@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +10,7 @@ from repro.replay.unrolls import UnrollReplay
 from repro.runtime.generators import pack_generator, unpack_generator
 from repro.runtime.learner import Learner
 from repro.runtime.sources import BatchSource
-from repro.runtime.training import EpisodeLog, TrainingLoop
+from repro.runtime.training import EpisodeLog, RunSettings, TrainingLoop
 from repro.runtime.weights import WeightsPublisher
 
 
@@ -31,13 +29,11 @@ class ReplayTraining(TrainingLoop):
     """An update is one batch of new unrolls, stored, and the gradient steps that follow, on batches of its size.
 
     Args:
-        learner, source, weights, episodes: as for `TrainingLoop`.
+        learner, source, weights, episodes, run, frames_per_update: as for `TrainingLoop`.
         replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
         settings: see `ReplaySettings`.
         generator: draws the number of replayed batches, and the batches.
-        budget, frames_per_update, checkpoints, checkpoint_seconds, warn: as for `TrainingLoop`.
         drawn: hyper-parameters that the seed drew, by name, for the record; None or empty: it drew none.
-        unit: of the budget, in the progress line.
 
     Raises:
         ValueError: a ratio without a replay, or nothing to learn from.
@@ -49,17 +45,12 @@ class ReplayTraining(TrainingLoop):
         source: BatchSource,
         weights: WeightsPublisher,
         episodes: EpisodeLog,
+        run: RunSettings,
+        frames_per_update: int,
         replay: UnrollReplay | None,
         settings: ReplaySettings,
         generator: np.random.Generator,
-        *,
-        budget: int,
-        frames_per_update: int,
-        checkpoints: Path,
-        checkpoint_seconds: float,
-        warn: Callable[[str], None],
         drawn: dict[str, float] | None = None,
-        unit: str = "frames",
     ) -> None:
         if settings.ratio > 0 and replay is None:
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
@@ -69,20 +60,9 @@ class ReplayTraining(TrainingLoop):
         self._settings = settings
         self._generator = generator
         self._drawn = drawn or {}
-        self.unit = unit
         self._gradient_steps = 0
         self._scalars: dict[str, float] = {}
-        super().__init__(  # last: it restores
-            learner,
-            source,
-            weights,
-            episodes,
-            budget=budget,
-            frames_per_update=frames_per_update,
-            checkpoints=checkpoints,
-            checkpoint_seconds=checkpoint_seconds,
-            warn=warn,
-        )
+        super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""

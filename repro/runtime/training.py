@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ml_collections
 import numpy as np
 import tensorflow as tf
 
 from repro.runtime import checkpoint
 from repro.runtime.actor import Episode
 from repro.runtime.learner import Learner
+from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sources import BatchSource
 from repro.runtime.weights import WeightsPublisher
 from repro.runtime.window import Window
@@ -72,6 +74,29 @@ class Update(NamedTuple):
     games: int
 
 
+class RunSettings(NamedTuple):
+    """What every kind of training is told of its run.
+
+    budget: what `unit` says, to learn from.
+    unit: frames or steps, in the progress line.
+    checkpoints: folder for checkpoints.
+    checkpoint_seconds: between two checkpoints.
+    warn: called with one line when a broken checkpoint is passed over.
+    """
+
+    budget: int
+    unit: str
+    checkpoints: Path
+    checkpoint_seconds: float
+    warn: Callable[[str], None]
+
+
+def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
+    """Those of an experiment's configuration, whose budget is in steps where no action is repeated."""
+    unit = "frames" if "frame_skip" in config.env else "steps"
+    return RunSettings(config.frames, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
+
+
 class Training(abc.ABC):
     """A run: iterating trains, and the consumer may stop at any update. Subclasses say what an update is.
 
@@ -85,33 +110,27 @@ class Training(abc.ABC):
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
         episodes: filled by whoever plays.
-        budget: what `unit` says, to learn from.
+        run: see `RunSettings`.
         frames_per_update: see above.
-        checkpoints: folder for checkpoints.
-        checkpoint_seconds: between two checkpoints.
     """
 
-    unit = "frames"
     shown: tuple[str, ...] = ("loss", "entropy")
 
     def __init__(
         self,
         variables: tf.train.Checkpoint,
         episodes: EpisodeLog,
-        *,
-        budget: int,
+        run: RunSettings,
         frames_per_update: int,
-        checkpoints: Path,
-        checkpoint_seconds: float,
     ) -> None:
         self._variables = variables
-        self._checkpoints = checkpoints
-        self._checkpoint_seconds = checkpoint_seconds
         self._episodes = episodes
+        self._run = run
         self._seconds = 0.0
+        self.unit = run.unit
         self.updates = 0
         self.frames_per_update = frames_per_update
-        self.total_updates = -(-budget // frames_per_update)
+        self.total_updates = -(-run.budget // frames_per_update)
 
     @abc.abstractmethod
     def _begin(self) -> None:
@@ -132,6 +151,12 @@ class Training(abc.ABC):
     @abc.abstractmethod
     def _set_state(self, state: dict[str, Any]) -> None:
         """Continues where `_get_state` was taken; the variables are restored by then."""
+
+    def _save_more(self, folder: Path) -> None:  # noqa: B027 - most have none
+        """Writes files of its own into a checkpoint's folder."""
+
+    def _restore_more(self, folder: Path) -> None:  # noqa: B027 - most have none
+        """Reads the files of `_save_more`; called before `_set_state`."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -167,7 +192,7 @@ class Training(abc.ABC):
             now = time.monotonic()
             self._seconds += now - clock
             clock = now
-            if now - saved > self._checkpoint_seconds and self.can_save:
+            if now - saved > self._run.checkpoint_seconds and self.can_save:
                 self.save()
                 saved = time.monotonic()
             mean_return, games = self._episodes.mean_return(), self._episodes.games
@@ -178,7 +203,7 @@ class Training(abc.ABC):
         """Writes a checkpoint of this moment; call it only when `can_save`."""
         own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
         counters = {"updates": self.updates, "seconds": self._seconds, "episodes": self._episodes.get_state()}
-        return checkpoint.save(self._checkpoints, self.updates, self._variables, counters | own)
+        return checkpoint.save(self._run.checkpoints, self.updates, self._variables, counters | own, self._save_more)
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
@@ -191,9 +216,9 @@ class Training(abc.ABC):
             **({"evaluation": window.evaluation(self.frames)} if window else {}),
         }
 
-    def _restore(self, warn: Callable[[str], None]) -> None:
-        """Continues from the last checkpoint, if there is one; `warn` is told of a broken one."""
-        state = checkpoint.restore(self._checkpoints, self._variables, warn)
+    def _restore(self) -> None:
+        """Continues from the last checkpoint, if there is one."""
+        state = checkpoint.restore(self._run.checkpoints, self._variables, self._run.warn, self._restore_more)
         if state is not None:
             self.updates = state["updates"]
             self._seconds = state["seconds"]
@@ -208,11 +233,8 @@ class TrainingLoop(Training):
     Args:
         learner, source, weights: the parts, sharing one agent.
         episodes: filled by the actors.
-        budget: environment frames to learn from.
-        frames_per_update: environment frames in one batch.
-        checkpoints: folder for checkpoints.
-        checkpoint_seconds: between two checkpoints.
-        warn: called with one line when a broken checkpoint is passed over.
+        run: see `RunSettings`.
+        frames_per_update: units of the budget in one batch.
     """
 
     def __init__(
@@ -221,25 +243,14 @@ class TrainingLoop(Training):
         source: BatchSource,
         weights: WeightsPublisher,
         episodes: EpisodeLog,
-        *,
-        budget: int,
+        run: RunSettings,
         frames_per_update: int,
-        checkpoints: Path,
-        checkpoint_seconds: float,
-        warn: Callable[[str], None],
     ) -> None:
-        super().__init__(
-            tf.train.Checkpoint(agent=learner.agent),
-            episodes,
-            budget=budget,
-            frames_per_update=frames_per_update,
-            checkpoints=checkpoints,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
         self._learner = learner
         self._source = source
         self._weights = weights
-        self._restore(warn)
+        self._restore()
 
     @property
     def can_save(self) -> bool:

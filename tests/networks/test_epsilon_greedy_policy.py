@@ -31,7 +31,7 @@ def make(epsilon):
 def act(policy, observation, seed=(3, 4)):
     step_type = np.ones(len(observation), np.int32)
     choice = compile_act(policy, len(observation))(observation, step_type, (), np.array(seed, np.int32))
-    return choice.action.numpy(), choice.info["probability"].numpy()
+    return choice.action.numpy(), {name: value.numpy() for name, value in choice.info.items()}
 
 
 def mu(epsilon, greedy):
@@ -40,29 +40,31 @@ def mu(epsilon, greedy):
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.6, 1.0])
-def test_frequencies_and_probabilities_are_those_of_the_definition(epsilon):
-    action, probability = act(make(epsilon), np.tile(Q, (N, 1)))
+def test_frequencies_are_those_of_the_definition(epsilon):
+    action, info = act(make(epsilon), np.tile(Q, (N, 1)))
     expected = mu(epsilon, 2)
     counts = np.bincount(action, minlength=A)
     assert stats.chisquare(counts, N * expected).pvalue > 1e-3
     assert stats.chisquare(counts, N * mu(0.8 * epsilon, 2)).pvalue < 1e-6  # another epsilon is told apart
-    np.testing.assert_allclose(probability, expected[action], rtol=1e-6)
-    np.testing.assert_allclose(sum(probability[action == a][0] for a in range(A)), 1.0, rtol=1e-6)
+    assert info["greedy_action"].shape == info["epsilon"].shape == (N,)
+    assert (info["greedy_action"].dtype, info["epsilon"].dtype) == (np.int32, np.float32)
+    np.testing.assert_array_equal(info["greedy_action"], 2)  # after exploratory actions, too
+    np.testing.assert_array_equal(info["epsilon"], np.float32(epsilon))
 
 
-def test_epsilon_0_is_greedy_with_probability_1():
+def test_epsilon_0_is_greedy():
     observation = np.random.default_rng(0).normal(size=(500, A)).astype(np.float32)
-    action, probability = act(make(0.0), observation)
+    action, info = act(make(0.0), observation)
     np.testing.assert_array_equal(action, observation.argmax(axis=-1))
-    np.testing.assert_array_equal(probability, 1.0)
+    np.testing.assert_array_equal(info["greedy_action"], action)
+    np.testing.assert_array_equal(info["epsilon"], 0.0)
 
 
 def test_of_equal_values_the_first_is_greedy():
-    action, probability = act(make(0.0), np.array([[0, 1, 1, 0], [2, 2, 2, 2], [0, 0, 0, 3]], np.float32))
+    action, _ = act(make(0.0), np.array([[0, 1, 1, 0], [2, 2, 2, 2], [0, 0, 0, 3]], np.float32))
     np.testing.assert_array_equal(action, [1, 0, 3])
-    np.testing.assert_array_equal(probability, 1.0)
-    action, probability = act(make(0.5), np.zeros((N, A), np.float32))
-    np.testing.assert_allclose(probability, mu(0.5, 0)[action], rtol=1e-6)
+    action, info = act(make(0.5), np.zeros((N, A), np.float32))
+    np.testing.assert_array_equal(info["greedy_action"], 0)
     assert stats.chisquare(np.bincount(action, minlength=A), N * mu(0.5, 0)).pvalue > 1e-3
 
 
@@ -70,28 +72,26 @@ def test_an_epsilon_for_each_environment():
     epsilon = np.tile(np.array([0.05, 0.8], np.float32), N // 2)
     greedy = np.tile([2, 0], N // 2)
     values = np.where(np.arange(A) == greedy[:, np.newaxis], 1, 0).astype(np.float32)
-    action, probability = act(make(epsilon), values)
+    action, info = act(make(epsilon), values)
+    np.testing.assert_array_equal(info["greedy_action"], greedy)
+    np.testing.assert_array_equal(info["epsilon"], epsilon)
     for i in (0, 1):
         expected = mu(epsilon[i], greedy[i])
         assert stats.chisquare(np.bincount(action[i::2], minlength=A), N // 2 * expected).pvalue > 1e-3
-        np.testing.assert_allclose(probability[i::2], expected[action[i::2]], rtol=1e-6)
 
 
-def test_a_variable_is_read_in_each_step_and_published_before_the_weights():
+def test_a_variable_is_read_in_each_step():
     epsilon = tf.Variable(1.0)
-    policy = make(epsilon)
-    call = compile_act(policy, 3)
+    call = compile_act(make(epsilon), 3)
     arguments = np.tile(Q, (3, 1)), np.ones(3, np.int32), (), np.array([1, 0], np.int32)
-    np.testing.assert_allclose(call(*arguments).info["probability"], 1 / A)
-    for variable, value in zip(policy.variables(), [0.0, -np.eye(A), np.zeros(A)], strict=True):
-        variable.assign(value)
-    assert epsilon.numpy() == 0.0
-    np.testing.assert_array_equal(call(*arguments).info["probability"], 1.0)
-    np.testing.assert_array_equal(call(*arguments).action, 1)
+    np.testing.assert_array_equal(call(*arguments).info["epsilon"], 1.0)
+    epsilon.assign(0.0)
+    np.testing.assert_array_equal(call(*arguments).info["epsilon"], 0.0)
+    np.testing.assert_array_equal(call(*arguments).action, 2)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, np.array([0.1, 0.2], np.float32)])
-def test_other_epsilons_are_not_published(epsilon):
+@pytest.mark.parametrize("epsilon", [0.5, np.array([0.1, 0.2], np.float32), tf.Variable(0.5)])
+def test_only_the_weights_are_published(epsilon):
     assert [variable.shape for variable in make(epsilon).variables()] == [(A, A), (A,)]
 
 
@@ -128,7 +128,8 @@ def test_a_recurrent_network_carries_the_state_before_the_step():
     choice = compile_act(policy, batch)(observation, step_type, state, np.array([1, 0], np.int32))
     q, after = network({key: part[:, np.newaxis] for key, part in observation.items()}, step_type[:, np.newaxis], state)
     np.testing.assert_array_equal(choice.action[:2], np.argmax(q[:2, 0], axis=-1))
-    np.testing.assert_allclose(choice.info["probability"], [1, 1, 1 / A], rtol=1e-6)
+    np.testing.assert_array_equal(choice.info["greedy_action"], np.argmax(q[:, 0], axis=-1))
+    np.testing.assert_array_equal(choice.info["epsilon"], [0, 0, 1])
     tf.nest.assert_same_structure(choice.info, policy.info_spec)
     for before, given, new, expected in zip(choice.info["core_state"], state, choice.state, after, strict=True):
         np.testing.assert_array_equal(before, given)

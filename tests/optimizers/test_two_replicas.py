@@ -1,21 +1,15 @@
 """Two replicas, each with half of the batch, must make the update of one device with the whole batch."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from tests.optimizers import two_replicas
+from tests.support import two_replicas as support
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
-    path = tmp_path_factory.mktemp("two_replicas") / "result.npz"
-    command = [sys.executable, "-m", "tests.optimizers.two_replicas", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return np.load(path)
+    return support.run("tests.optimizers.two_replicas", tmp_path_factory.mktemp("two_replicas"))
 
 
 def test_gradients_are_summed_before_the_clip(result):

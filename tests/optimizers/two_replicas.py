@@ -11,6 +11,7 @@ import tensorflow as tf
 from repro.optimizers.gradients import reduce_and_clip
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
+from tests.support.two_replicas import two_devices
 
 STEPS, BATCH, CLIP = 20, 8, 1.5
 
@@ -51,9 +52,8 @@ def run_one(out):
     out["one_weights"], out["one_bias"] = (variable.numpy() for variable in variables)
 
 
-def run_two(out, checkpoint_path):
+def run_two(out, strategy, checkpoint_path):
     inputs, targets, start = data()
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     with strategy.scope():
         variables, optimizer = make(start)
         checkpoint = tf.train.Checkpoint(variables=variables, optimizer=optimizer)
@@ -83,11 +83,9 @@ def run_two(out, checkpoint_path):
 
 
 def main():
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    out = {}
+    strategy, out = two_devices(), {}
     run_one(out)
-    run_two(out, sys.argv[1] + ".checkpoint")
+    run_two(out, strategy, sys.argv[1] + ".checkpoint")
     np.savez(sys.argv[1], **out)
 
 

@@ -95,6 +95,13 @@ def test_a_snapshot_does_not_follow_the_learner(parts):
         np.testing.assert_allclose(a + 1.0, b, rtol=1e-6)
 
 
+def test_another_number_of_weights_is_refused(parts):
+    actor, _, weights, _, _ = parts
+    weights.latest = weights.latest._replace(version=8, values=weights.latest.values[:-1])
+    with pytest.raises(ValueError, match="zip"):
+        actor.renew_weights()
+
+
 def test_groups_split_the_environments_in_order(parts):
     actor, agent, _, _, _ = parts
     state = None

@@ -18,7 +18,7 @@ from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
 from repro.runtime.replay_training import ReplaySettings, ReplayTraining
 from repro.runtime.sources import AsyncSource, GroupSizes, LockstepSource
-from repro.runtime.training import EpisodeLog, TrainingLoop
+from repro.runtime.training import EpisodeLog, RunSettings, TrainingLoop
 from repro.runtime.unrolls import UnrollGroup
 from repro.runtime.weights import WeightsPublisher
 from tests.support.catch import Catch
@@ -96,19 +96,13 @@ def make_loop(
     else:
         source = AsyncSource(actors, make_group, sizes, 1, learner.place)
     frames = batch_size * UNROLL
-    parts = (learner, source, weights, episodes)
-    arguments = {
-        "budget": updates * frames,
-        "frames_per_update": frames,
-        "checkpoints": checkpoints,
-        "checkpoint_seconds": 1e9,
-        "warn": warn,
-    }
+    run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
+    parts = (learner, source, weights, episodes, run, frames)
     if replay_settings is None:
-        return TrainingLoop(*parts, **arguments), episodes, agent
+        return TrainingLoop(*parts), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
     generator = np.random.default_rng(seed)
-    return ReplayTraining(*parts, replay, replay_settings, generator, **arguments), episodes, agent
+    return ReplayTraining(*parts, replay, replay_settings, generator), episodes, agent
 
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:

@@ -21,7 +21,7 @@ from repro.runtime.learner import Learner
 from repro.runtime.replay_training import ReplayTraining
 from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sources import make_source
-from repro.runtime.training import EpisodeLog
+from repro.runtime.training import EpisodeLog, run_settings
 from repro.runtime.weights import WeightsPublisher
 from repro.runtime.window import Window
 
@@ -98,16 +98,12 @@ def build_training(
         make_source(config, actors, agent.collect_data_spec, place),
         weights,
         episodes,
+        run_settings(config, run, warn),
+        frames_per_update(config),
         make_replay(config, agent, settings.ratio),
         settings,
         np.random.default_rng(int(seeds[1])),
-        budget=config.frames,
-        frames_per_update=frames_per_update(config),
-        checkpoints=run.checkpoints,
-        checkpoint_seconds=runtime.checkpoint_seconds,
-        warn=warn,
         drawn=setting._asdict(),
-        unit="frames" if "frame_skip" in config.env else "steps",
     )
 
 

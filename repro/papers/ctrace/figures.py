@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import ml_collections
@@ -66,7 +67,7 @@ def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     return figure
 
 
-def draw_learning(panels: Sequence[Mapping[str, object]]) -> Figure:
+def draw_learning(panels: Sequence[Mapping[str, Any]]) -> Figure:
     """Error against experience, mean and standard error over repetitions, one panel for each setting.
 
     Args:
@@ -75,11 +76,11 @@ def draw_learning(panels: Sequence[Mapping[str, object]]) -> Figure:
     """
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     for axes, panel in zip(figure.subplots(1, len(panels)), panels):
-        families = list(panel["families"])  # type: ignore[call-overload]
-        for i, (label, family) in enumerate(zip(panel["labels"], families)):  # type: ignore[call-overload]
+        families = panel["families"]
+        for i, (label, family) in enumerate(zip(panel["labels"], families)):
             place, count = i - families.index(family), families.count(family)
             colour = matplotlib.colormaps[COLOURS[family]](0.1 + 0.55 * place / max(count - 1, 1))
-            mean, error = panel["mean"][:, i], panel["error"][:, i]  # type: ignore[index]
+            mean, error = panel["mean"][:, i], panel["error"][:, i]
             axes.plot(panel["x"], mean, color=colour, lw=1.2, label=label)
             axes.fill_between(panel["x"], mean - error, mean + error, color=colour, alpha=0.25, lw=0)
         axes.set_xscale("log")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import ml_collections
 
 NAME = re.compile(r"(?P<target>double_dqn|n_step|retrace|ctrace)(_(gamma)?(?P<n>\d+))?")
-"""`double_dqn`, `retrace`; `n_step_5`, n = 5; `ctrace_gamma10`, Gamma = gamma^10. Without a number, n is the default."""
+"""`double_dqn`, `retrace`; `n_step_5`: n = 5; `ctrace_gamma10`: Gamma = gamma^10. A name may leave the number out."""
 
 
 class Method(NamedTuple):

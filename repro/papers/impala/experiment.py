@@ -24,7 +24,7 @@ from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
 from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sources import make_source
-from repro.runtime.training import EpisodeLog, TrainingLoop
+from repro.runtime.training import EpisodeLog, TrainingLoop, run_settings
 from repro.runtime.weights import WeightsPublisher
 
 TORSOS = {"shallow": atari.shallow_torso, "deep": atari.deep_torso}
@@ -122,11 +122,8 @@ def build_training(
         make_source(config, actors, agent.collect_data_spec, learner.place),
         weights,
         episodes,
-        budget=config.frames,
-        frames_per_update=frames_per_update(config),
-        checkpoints=run.checkpoints,
-        checkpoint_seconds=runtime.checkpoint_seconds,
-        warn=warn,
+        run_settings(config, run, warn),
+        frames_per_update(config),
     )
 
 

@@ -24,7 +24,7 @@ from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
 from repro.runtime import checkpoint
 from repro.runtime.run_directory import RunDirectory
-from repro.runtime.training import EpisodeLog
+from repro.runtime.training import EpisodeLog, run_settings
 from repro.runtime.window import Window
 
 SCORE_UNIT = "episode return"
@@ -196,10 +196,7 @@ def build_training(
         settings,
         generator,
         EpisodeLog(Window(config.window_steps, PROTOCOL, SCORE_UNIT)),
-        budget=config.frames,
-        checkpoints=run.checkpoints,
-        checkpoint_seconds=config.runtime.checkpoint_seconds,
-        warn=warn,
+        run_settings(config, run, warn),
     )
 
 
@@ -225,10 +222,7 @@ def _ppo_training(
         settings,
         generator,
         EpisodeLog(Window(config.window_steps, PROTOCOL, SCORE_UNIT)),
-        budget=config.frames,
-        checkpoints=run.checkpoints,
-        checkpoint_seconds=config.runtime.checkpoint_seconds,
-        warn=warn,
+        run_settings(config, run, warn),
     )
 
 

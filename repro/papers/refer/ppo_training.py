@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +13,7 @@ from repro.papers.refer.refer_rules import annealed_learning_rate
 from repro.runtime.actor import Episode
 from repro.runtime.generators import pack_generator, unpack_generator
 from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import EpisodeLog, Training
+from repro.runtime.training import EpisodeLog, RunSettings, Training
 
 
 class PpoTrainingSettings(NamedTuple):
@@ -47,16 +45,12 @@ class PpoTraining(Training):
         settings: see `PpoTrainingSettings`.
         generator: draws actions and minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
-        budget: environment steps that are learned from; those before the first rollout come on top.
-        checkpoints: folder for checkpoints.
-        checkpoint_seconds: between two checkpoints.
-        warn: called with one line when a broken checkpoint is passed over.
+        run: its budget are the steps that are learned from; those before the first rollout come on top.
 
     Raises:
         ValueError: the steps of a rollout are not whole minibatches.
     """
 
-    unit = "steps"
     shown = ("kl", "clipped", "deviation")
 
     def __init__(
@@ -66,28 +60,17 @@ class PpoTraining(Training):
         settings: PpoTrainingSettings,
         generator: np.random.Generator,
         episodes: EpisodeLog,
-        *,
-        budget: int,
-        checkpoints: Path,
-        checkpoint_seconds: float,
-        warn: Callable[[str], None],
+        run: RunSettings,
     ) -> None:
         if settings.steps % settings.batch_size:
             raise ValueError(f"ppo.steps={settings.steps} is no multiple of ppo.batch_size={settings.batch_size}.")
-        super().__init__(
-            agent.checkpoint(),
-            episodes,
-            budget=budget,
-            frames_per_update=settings.steps,
-            checkpoints=checkpoints,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        super().__init__(agent.checkpoint(), episodes, run, settings.steps)
         self._agent = agent
         self._environment = environment
         self._settings = settings
         self._generator = generator
         self._observation = environment.reset()[0][0]
-        self._restore(warn)
+        self._restore()
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation."""

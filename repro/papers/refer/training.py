@@ -9,8 +9,6 @@ drawn several times in a call gets its new priority, that of the last time, for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +23,7 @@ from repro.replay.refer import ReferMemory
 from repro.runtime.actor import Episode
 from repro.runtime.generators import pack_generator, unpack_generator
 from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import EpisodeLog, Training
+from repro.runtime.training import EpisodeLog, RunSettings, Training
 
 REWARD_SCALE_EVERY = 1000
 """Gradient steps between two updates of the reward scale (Appendix B)."""
@@ -104,16 +102,12 @@ class ReferTraining(Training):
         settings: see `ReferSettings`.
         generator: draws actions and minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
-        budget: environment steps that are learned from; those before the first gradient step come on top.
-        checkpoints: folder for checkpoints.
-        checkpoint_seconds: between two checkpoints.
-        warn: called with one line when a broken checkpoint is passed over.
+        run: its budget are the steps that are learned from; those before the first gradient step come on top.
 
     Raises:
         ValueError: F K is no whole number of steps.
     """
 
-    unit = "steps"
     shown = ("kl", "beta", "far")
 
     def __init__(
@@ -124,11 +118,7 @@ class ReferTraining(Training):
         settings: ReferSettings,
         generator: np.random.Generator,
         episodes: EpisodeLog,
-        *,
-        budget: int,
-        checkpoints: Path,
-        checkpoint_seconds: float,
-        warn: Callable[[str], None],
+        run: RunSettings,
     ) -> None:
         steps_per_update = settings.time_steps_per_gradient * agent.steps_per_call
         if steps_per_update < 1 or steps_per_update != int(steps_per_update):
@@ -136,14 +126,7 @@ class ReferTraining(Training):
                 f"learner.time_steps_per_gradient={settings.time_steps_per_gradient} times "
                 f"learner.steps_per_call={agent.steps_per_call} must be a whole number of environment steps."
             )
-        super().__init__(
-            agent.checkpoint(),
-            episodes,
-            budget=budget,
-            frames_per_update=int(steps_per_update),
-            checkpoints=checkpoints,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        super().__init__(agent.checkpoint(), episodes, run, int(steps_per_update))
         self._agent = agent
         self._environment = environment
         self._memory = memory
@@ -152,7 +135,7 @@ class ReferTraining(Training):
         self._episode = OpenEpisode(environment.max_steps, environment.state_size, environment.num_actions)
         self._beta = settings.initial_beta
         self._observation = environment.reset()[0][0]
-        self._restore(warn)
+        self._restore()
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +12,9 @@ from tf_agents.specs.tensor_spec import to_nest_array_spec
 
 from repro.papers.acer.loss import acer_loss
 from repro.runtime.learner import Learner
-from tests.papers.acer.small import SETTINGS, make_agent, random_batch, values
+from tests.papers.acer.small import SETTINGS, make_agent, values
+from tests.support import two_replicas
+from tests.support.batches import random_batch
 
 
 def learner_step(agent, jit_compile=False):
@@ -130,17 +129,11 @@ def test_the_gradient_is_clipped_unless_the_bound_is_0(clip):
 
 
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
-    path = tmp_path / "result.npz"
-    command = [sys.executable, "-m", "tests.papers.acer.two_replicas", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = np.load(path)
-    np.testing.assert_allclose(result["one_loss"], result["two_loss"], rtol=1e-4)
+    result = two_replicas.run("tests.papers.acer.two_replicas", tmp_path)
+    two_replicas.assert_same_updates(result, loss_rtol=1e-4)
     assert result["count"] == 2 * 6
     for i in range(result["count"]):
-        first, second = result[f"two_{i}"]
-        np.testing.assert_array_equal(first, second)
-        np.testing.assert_allclose(result[f"one_{i}"], first, atol=1e-5)
+        np.testing.assert_array_equal(*result[f"two_{i}"])
     start = make_agent(seed=3)
     for i, variables in ((0, start._network.variables), (6, start._average_network.variables)):
         assert np.abs(result[f"one_{i}"] - variables[0]).max() > 1e-4

@@ -24,6 +24,7 @@ from repro.papers.acer.unroll_agent import Learning
 from repro.runtime import checkpoint
 from repro.runtime.learner import Learner
 from tests.papers.acer.continuous_small import SETTINGS, make_agent, random_batch, values
+from tests.support import two_replicas
 from tests.support.point_mass import PointMass
 
 
@@ -195,17 +196,10 @@ def test_acer_learns_under_xla_too():
 
 
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
-    path = tmp_path / "result.npz"
-    command = [sys.executable, "-m", "tests.papers.acer.two_replicas_continuous", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = np.load(path)
-    np.testing.assert_allclose(result["one_loss"], result["two_loss"], rtol=1e-4)
+    result = two_replicas.run("tests.papers.acer.two_replicas_continuous", tmp_path)
+    two_replicas.assert_same_updates(result, loss_rtol=1e-4, rtol=1e-3)
     begin = make_agent("trust_tis", seed=3)._network.trainable_variables
     assert np.abs(result["one_0"] - begin[0]).max() > 1e-4
-    for i in range(result["count"]):
-        for replica in result[f"two_{i}"]:
-            np.testing.assert_allclose(result[f"one_{i}"], replica, rtol=1e-3, atol=1e-5)
     acer = [result[name] for name in result.files if name.startswith("acer_")]
     assert len(acer) > 16
     for replicas in acer:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repro.papers.acer import continuous_loss
 from repro.papers.acer.continuous_loss import LossSettings
-from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
 from tests.papers.acer.continuous_small import make_agent, values
+from tests.support.learning import draw, play
 from tests.support.point_mass import PointMass
 
 ENVIRONMENTS, UNROLL, SEED, REPLAYED, MEMORY = 8, 12, 1, 4, 5
@@ -26,28 +26,16 @@ def train(method, iterations):
     """
     agent = make_agent(method, SEED, settings=SETTINGS, learning_rate=0.003)
     returns: list[float] = []
-    actor = Actor(
-        PointMass(ENVIRONMENTS, SEED),
-        agent.collect_policy,
-        WeightsPublisher(agent.collect_policy.variables()),
-        UNROLL,
-        SEED,
-        lambda episode: returns.append(episode.score),
-    )
     learner = Learner(agent, tf.distribute.get_strategy())
     random = np.random.default_rng(SEED)
     replay = []
-    for _ in range(iterations):
-        fresh = UnrollGroup(agent.collect_data_spec, ENVIRONMENTS, UNROLL)
-        actor.collect([fresh])
+    for fresh in itertools.islice(play(agent, PointMass(ENVIRONMENTS, SEED), UNROLL, SEED, returns), iterations):
         if "a3c" in method:
-            learner.step(fresh.arrays)
+            learner.step(fresh)
             continue
-        replay = [*replay, fresh.arrays][-MEMORY:]
+        replay = [*replay, fresh][-MEMORY:]
         for _ in range(REPLAYED):
-            index = random.integers(len(replay), size=ENVIRONMENTS)
-            picked = [tf.nest.map_structure(lambda x, i=i: x[i], replay[j]) for i, j in enumerate(index)]
-            learner.step(tf.nest.map_structure(lambda *parts: np.stack(parts), *picked))
+            learner.step(draw(replay, random))
     return np.array(returns), agent
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repro.papers.acer import loss
 from repro.papers.acer.loss import LossSettings
-from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
 from tests.papers.acer.small import make_agent, values
 from tests.support.catch import Catch
+from tests.support.learning import draw, play
 
 ENVIRONMENTS, UNROLL, SEED = 8, 10, 1
 SETTINGS = LossSettings(truncation=10.0, delta=1.0, entropy_cost=0.03)
@@ -25,26 +25,14 @@ def train(iterations: int, *, trust_region: bool, replay_ratio: int = 4):
         SEED, trust_region=trust_region, settings=SETTINGS, average_decay=0.99, learning_rate=0.03, epsilon=1e-5
     )
     games: list[float] = []
-    actor = Actor(
-        Catch(ENVIRONMENTS, SEED),
-        agent.collect_policy,
-        WeightsPublisher(agent.collect_policy.variables()),
-        UNROLL,
-        SEED,
-        lambda episode: games.append(episode.score),
-    )
     learner = Learner(agent, tf.distribute.get_strategy())
     random = np.random.default_rng(SEED)
     replay = []
-    for _ in range(iterations):
-        fresh = UnrollGroup(agent.collect_data_spec, ENVIRONMENTS, UNROLL)
-        actor.collect([fresh])
-        learner.step(fresh.arrays)
-        replay.append(fresh.arrays)
+    for fresh in itertools.islice(play(agent, Catch(ENVIRONMENTS, SEED), UNROLL, SEED, games), iterations):
+        learner.step(fresh)
+        replay.append(fresh)
         for _ in range(random.poisson(replay_ratio)):
-            index = random.integers(len(replay), size=ENVIRONMENTS)
-            picked = [tf.nest.map_structure(lambda x, i=i: x[i], replay[j]) for i, j in enumerate(index)]
-            learner.step(tf.nest.map_structure(lambda *parts: np.stack(parts), *picked))
+            learner.step(draw(replay, random))
     return np.array(games), agent
 
 

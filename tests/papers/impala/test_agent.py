@@ -15,7 +15,8 @@ from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs.tensor_spec import to_nest_array_spec
 
 from repro.runtime.learner import Learner
-from tests.papers.impala.batches import random_batch
+from tests.support import two_replicas
+from tests.support.batches import random_batch
 from tests.support.catch import COLUMNS, ROWS, Catch
 from tests.support.training import SETTINGS, make_agent
 
@@ -26,14 +27,8 @@ def step(agent, batch, jit_compile=False):
 
 
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
-    path = tmp_path / "result.npz"
-    command = [sys.executable, "-m", "tests.papers.impala.two_replicas", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = np.load(path)
-    np.testing.assert_allclose(result["one_loss"], result["two_loss"], rtol=1e-5)
-    for i in range(result["count"]):
-        np.testing.assert_allclose(result[f"one_{i}"], result[f"two_{i}"], atol=1e-5)
+    result = two_replicas.run("tests.papers.impala.two_replicas", tmp_path)
+    two_replicas.assert_same_updates(result, loss_rtol=1e-5)
     assert np.abs(result["one_0"] - make_agent(Catch(1, 0), seed=3).trainable_variables[0]).max() > 1e-4
 
 

@@ -1,38 +1,15 @@
-"""Run by `test_agent.py` in a process of its own: logical devices are set before TensorFlow starts.
-
-Writes to the given path, as npz, the weights after one update of one device and of two mirrored ones.
-"""
+"""Run by `test_agent.py` in a process of its own: the weights after some updates of one device and of two."""
 
 import sys
 
 import numpy as np
-import tensorflow as tf
 
-from repro.runtime.learner import Learner
-from tests.papers.impala.batches import random_batch
+from tests.support import two_replicas
+from tests.support.batches import random_batch
 from tests.support.catch import Catch
 from tests.support.training import make_agent
 
-BATCH, UPDATES = 8, 3
-
-
-def train(strategy):
-    with strategy.scope():
-        agent = make_agent(Catch(1, 0), seed=3)
-    learner = Learner(agent, strategy)
-    scalars = [learner.step(learner.place(random_batch(agent, BATCH, seed=i))) for i in range(UPDATES)]
-    local = [strategy.experimental_local_results(v)[-1].numpy() for v in agent.trainable_variables]
-    return local, [s["loss"] for s in scalars]
-
-
-def main():
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    one, one_loss = train(tf.distribute.OneDeviceStrategy("/cpu:0"))
-    two, two_loss = train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
-    arrays = {f"one_{i}": w for i, w in enumerate(one)} | {f"two_{i}": w for i, w in enumerate(two)}
-    np.savez(sys.argv[1], one_loss=one_loss, two_loss=two_loss, count=len(one), **arrays)
-
-
 if __name__ == "__main__":
-    main()
+    devices = two_replicas.two_devices()
+    parts = (lambda: make_agent(Catch(1, 0), seed=3), random_batch, lambda agent: agent.trainable_variables)
+    np.savez(sys.argv[1], **two_replicas.compare(devices, *parts))

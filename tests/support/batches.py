@@ -1,16 +1,20 @@
-"""Random batches of unrolls."""
+"""Random batches of unrolls on Catch."""
 
 from __future__ import annotations
 
 import numpy as np
+from tf_agents.agents import tf_agent
 from tf_agents.trajectories import StepType, Trajectory
 
-from repro.papers.impala.agent import ImpalaAgent
 from repro.runtime.unrolls import UnrollGroup
 
 
-def random_batch(agent: ImpalaAgent, size: int, seed: int, length: int = 5) -> Trajectory:
-    """[size, length + 1] of everything, with an end and a boundary row inside; the last row is poisoned."""
+def random_batch(agent: tf_agent.TFAgent, size: int, seed: int, length: int = 5) -> Trajectory:
+    """[size, length + 1] of everything, with an end and a boundary row inside; the last row is poisoned.
+
+    Args:
+        agent: one whose policy says its `logits`.
+    """
     rng = np.random.default_rng(seed)
     arrays = UnrollGroup(agent.collect_data_spec, size, length).arrays
     arrays.observation[:] = rng.integers(256, size=arrays.observation.shape)

@@ -14,14 +14,15 @@ from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import PolicyStep, StepType
 
-from repro.benchmarks import timing
+from repro.benchmarks.measuring import timing
 from repro.environments.batched import BatchedEnvironment
 from repro.replay.unrolls import UnrollReplay
 from repro.runtime import devices
 from repro.runtime.actor import compile_act
 from repro.runtime.learner import Learner
-from repro.runtime.replay_training import ReplaySettings
 from repro.runtime.unrolls import UnrollGroup
+
+UNIT = "agent_steps_per_second"
 
 
 def environment_bodies(environments: Sequence[BatchedEnvironment]) -> list[Callable[[], int]]:
@@ -109,19 +110,38 @@ def replay_bodies(
     return store, draw
 
 
-def measure_replay_loop(
-    parts_of: ModuleType, experiment: ModuleType, config: ml_collections.ConfigDict, seed: int, seconds: float
+def measure_replay(
+    what: str,
+    parts_of: ModuleType,
+    experiment: ModuleType,
+    config: ml_collections.ConfigDict,
+    seconds: float,
+    repeats: int,
 ) -> dict[str, Any]:
-    """Parts and whole of an agent that learns again from a replay, each in agent steps per second of the whole.
-
-    A part that a step of the environment needs r times counts as a r-th of its rate.
+    """The result of a benchmark of an agent that learns again from a replay, with its gradient steps per second.
 
     Args:
+        what: name of the benchmark.
         parts_of: makes environments, agent and local policies.
         experiment: makes the replay and the whole run.
         config: of the experiment.
-        seed: of the environments.
         seconds: for each measurement.
+        repeats: times that everything is measured.
+    """
+    results = [_measure_replay_once(parts_of, experiment, config, seed, seconds) for seed in range(repeats)]
+    found = timing.summarise(what, UNIT, results)
+    settings, batch = parts_of.replay_settings(config), config.learner.batch_size * config.learner.unroll_length
+    updates = found["whole"] * (settings.ratio + settings.on_policy) / batch
+    frames = {"frames_per_step": config.env.frame_skip} if "frame_skip" in config.env else {}
+    return {**found, **frames, "updates_per_second": updates}
+
+
+def _measure_replay_once(
+    parts_of: ModuleType, experiment: ModuleType, config: ml_collections.ConfigDict, seed: int, seconds: float
+) -> dict[str, Any]:
+    """Parts and whole, each in agent steps per second of the whole.
+
+    A part that a step of the environment needs r times counts as a r-th of its rate.
     """
     size, length, runtime = config.learner.batch_size, config.learner.unroll_length, config.runtime
     environments = [
@@ -145,11 +165,6 @@ def measure_replay_loop(
     }
     whole = timing.whole(lambda run: experiment.build_training(config, seed, run, print), seconds)
     return {"parts": parts, "whole": whole / config.env.get("frame_skip", 1)}
-
-
-def updates_per_second(config: ml_collections.ConfigDict, settings: ReplaySettings, whole: float) -> float:
-    """Gradient steps per second at `whole` agent steps per second."""
-    return whole * (settings.ratio + settings.on_policy) / (config.learner.batch_size * config.learner.unroll_length)
 
 
 def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:

@@ -1,0 +1,44 @@
+"""An agent that plays and learns in turns, in plain loops, as the tests that it learns need it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.trajectories import Trajectory
+
+from repro.runtime.actor import Actor
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+
+
+def play(
+    agent: tf_agent.TFAgent, environment: Any, length: int, seed: int, returns: list[float]
+) -> Iterator[Trajectory]:
+    """Yields one unroll of all environments after another, [N, length + 1, ...], each of the agent's present policy.
+
+    Args:
+        agent: plays with its collect policy.
+        environment: batched.
+        length: steps of an unroll.
+        seed: of the actions.
+        returns: those of finished episodes are appended.
+    """
+    weights = WeightsPublisher(agent.collect_policy.variables())
+    actor = Actor(
+        environment, agent.collect_policy, weights, length, seed, lambda episode: returns.append(episode.score)
+    )
+    while True:
+        fresh = UnrollGroup(agent.collect_data_spec, environment.num_envs, length)
+        actor.collect([fresh])
+        yield fresh.arrays
+
+
+def draw(replay: Sequence[Trajectory], random: np.random.Generator) -> Trajectory:
+    """A batch made of the i-th unroll of a random entry, for every i."""
+    index = random.integers(len(replay), size=len(replay[0].reward))
+    picked = [tf.nest.map_structure(lambda x, i=i: x[i], replay[j]) for i, j in enumerate(index)]
+    return tf.nest.map_structure(lambda *parts: np.stack(parts), *picked)

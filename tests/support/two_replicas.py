@@ -1,0 +1,71 @@
+"""The update of two mirrored replicas against that of one device with the whole batch.
+
+Logical devices are set before TensorFlow starts, so a module that compares runs in a process of its own and writes what
+it found to the npz file whose path it is given.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from repro.runtime.learner import Learner
+
+BATCH, UPDATES = 8, 3
+
+
+def run(module: str, folder: Path) -> Any:
+    """What the module wrote, read in the test's process."""
+    path = folder / "result.npz"
+    done = subprocess.run([sys.executable, "-m", module, str(path)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return np.load(path)
+
+
+def two_devices() -> tf.distribute.Strategy:
+    """To be called first in the process of its own."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def train(
+    strategy: tf.distribute.Strategy,
+    make_agent: Callable[[], Any],
+    random_batch: Callable[..., Any],
+    weights_of: Callable[[Any], Sequence[tf.Variable]],
+) -> tuple[Any, list[np.ndarray], list[float]]:
+    """The agent after some updates, each of its weights on each replica, [replicas, ...], and the losses."""
+    with strategy.scope():
+        agent = make_agent()
+    learner = Learner(agent, strategy)
+    scalars = [learner.step(learner.place(random_batch(agent, BATCH, seed=i))) for i in range(UPDATES)]
+    replicas = [np.stack([np.array(w) for w in strategy.experimental_local_results(v)]) for v in weights_of(agent)]
+    return agent, replicas, [s["loss"] for s in scalars]
+
+
+def compare(strategy: tf.distribute.Strategy, *parts: Callable) -> dict[str, Any]:
+    """`one_loss`, `two_loss`, the `count` of weights, and of each `one_<i>` [...] and `two_<i>` [2, ...].
+
+    Args:
+        strategy: of two replicas.
+        parts: as for `train`.
+    """
+    _, one, one_loss = train(tf.distribute.OneDeviceStrategy("/cpu:0"), *parts)
+    _, two, two_loss = train(strategy, *parts)
+    arrays = {f"one_{i}": w[0] for i, w in enumerate(one)} | {f"two_{i}": w for i, w in enumerate(two)}
+    return {"one_loss": one_loss, "two_loss": two_loss, "count": len(one)} | arrays
+
+
+def assert_same_updates(result: Any, *, loss_rtol: float, rtol: float = 1e-7) -> None:
+    """That losses and, on both replicas, weights are those of one device."""
+    np.testing.assert_allclose(result["one_loss"], result["two_loss"], rtol=loss_rtol)
+    for i in range(result["count"]):
+        for replica in result[f"two_{i}"]:
+            np.testing.assert_allclose(result[f"one_{i}"], replica, rtol=rtol, atol=1e-5)
