@@ -91,7 +91,6 @@ class CtraceAgent(tf_agent.TFAgent):
             collect_policy=EpsilonGreedyPolicy(time_step_spec, action_spec, network, 1.0),
             train_sequence_length=None,
             train_step_counter=train_step_counter,
-            validate_args=False,  # the core's state has no time dimension
         )
 
     def _initialize(self) -> None:

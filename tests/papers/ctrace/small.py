@@ -1,0 +1,138 @@
+"""Small agents of C-trace on Catch, batches of sequences, and a whole run with its replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.trajectories import StepType, Trajectory
+from tf_agents.trajectories import time_step as ts
+
+from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
+from repro.networks.q_network import QNetwork
+from repro.networks.recurrent_q import RecurrentQ
+from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
+from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.exploration import LinearEpsilon
+from repro.replay.sequences import SequenceReplay, SequenceSettings
+from repro.runtime.actor import Actor
+from repro.runtime.learner import Learner
+from repro.runtime.sequence_training import SequenceLearning, SequenceTraining
+from repro.runtime.sources import GroupSizes, LockstepSource
+from repro.runtime.training import EpisodeLog, RunSettings
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+from tests.support.catch import Catch
+from tests.support.training import dense_torso
+
+GAMMA, N, STEPS, BURN_IN, ENVIRONMENTS = 0.9, 3, 5, 2, 4
+
+
+def make_agent(
+    method: str = "c_trace",
+    seed: int = 0,
+    *,
+    recurrent: bool = False,
+    learning_rate: float = 0.01,
+    target_period: int = 3,
+) -> CtraceAgent:
+    environment = Catch(1, 0)
+
+    def make_network():
+        torso = dense_torso(seed)
+        return RecurrentQ(torso, 3, 8, 8, seed=seed) if recurrent else QNetwork(torso, 3, seed=seed)
+
+    spec = environment.time_step_spec
+    if recurrent:
+        observation = {
+            "frame": spec.observation,
+            "last_action": tf.TensorSpec((), tf.int32),
+            "last_reward": tf.TensorSpec((), tf.float32),
+        }
+        spec = ts.time_step_spec(observation)
+    return CtraceAgent(
+        spec,
+        environment.action_spec,
+        network=make_network(),
+        target_network=make_network(),
+        learning=Learning(
+            tf.keras.optimizers.Adam(learning_rate), target_period, GAMMA**N, 0.0, BURN_IN if recurrent else 0
+        ),
+        loss_settings=LossSettings(method, N, GAMMA, 1.0, rescaling=1e-3 if recurrent else None),
+        evaluation_epsilon=0.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+
+
+def random_batch(agent: CtraceAgent, batch: int, seed: int) -> Trajectory:
+    """Sequences of random observations and actions, with ends; the first row is no boundary."""
+    generator = np.random.default_rng(seed)
+    rows = STEPS + 1 + agent._learning.burn_in
+
+    def draw(spec):
+        shape = (batch, rows, *spec.shape)
+        return generator.normal(size=shape).astype(spec.dtype.as_numpy_dtype)
+
+    drawn = tf.nest.map_structure(draw, agent.collect_data_spec)
+    step_type = np.where(generator.random((batch, rows)) < 0.2, StepType.LAST, StepType.MID).astype(np.int32)
+    step_type[:, 0] = StepType.FIRST
+    info = drawn.policy_info | {
+        "greedy_action": generator.integers(0, 3, (batch, rows), np.int32),
+        "epsilon": generator.choice(np.float32([0.1, 0.6]), (batch, rows)),
+    }
+    if "core_state" in info:
+        info["core_state"] = tuple(part[:, 0] for part in info["core_state"])
+    observation = drawn.observation
+    if isinstance(observation, dict):
+        observation = observation | {"last_action": generator.integers(0, 3, (batch, rows), np.int32)}
+    return drawn._replace(
+        step_type=step_type,
+        observation=observation,
+        action=generator.integers(0, 3, (batch, rows), np.int32),
+        discount=(generator.random((batch, rows)) > 0.2).astype(np.float32),
+        policy_info=info,
+    )
+
+
+def make_loop(
+    folder: Path,
+    *,
+    updates: int,
+    method: str = "c_trace",
+    seed: int = 1,
+    steps_per_update: int = 5,
+    prioritised: bool = False,
+    warn: object = print,
+) -> tuple[SequenceTraining, EpisodeLog, CtraceAgent]:
+    """A run on Catch, a Reverb server and all."""
+    environment, exploration = Catch(ENVIRONMENTS, seed), LinearEpsilon(1.0, 0.1, 4000)
+    agent = make_agent(method, seed, target_period=20)
+    weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
+    network = QNetwork(dense_torso(0), 3, seed=0)
+    network.build_variables(environment.time_step_spec.observation)
+    policy = EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, exploration.epsilon)
+    actor = Actor(environment, policy, weights, steps_per_update, seed, episodes.append)
+    learner, spec = Learner(agent, tf.distribute.get_strategy()), agent.collect_data_spec
+    source = LockstepSource(
+        [actor],
+        lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
+        GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
+        1,
+        lambda trajectory: trajectory,
+    )
+    frames = ENVIRONMENTS * steps_per_update
+    loop = SequenceTraining(
+        learner,
+        source,
+        weights,
+        episodes,
+        RunSettings(updates * frames, "frames", folder / "checkpoints", 1e9, warn),
+        frames,
+        SequenceReplay(spec, SequenceSettings(STEPS, 1, 0, 2000, 0.6 if prioritised else 0.0), folder / "saving"),
+        ENVIRONMENTS,
+        SequenceLearning(16, 100, 1, 0.4 if prioritised else None),
+        SCALARS,
+        exploration.set_frames,
+    )
+    return loop, episodes, agent

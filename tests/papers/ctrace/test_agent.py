@@ -1,0 +1,112 @@
+"""One update of C-trace's agents, piece by piece."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.trajectories import StepType
+
+from repro.networks.recurrent_q import unroll_after_burn_in
+from repro.papers.ctrace import targets
+from repro.papers.ctrace.agent import SCALARS
+from repro.papers.ctrace.dqn_loss import dqn_loss
+from repro.runtime.learner import Learner
+from tests.papers.ctrace import small
+from tests.support import two_replicas
+
+METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
+
+
+def step(agent, batch, weights=None):
+    learner = Learner(agent, tf.distribute.get_strategy())
+    scalars = learner.step(batch, weights)
+    return scalars, learner.per_sequence
+
+
+def snapshot(variables):
+    return [variable.numpy().copy() for variable in variables]
+
+
+def expected_losses(agent, batch, burn_in=0):
+    """The loss of every step [T, B], of the whole unrolls' values and the rows behind the burn-in."""
+
+    def values(network):
+        if burn_in:
+            state = batch.policy_info["core_state"]
+            q = unroll_after_burn_in(network, batch.observation, batch.step_type, state, burn_in)
+        else:
+            q, _ = network(batch.observation, batch.step_type)
+        return tf.transpose(q, [1, 0, 2])
+
+    def rows(x):
+        return np.swapaxes(x[:, burn_in:], 0, 1)
+
+    info = batch.policy_info
+    return dqn_loss(
+        values(agent._network),
+        values(agent._target_network),
+        targets.epsilon_greedy(rows(info["greedy_action"]), rows(info["epsilon"]), 3),
+        tf.constant(rows(batch.action)[:-1]),
+        tf.constant(rows(batch.reward)[:-1]),
+        tf.constant(small.GAMMA * rows(batch.discount)[:-1], tf.float32),
+        tf.constant(rows(batch.step_type)[:-1] == StepType.LAST),
+        agent._loss_settings,
+        0.5,
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_loss_is_the_weighted_mean_over_steps_and_sequences(method, recurrent):
+    agent = small.make_agent(method, 3, recurrent=recurrent)
+    for variable in agent._target_network.trainable_variables:  # else both networks agree
+        variable.assign(variable + 0.1)
+    batch, weights = small.random_batch(agent, 6, seed=1), np.float32([1.0, 0.5, 0.2, 0.0, 1.0, 0.7])
+    losses = expected_losses(agent, batch, small.BURN_IN if recurrent else 0)
+    scalars, per_sequence = step(agent, batch, weights)
+    assert scalars["loss"] == pytest.approx(float(np.mean(losses.total.numpy().mean(axis=0) * weights)), rel=1e-5)
+    assert set(scalars) == {"loss", *SCALARS}
+    size = np.abs(losses.extras["td_error"].numpy())  # 0 on boundary rows
+    first = small.BURN_IN if recurrent else 0
+    count = (batch.step_type[:, first:-1] != StepType.LAST).sum(axis=1)
+    expected = 0.9 * size.max(axis=0) + 0.1 * size.sum(axis=0) / np.maximum(count, 1)
+    np.testing.assert_allclose(per_sequence["priorities"], expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_only_c_trace_learns_alpha_and_towards_its_target(method):
+    agent = small.make_agent(method, 3)
+    scalars, _ = step(agent, small.random_batch(agent, 64, seed=1))
+    moved = float(agent._phi)
+    if method == "c_trace":
+        assert scalars["contraction"] != pytest.approx(scalars["contraction_target"])
+        assert np.sign(moved) == np.sign(scalars["contraction_target"] - scalars["contraction"])
+    else:
+        assert moved == 0.0
+
+
+def test_target_network_is_copied_every_period():
+    agent = small.make_agent("n_step", 3, target_period=3)
+    learner = Learner(agent, tf.distribute.get_strategy())
+    begin = snapshot(agent._target_network.variables)
+    for i in range(1, 7):
+        learner.step(small.random_batch(agent, 8, seed=i))
+        online, target = (snapshot(n.variables) for n in (agent._network, agent._target_network))
+        same = all((a == b).all() for a, b in zip(online, target))
+        assert same == (i % 3 == 0)
+        if i < 3:
+            assert all((a == b).all() for a, b in zip(target, begin))
+
+
+def test_one_step_reads_only_its_two_observations():
+    agent = small.make_agent("double_dqn", 3)
+    batch = tf.nest.map_structure(lambda x: x[:, :2], small.random_batch(agent, 6, seed=1))
+    losses = expected_losses(agent, batch)
+    scalars, _ = step(agent, batch)
+    assert scalars["loss"] == pytest.approx(float(losses.total.numpy().mean()), rel=1e-5)
+
+
+def test_two_replicas_make_the_update_of_one(tmp_path):
+    result = two_replicas.run("tests.papers.ctrace.two_replicas", tmp_path)
+    two_replicas.assert_same_updates(result, loss_rtol=1e-5, rtol=1e-5)
