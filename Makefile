@@ -46,6 +46,8 @@ benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=acer_atari --json=runs/benchmark_acer_atari.json
 	$(BIN)/python -m repro.benchmark --what=acer_continuous --json=runs/benchmark_acer_continuous.json
 	$(BIN)/python -m repro.benchmark --what=ctrace_tabular --json=runs/benchmark_ctrace_tabular.json
+	$(BIN)/python -m repro.benchmark --what=ctrace_dqn --json=runs/benchmark_ctrace_dqn.json
+	$(BIN)/python -m repro.benchmark --what=ctrace_r2d2 --json=runs/benchmark_ctrace_r2d2.json
 	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
 	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json
 

@@ -68,6 +68,8 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     if "updates_per_second" in result:
         lines.append(("updates", f"{result['updates_per_second']:,.1f}"))
+    if "replay_bytes_per_frame" in result:
+        lines.append(("replay, bytes per frame", f"{result['replay_bytes_per_frame']:,.0f}"))
     low, high = result["spread"]
     return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})")]
 

@@ -43,17 +43,19 @@ def inference_bodies(
     """Policy calls on a fixed observation; one body for each environment. Returns agent steps."""
     seed = np.zeros(2, np.int32)
 
-    def body(act: Callable[..., PolicyStep], observation: np.ndarray, step_type: np.ndarray) -> int:
-        choice = act(observation, step_type, (), seed)
+    def body(act: Callable[..., PolicyStep], observation: Any, step_type: np.ndarray, state: Any) -> int:
+        choice = act(observation, step_type, state, seed)
         tf.nest.map_structure(lambda x: x.numpy(), (choice.action, choice.info))
         return len(step_type)
 
     bodies: list[Callable[[], int]] = []
     for environment in environments:
         observation, _ = environment.reset()
-        act = compile_act(make_policy(environment), environment.num_envs)
+        policy = make_policy(environment)
+        act = compile_act(policy, environment.num_envs)
         step_type = np.full(environment.num_envs, StepType.MID, np.int32)
-        bodies.append(functools.partial(body, act, observation, step_type))
+        state = policy.get_initial_state(environment.num_envs)
+        bodies.append(functools.partial(body, act, observation, step_type, state))
     return bodies
 
 

@@ -33,8 +33,10 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     start = time.perf_counter()
 
     def work(i: int) -> None:
-        while time.perf_counter() - start < seconds:
+        while True:  # once at least, however late the thread starts
             done[i] += bodies[i]()
+            if time.perf_counter() - start >= seconds:
+                return
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(len(bodies))]
     for thread in threads:

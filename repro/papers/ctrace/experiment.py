@@ -50,6 +50,15 @@ def make_agent(config: ml_collections.ConfigDict, environment: AtariEnvironment,
     )
 
 
+def make_local_policy(
+    config: ml_collections.ConfigDict, environment: AtariEnvironment, epsilon: tf.Variable | np.ndarray | float
+) -> EpsilonGreedyPolicy:
+    """A collect policy with variables of its own, which the actor overwrites with the published ones."""
+    network = PARTS[config.experiment].make_network(config, environment.num_actions, seed=0)
+    network.build_variables(environment.time_step_spec.observation)
+    return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
+
+
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
 ) -> SequenceTraining:
@@ -80,9 +89,7 @@ def build_training(
     steps = config.learner.steps_per_update
     actors = []
     for i, (environment, exploration) in enumerate(zip(environments, explorations, strict=True)):
-        network = parts.make_network(config, environment.num_actions, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
-        policy = EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, exploration.epsilon)
+        policy = make_local_policy(config, environment, exploration.epsilon)
         actors.append(Actor(environment, policy, weights, steps, int(seeds[2 + 2 * i]), episodes.append))
     spec, num_envs = agent.collect_data_spec, num_actors * envs_per_actor
 

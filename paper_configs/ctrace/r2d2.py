@@ -1,0 +1,137 @@
+"""C-trace-R2D2 and its baselines on Atari: Section 4.1, Figures 4, 9, 12 and 13 of arXiv 1910.07478.
+
+Every field names its source: a table, section or appendix of the paper, or `assumed:` with the reason. What the paper
+leaves to "the baseline agent paper" is that of Kapturowski et al. (2019), R2D2. Budgets are in environment frames
+(emulator frames; one agent step is `env.frame_skip` of them).
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "ctrace"
+    config.experiment = "r2d2"
+    config.agents = ("n_step", "retrace", "ctrace")  # the target of each; n = 10 and Gamma = gamma^10, Section 4.1
+    config.agent = "ctrace"  # one of them, and the name in records
+    config.scale = scale
+    config.frames = 10_000_000_000  # frames per game; assumed: the paper prints no budget, this is R2D2's
+    config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"  # the package of environments
+    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames an action is repeated for; R2D2
+    config.env.max_pool = 2  # last frames of a step that are maximised over; R2D2
+    config.env.grey = True  # R2D2
+    config.env.height = 84  # pixels; R2D2
+    config.env.width = 84  # pixels; R2D2
+    config.env.stack = 4  # observations; R2D2
+    config.env.noop_max = 30  # no-ops at a start, from 1; R2D2
+    config.env.life_loss_ends = False  # the game's end alone ends an episode; R2D2
+    config.env.reward_clip = 0.0  # rewards are not clipped, values are rescaled; R2D2
+    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
+    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: neither paper mentions it
+    config.env.full_action_set = False  # the game's minimal set; assumed: as in DQN
+    config.env.max_frames = 108_000  # frames, 30 minutes; Appendix E
+    config.env.time_limit_is_terminal = False  # assumed: a time limit does not make the value zero
+    config.env.last_action_and_reward = True  # inputs of the LSTM; Appendix E.1
+
+    config.network = ml_collections.ConfigDict()
+    config.network.torso = "nature_convolutions"  # or shallow; Appendix E.1
+    config.network.core_units = 512  # of the LSTM; Appendix E.1
+    config.network.dueling_units = 512  # of both hidden layers of the head; Appendix E.1
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.997  # gamma per agent step; Table 1
+    config.loss.rescaling = 1e-3  # epsilon of h; Table 1
+
+    config.exploration = ml_collections.ConfigDict()  # epsilon_i = base^(1 + spread i / (N - 1)) of environment i
+    config.exploration.base = 0.4  # Horgan et al. (2018), as R2D2
+    config.exploration.spread = 7.0  # Horgan et al. (2018), as R2D2
+
+    config.replay = ml_collections.ConfigDict()
+    config.replay.steps = 80  # m, transitions of a sequence to learn from; Table 1
+    config.replay.burn_in = 40  # l, steps before them; Table 1
+    config.replay.period = 40  # steps between the starts of two sequences; R2D2
+    config.replay.sequences = 100_000  # Table 1
+    config.replay.first_frames = 800_000  # before the first gradient step, 5 000 sequences; assumed: neither says
+    config.replay.priority_exponent = 0.9  # Table 1
+    config.replay.importance_exponent = 0.6  # Table 1
+    config.replay.priority_of_max = 0.9  # eta: of the largest TD error in a priority, the rest of their mean; R2D2
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.batch_size = 64  # sequences; Table 1
+    config.learner.steps_per_update = 20  # of each environment between two gradient steps: 256 of them make 5 120 new
+    # steps, which each update replays once on average; R2D2 has no such number, its actors are free
+    config.learner.learning_rate = 1e-4  # constant; Table 1
+    config.learner.adam_epsilon = 1e-3  # Table 1
+    config.learner.target_period = 2_500  # updates between two copies to the target network; Table 1
+    config.learner.clip_global_norm = 0.0  # 0 = none; neither paper mentions a bound
+    config.learner.publish_steps = 400  # steps of an actor between two copies of the weights; Table 1
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = 30  # games; assumed: neither paper says
+    config.evaluation.num_envs = 10  # of them side by side
+    config.evaluation.epsilon = 0.01  # assumed: neither paper says
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 16  # threads
+    config.runtime.envs_per_actor = 16  # games; 256 actors of one game, Table 1
+    config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
+    config.runtime.schedule = "lockstep"  # actors play the next steps while the learner learns
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning
+    config.runtime.compile = "auto"  # auto, xla or graph
+    config.runtime.checkpoint_seconds = 600.0  # between two checkpoints, which hold the replay
+
+    return apply_scale(config)
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # about a minute: proves the path
+        config.frames = 24_000
+        config.network.torso = "shallow"
+        config.network.core_units = 32
+        config.network.dueling_units = 32
+        config.replay.steps = 10
+        config.replay.burn_in = 5
+        config.replay.period = 5
+        config.replay.sequences = 1_000
+        config.replay.first_frames = 8_000
+        config.learner.batch_size = 8
+        config.learner.target_period = 20
+        config.learner.publish_steps = 40
+        config.env.max_frames = 2_000
+        config.evaluation.episodes = 2
+        config.evaluation.num_envs = 2
+        config.runtime.num_actors = 1
+        config.runtime.envs_per_actor = 4
+        config.runtime.checkpoint_seconds = 10.0
+    elif config.scale == "desk":  # the reasons stand in repro/papers/ctrace/README.md
+        config.frames = 4_000_000
+        config.network.torso = "shallow"
+        config.network.core_units = 128
+        config.network.dueling_units = 128
+        config.replay.steps = 20
+        config.replay.burn_in = 10
+        config.replay.period = 10
+        config.replay.sequences = 20_000
+        config.replay.first_frames = 40_000
+        config.learner.batch_size = 16
+        config.learner.learning_rate = 3e-4
+        config.learner.target_period = 500
+        config.learner.publish_steps = 40
+        config.learner.steps_per_update = 10
+        config.runtime.num_actors = 1
+        config.runtime.envs_per_actor = 16
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

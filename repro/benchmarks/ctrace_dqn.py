@@ -1,0 +1,22 @@
+"""Double DQN with the published network and batch: each part alone, and the whole system, in one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paper_configs.ctrace import dqn
+from repro.benchmarks.measuring import sequences
+from repro.runtime import devices
+
+
+def measure(seconds: float, repeats: int) -> dict[str, Any]:
+    """Parts and whole for Pong, one update of 32 transitions for four steps.
+
+    Args:
+        seconds: for each measurement.
+        repeats: times that everything is measured.
+    """
+    devices.configure_threads(deterministic=False)
+    config = dqn.get_config("paper")
+    config.agent = "double_dqn"
+    return sequences.measure("ctrace_dqn", config, seconds, repeats)

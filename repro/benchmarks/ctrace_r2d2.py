@@ -1,0 +1,20 @@
+"""C-trace-R2D2 at desk scale: each part alone, and the whole system, in one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paper_configs.ctrace import r2d2
+from repro.benchmarks.measuring import sequences
+from repro.runtime import devices
+
+
+def measure(seconds: float, repeats: int) -> dict[str, Any]:
+    """Parts and whole for Pong.
+
+    Args:
+        seconds: for each measurement.
+        repeats: times that everything is measured.
+    """
+    devices.configure_threads(deterministic=False)
+    return sequences.measure("ctrace_r2d2", r2d2.get_config("desk"), seconds, repeats)

@@ -1,0 +1,126 @@
+"""The parts of an agent that learns from a replay of sequences, each alone, and the whole."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+from tf_agents.trajectories import StepType, Trajectory
+
+from repro.benchmarks.measuring import actor_learner, timing
+from repro.papers.ctrace import experiment
+from repro.papers.ctrace.methods import method_of
+from repro.replay.sequences import SequenceReplay
+from repro.runtime import devices
+from repro.runtime.actor import Actor
+from repro.runtime.learner import Learner
+from repro.runtime.unrolls import UnrollGroup
+from repro.runtime.weights import WeightsPublisher
+
+PLAYED = 200
+"""Steps of each environment that the replay is filled with, over and over."""
+
+STORED = 20_000
+"""Steps over which the replay's memory is measured."""
+
+
+def measure(what: str, config: ml_collections.ConfigDict, seconds: float, repeats: int) -> dict[str, Any]:
+    """The result of a benchmark, with the gradient steps per second and the replay's memory.
+
+    Args:
+        what: name of the benchmark.
+        config: of C-trace's `dqn` or `r2d2`; its replay is made to fill at once.
+        seconds: for each measurement.
+        repeats: times that everything is measured.
+    """
+    config = config.copy_and_resolve_references()
+    config.replay.first_frames = 1
+    parts = experiment.PARTS[config.experiment]
+    num_actors, envs = parts.num_actors(config)
+    results = [_measure_once(config, seed, seconds) for seed in range(repeats)]
+    found = timing.summarise(what, actor_learner.UNIT, results)
+    bytes_per_step = float(np.median([result["bytes_per_step"] for result in results]))
+    return {
+        **found,
+        "frames_per_step": config.env.frame_skip,
+        "updates_per_second": found["whole"] / (num_actors * envs * config.learner.steps_per_update),
+        "replay_bytes_per_frame": bytes_per_step / config.env.frame_skip,
+    }
+
+
+def _measure_once(config: ml_collections.ConfigDict, seed: int, seconds: float) -> dict[str, Any]:
+    """Parts and whole in agent steps per second, and the bytes of a stored step."""
+    parts, steps = experiment.PARTS[config.experiment], config.learner.steps_per_update
+    num_actors, envs = parts.num_actors(config)
+    environments = [experiment.make_environment(config, envs, seed + 1000 * i) for i in range(num_actors)]
+    strategy = devices.make_strategy()
+    with strategy.scope():
+        agent = experiment.make_agent(config, environments[0], 0)
+    learner = Learner(agent, strategy, devices.use_xla(config.runtime.compile, strategy))
+    make_policy = functools.partial(_local_policy, config)
+    played = _play(config, agent.collect_data_spec)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = parts.sequence_settings(config, method_of(config))
+        replay = SequenceReplay(agent.collect_data_spec, settings, Path(folder) / "saving")
+        replay.start()
+        writer, before, stored = replay.make_writer(), _resident_bytes(), 0
+        while stored < STORED:
+            writer.append(played)
+            stored += PLAYED
+        writer.flush()
+        bytes_per_step = (_resident_bytes() - before) / stored
+        batch_size = config.learner.batch_size
+        batch = learner.place(replay.sample(batch_size).sequences)
+        new_steps = num_actors * envs * steps  # between two gradient steps
+
+        def learn() -> int:
+            learner.step(batch)
+            return new_steps
+
+        def draw() -> int:
+            replay.sample(batch_size)
+            return new_steps
+
+        def store() -> int:
+            writer.append(tf.nest.map_structure(lambda x: x[:steps], played))
+            return steps
+
+        rates = {
+            "environment": timing.rate(actor_learner.environment_bodies(environments), seconds),
+            "inference": timing.rate(actor_learner.inference_bodies(environments, make_policy), seconds),
+            "learner": timing.rate([learn], seconds),
+            "storing": timing.rate([store], seconds),
+            "drawing": timing.rate([draw], seconds),
+        }
+        replay.close()
+    whole = timing.whole(lambda run: experiment.build_training(config, seed, run, print), seconds)
+    return {"parts": rates, "whole": whole / config.env.frame_skip, "bytes_per_step": bytes_per_step}
+
+
+def _local_policy(config: ml_collections.ConfigDict, environment: Any) -> Any:
+    return experiment.make_local_policy(config, environment, 0.1)
+
+
+def _play(config: ml_collections.ConfigDict, spec: Trajectory) -> Trajectory:
+    """`PLAYED` real steps of one environment, arrays [T, ...], whose last ends its game."""
+    environment = experiment.make_environment(config, 1, 0)
+    policy = experiment.make_local_policy(config, environment, 1.0)
+    weights = WeightsPublisher(policy.variables())
+    weights.publish(0)
+    actor, group = Actor(environment, policy, weights, PLAYED, 0, lambda episode: None), UnrollGroup(spec, 1, PLAYED)
+    actor.renew_weights()
+    actor.collect([group])
+    steps = tf.nest.map_structure(lambda x: x[0, :PLAYED], group.arrays)
+    steps.step_type[-1] = StepType.LAST  # what is stored next is another game
+    return steps
+
+
+def _resident_bytes() -> int:
+    """Memory of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
