@@ -39,6 +39,7 @@ def main(argv: list[str]) -> None:
     from repro.runtime import devices
     from repro.runtime.checkpoint import CheckpointError
     from repro.runtime.learner import NonFiniteLossError
+    from repro.runtime.players import PlayersError
     from repro.runtime.progress import Progress
     from repro.runtime.run_directory import RunDirectory, RunDirectoryError, write_json
     from repro.runtime.window import NoEpisodeError
@@ -63,7 +64,7 @@ def main(argv: list[str]) -> None:
                 break
         if loop.complete:
             write_json(run.complete_json, loop.summary())
-    except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError) as error:
+    except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, PlayersError) as error:
         progress.close()
         cli.fail(f"{str(error).rstrip('.')}. The last good checkpoint is in {run.checkpoints}.", code=1)
     except OSError as error:

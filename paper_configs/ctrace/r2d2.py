@@ -82,7 +82,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.num_actors = 16  # threads
     config.runtime.envs_per_actor = 16  # games; 256 actors of one game, Table 1
     config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
-    config.runtime.schedule = "lockstep"  # actors play the next steps while the learner learns
+    config.runtime.schedule = "lockstep"  # actors play the next steps while the learner learns; or processes
     config.runtime.lockstep_lag = 1  # rounds between acting and learning
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 600.0  # between two checkpoints, which hold the replay

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,10 @@ from repro.replay.sequence_writer import SequenceWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 TABLE = "sequences"
+
+
+class ReplayEndedError(Exception):
+    """The server was closed while someone waited for a draw."""
 
 
 class SequenceSettings(NamedTuple):
@@ -53,6 +57,16 @@ class Sample(NamedTuple):
     size: np.ndarray
 
 
+def make_writer(client: reverb.Client, spec: Trajectory, settings: SequenceSettings) -> SequenceWriter:
+    """A writer for one environment, in whatever process.
+
+    Args:
+        client: of the replay's server.
+        spec, settings: of the replay.
+    """
+    return SequenceWriter(client, TABLE, StepLayout(spec), settings.steps + 1, settings.period, settings.lead)
+
+
 class SequenceReplay:
     """A Reverb server in this process with one table of sequences.
 
@@ -63,12 +77,23 @@ class SequenceReplay:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
         settings: see `SequenceSettings`.
         working: folder for a checkpoint that is being written, on the disk of the run's checkpoints.
+        limiter: makes writers or draws wait for each other; None: draws wait for a first sequence, and no more.
+        more_tables: that the server has besides, and saves with the sequences.
     """
 
-    def __init__(self, spec: Trajectory, settings: SequenceSettings, working: Path) -> None:
+    def __init__(
+        self,
+        spec: Trajectory,
+        settings: SequenceSettings,
+        working: Path,
+        limiter: reverb.rate_limiters.RateLimiter | None = None,
+        more_tables: Sequence[reverb.Table] = (),
+    ) -> None:
         self._layout = StepLayout(spec)
         self._settings = settings
         self._working = working
+        self._limiter = limiter or reverb.rate_limiters.MinSize(1)
+        self._more_tables = list(more_tables)
         self._server: reverb.Server | None = None
         self._batches: dict[int, Iterator[Any]] = {}
 
@@ -80,13 +105,13 @@ class SequenceReplay:
             sampler=reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform(),
             remover=reverb.selectors.Fifo(),
             max_size=settings.capacity,
-            rate_limiter=reverb.rate_limiters.MinSize(1),
+            rate_limiter=self._limiter,
             signature=self._layout.signature(settings.steps + 1),
         )
         shutil.rmtree(self._working, ignore_errors=True)
         checkpointer = DefaultCheckpointer(str(self._working), fallback_checkpoint_path=str(saved) if saved else None)
         with quiet_stderr():
-            self._server = reverb.Server([table], checkpointer=checkpointer)
+            self._server = reverb.Server([table, *self._more_tables], checkpointer=checkpointer)
         self._client = reverb.Client(self.address)
 
     @property
@@ -106,15 +131,21 @@ class SequenceReplay:
 
     def make_writer(self) -> SequenceWriter:
         """A writer for one environment."""
-        settings = self._settings
-        return SequenceWriter(self._client, TABLE, self._layout, settings.steps + 1, settings.period, settings.lead)
+        return make_writer(self._client, self._layout.spec, self._settings)
 
     def sample(self, size: int) -> Sample:
-        """Draws `size` sequences; waits while the replay is empty."""
-        if size not in self._batches:
-            with quiet_stderr():
-                self._batches[size] = self._begin_sampling(size)
-        info, columns = next(self._batches[size])
+        """Draws `size` sequences; waits while the replay is empty.
+
+        Raises:
+            ReplayEndedError: `close` was called in another thread.
+        """
+        try:
+            if size not in self._batches:
+                with quiet_stderr():
+                    self._batches[size] = self._begin_sampling(size)
+            info, columns = next(self._batches[size])
+        except (tf.errors.OpError, StopIteration) as error:
+            raise ReplayEndedError(str(error)) from error
         leaves = self._layout.unpack(columns[STEP], columns.get(STATE))
         if self._layout.image is not None:
             leaves[self._layout.image] = restack(columns[FRAME])

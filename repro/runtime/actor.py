@@ -13,7 +13,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.environments.batched import BatchedEnvironment
 from repro.runtime.unrolls import UnrollGroup, flat_fields
-from repro.runtime.weights import WeightsPublisher
+from repro.runtime.weights import Published
 
 
 class Episode(NamedTuple):
@@ -39,7 +39,7 @@ class Actor:
         self,
         environment: BatchedEnvironment,
         policy: tf_policy.TFPolicy,
-        weights: WeightsPublisher,
+        weights: Published,
         unroll_length: int,
         seed: int,
         on_episode: Callable[[Episode], None],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import tensorflow as tf
 
@@ -13,6 +13,13 @@ class WeightsSnapshot(NamedTuple):
 
     version: int
     values: tuple[tf.Tensor, ...]
+
+
+class Published(Protocol):
+    """Where an actor finds the latest snapshot."""
+
+    @property
+    def latest(self) -> WeightsSnapshot: ...
 
 
 class WeightsPublisher:

@@ -16,6 +16,9 @@ from repro.runtime.sequence_training import SequenceLearning
 
 TORSOS = {"nature": atari.nature_torso, "shallow": atari.shallow_torso}
 
+SCHEDULES = ("lockstep",)
+"""Values of `runtime.schedule`."""
+
 
 def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int) -> QNetwork:
     """Raises ValueError for an unknown torso."""

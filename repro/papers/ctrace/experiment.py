@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import ml_collections
 import numpy as np
+import reverb
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
@@ -16,16 +18,27 @@ from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.papers.ctrace import dqn_parts, r2d2_parts
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent
 from repro.papers.ctrace.methods import method_of
+from repro.replay.sequence_writer import IN_FLIGHT
 from repro.replay.sequences import SequenceReplay
 from repro.runtime import checkpoint, devices
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
+from repro.runtime.players import LocalPlayers, Players
+from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
+from repro.runtime.remote_actor import play_for
+from repro.runtime.remote_players import RemotePlayers
 from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sequence_training import SequenceTraining
 from repro.runtime.sources import GroupSizes, LockstepSource
 from repro.runtime.training import EpisodeLog, run_settings
 from repro.runtime.unrolls import UnrollGroup
 from repro.runtime.weights import WeightsPublisher
+
+WORKING = "replay_being_saved"
+"""Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
+
+SLACK = 4
+"""Batches that learner and remote actors may be apart from their ratio."""
 
 PARTS: dict[str, ModuleType] = {"dqn": dqn_parts, "r2d2": r2d2_parts}
 """What an experiment is made of."""
@@ -75,47 +88,139 @@ def build_training(
         ValueError: a field has an impossible value; the message names it.
     """
     parts, runtime = PARTS[config.experiment], config.runtime
-    if runtime.schedule != "lockstep":
-        raise ValueError(f"runtime.schedule={runtime.schedule!r}: this experiment has lockstep alone.")
-    num_actors, envs_per_actor = parts.num_actors(config)
-    seeds = np.random.SeedSequence(seed).generate_state(1 + 2 * num_actors) % 2**31
-    environments = [make_environment(config, envs_per_actor, int(seeds[1 + 2 * i])) for i in range(num_actors)]
+    if runtime.schedule not in parts.SCHEDULES:
+        raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(parts.SCHEDULES)}.")
+    environment = make_environment(config, parts.num_actors(config)[1], 0)
     strategy = devices.make_strategy()
     with strategy.scope():
-        agent = make_agent(config, environments[0], int(seeds[0]))
+        agent = make_agent(config, environment, int(_seeds(config, seed)[0]))
     learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-    weights = WeightsPublisher(agent.collect_policy.variables())
-    episodes, explorations = EpisodeLog(), parts.make_exploration(config)
-    steps = config.learner.steps_per_update
-    actors = []
-    for i, (environment, exploration) in enumerate(zip(environments, explorations, strict=True)):
+    episodes = EpisodeLog()
+    join = _local if runtime.schedule == "lockstep" else _remote
+    players, weights, replay = join(config, seed, run, agent, episodes, warn)
+    return SequenceTraining(
+        learner,
+        players,
+        weights,
+        episodes,
+        run_settings(config, run, warn),
+        _steps_per_update(config) * config.env.frame_skip,
+        replay,
+        parts.sequence_learning(config),
+        SCALARS,
+    )
+
+
+def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, start: int, address: str) -> None:
+    """Plays as actor `index` in a process of its own, until the learner is gone.
+
+    Args:
+        config, seed: of the run.
+        index: of the actor, from 0.
+        start: how often it was started before; another start plays other games.
+        address: of the replay's server.
+
+    Raises:
+        ValueError: the run has no such actor.
+    """
+    parts = PARTS[config.experiment]
+    num_actors, envs = parts.num_actors(config)
+    if index >= num_actors:
+        raise ValueError(f"There is no actor {index}: runtime.num_actors={num_actors}.")
+    environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
+    environment = make_environment(config, envs, int(environment_seed))
+    policy = make_local_policy(config, environment, parts.make_exploration(config)[index].epsilon)
+    reporter, steps = Reporter(reverb.Client(address)), config.learner.steps_per_update
+    actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
+    settings = parts.sequence_settings(config, method_of(config))
+    renew = max(1, config.learner.publish_steps // steps)
+    play_for(actor, policy.trajectory_spec, settings, reporter, address, steps, renew)
+
+
+def _local(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    run: RunDirectory,
+    agent: CtraceAgent,
+    episodes: EpisodeLog,
+    warn: Callable[[str], None],
+) -> tuple[Players, WeightsPublisher, SequenceReplay]:
+    """Actors in threads of this process, in lockstep with the learner."""
+    parts, steps, spec = PARTS[config.experiment], config.learner.steps_per_update, agent.collect_data_spec
+    num_actors, envs = parts.num_actors(config)
+    weights, explorations = WeightsPublisher(agent.collect_policy.variables()), parts.make_exploration(config)
+    seeds, actors = _seeds(config, seed), []
+    for i, exploration in enumerate(explorations):
+        environment = make_environment(config, envs, int(seeds[1 + 2 * i]))
         policy = make_local_policy(config, environment, exploration.epsilon)
         actors.append(Actor(environment, policy, weights, steps, int(seeds[2 + 2 * i]), episodes.append))
-    spec, num_envs = agent.collect_data_spec, num_actors * envs_per_actor
+    source = LockstepSource(
+        actors,
+        lambda: UnrollGroup(spec, envs, steps),
+        GroupSizes(envs, num_actors * envs),
+        config.runtime.lockstep_lag,
+        _as_it_is,
+    )
 
     def set_frames(frames: int) -> None:
         for exploration in explorations:
             exploration.set_frames(frames)
 
-    return SequenceTraining(
-        learner,
-        LockstepSource(
-            actors,
-            lambda: UnrollGroup(spec, envs_per_actor, steps),
-            GroupSizes(envs_per_actor, num_envs),
-            runtime.lockstep_lag,
-            _as_it_is,
-        ),
-        weights,
-        episodes,
-        run_settings(config, run, warn),
-        num_envs * steps * config.env.frame_skip,
-        SequenceReplay(spec, parts.sequence_settings(config, method_of(config)), run.path / "replay_being_saved"),
-        num_envs,
-        parts.sequence_learning(config),
-        SCALARS,
-        set_frames,
+    replay = SequenceReplay(spec, parts.sequence_settings(config, method_of(config)), run.path / WORKING)
+    return LocalPlayers(source, replay, num_actors * envs, set_frames), weights, replay
+
+
+def _remote(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    run: RunDirectory,
+    agent: CtraceAgent,
+    episodes: EpisodeLog,
+    warn: Callable[[str], None],
+) -> tuple[Players, WeightsPublisher, SequenceReplay]:
+    """Actors in processes of their own. The replay's limiter keeps the ratio of lockstep, give or take some batches."""
+    parts, batch_size = PARTS[config.experiment], config.learner.batch_size
+    weights, settings = (
+        RemoteWeights(agent.collect_policy.variables()),
+        parts.sequence_settings(config, method_of(config)),
     )
+    samples_per_insert = batch_size * settings.period / _steps_per_update(config)
+    first_sequences = max(1, config.replay.first_frames // config.env.frame_skip // settings.period)
+    limiter = reverb.rate_limiters.SampleToInsertRatio(
+        samples_per_insert, first_sequences, SLACK * max(batch_size, samples_per_insert * IN_FLIGHT)
+    )
+    replay = SequenceReplay(
+        agent.collect_data_spec, settings, run.path / WORKING, limiter, make_tables(agent.collect_policy.variables())
+    )
+
+    def command(index: int, start: int, address: str) -> list[str]:
+        flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
+        return [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
+
+    players = RemotePlayers(
+        replay,
+        weights,
+        command,
+        parts.num_actors(config)[0],
+        episodes.append,
+        first_frames=config.replay.first_frames,
+        frames_per_step=config.env.frame_skip,
+        logs=run.path / "actors",
+        warn=warn,
+    )
+    return players, weights, replay
+
+
+def _seeds(config: ml_collections.ConfigDict, seed: int) -> np.ndarray:
+    """Of the weights, then of environments and actions of each actor."""
+    num_actors, _ = PARTS[config.experiment].num_actors(config)
+    return np.random.SeedSequence(seed).generate_state(1 + 2 * num_actors) % 2**31
+
+
+def _steps_per_update(config: ml_collections.ConfigDict) -> int:
+    """Agent steps of all environments between two gradient steps."""
+    num_actors, envs = PARTS[config.experiment].num_actors(config)
+    return num_actors * envs * config.learner.steps_per_update
 
 
 def _as_it_is(trajectory: object) -> object:

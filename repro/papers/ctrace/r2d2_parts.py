@@ -18,6 +18,9 @@ from repro.runtime.sequence_training import SequenceLearning
 
 TORSOS = {"nature_convolutions": atari.nature_convolutions, "shallow": atari.shallow_torso}
 
+SCHEDULES = ("lockstep", "processes")
+"""Values of `runtime.schedule`."""
+
 
 def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int) -> RecurrentQ:
     """Raises ValueError for an unknown torso."""

@@ -18,6 +18,7 @@ from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
+from repro.runtime.players import LocalPlayers
 from repro.runtime.sequence_training import SequenceLearning, SequenceTraining
 from repro.runtime.sources import GroupSizes, LockstepSource
 from repro.runtime.training import EpisodeLog, RunSettings
@@ -122,17 +123,16 @@ def make_loop(
         lambda trajectory: trajectory,
     )
     frames = ENVIRONMENTS * steps_per_update
+    replay = SequenceReplay(spec, SequenceSettings(STEPS, 1, 0, 2000, 0.6 if prioritised else 0.0), folder / "saving")
     loop = SequenceTraining(
         learner,
-        source,
+        LocalPlayers(source, replay, ENVIRONMENTS, exploration.set_frames),
         weights,
         episodes,
         RunSettings(updates * frames, "frames", folder / "checkpoints", 1e9, warn),
         frames,
-        SequenceReplay(spec, SequenceSettings(STEPS, 1, 0, 2000, 0.6 if prioritised else 0.0), folder / "saving"),
-        ENVIRONMENTS,
+        replay,
         SequenceLearning(16, 100, 1, 0.4 if prioritised else None),
         SCALARS,
-        exploration.set_frames,
     )
     return loop, episodes, agent

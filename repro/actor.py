@@ -1,0 +1,39 @@
+"""Plays for a learner in another process; `repro.train` starts it where `runtime.schedule` is `processes`.
+
+On another machine: `python -m repro.actor --run_dir=<copy of the run's folder> --address=<host:port> --actor=3`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_collections
+from absl import flags
+
+from repro import cli
+
+RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder with the run's config.json.", required=True)
+ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner's replay.", required=True)
+ACTOR = flags.DEFINE_integer("actor", 0, "Number of this actor, from 0.", 0)
+START = flags.DEFINE_integer("start", 0, "How often it was started before; gives other games and actions.", 0)
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+
+    from repro.papers import find_experiment
+    from repro.runtime import devices
+    from repro.runtime.run_directory import RunDirectoryError, read_settings
+
+    try:
+        settings = read_settings(Path(RUN_DIR.value))
+    except RunDirectoryError as error:
+        cli.fail(error)
+    config = ml_collections.ConfigDict(settings["config"])
+    devices.configure_threads(deterministic=False, threads=1)
+    find_experiment(config.paper).play_remotely(config, settings["seed"], ACTOR.value, START.value, ADDRESS.value)
+
+
+if __name__ == "__main__":
+    cli.run(main)

@@ -1,0 +1,111 @@
+"""Who plays for a learner that learns from a replay: actors of this process, in lockstep with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import tensorflow as tf
+
+from repro.replay.sequence_writer import SequenceWriter
+from repro.replay.sequences import SequenceReplay
+from repro.runtime.sources import BatchSource
+
+
+class PlayersError(Exception):
+    """Those who play cannot go on; the message says what to look at."""
+
+
+class Players(Protocol):
+    """What the training loop needs of those who fill its replay."""
+
+    @property
+    def can_save(self) -> bool: ...
+
+    def start(self) -> None:
+        """Begins to play; the replay was started."""
+
+    def play(self, updates: int, frames: int) -> float:
+        """Returns when the steps up to a number of frames are stored: the mean policy lag, in updates, of the newest.
+
+        Args:
+            updates: of the learner so far.
+            frames: units of the budget, of the whole run.
+
+        Raises:
+            PlayersError: they ended.
+        """
+
+    def check(self) -> None:
+        """Raises PlayersError if they ended."""
+
+    def set_priority(self, priority: float) -> None:
+        """The priority of new sequences."""
+
+    def flush(self) -> None:
+        """Waits until everything that was played is in the replay."""
+
+    def get_state(self) -> dict[str, Any]: ...
+    def set_state(self, state: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class LocalPlayers:
+    """Actors in threads of this process, which play a fixed number of steps between two updates.
+
+    The source plays the next steps while the learner learns, if it is lockstep with a lag of 1.
+
+    Args:
+        source: its batches hold one unroll of every environment, always in the same order.
+        replay: that is filled.
+        num_envs: of all actors.
+        on_frames: called with the frames of the run so far before each update; sets the actors' epsilon.
+    """
+
+    def __init__(
+        self, source: BatchSource, replay: SequenceReplay, num_envs: int, on_frames: Callable[[int], None]
+    ) -> None:
+        self._source = source
+        self._replay = replay
+        self._num_envs = num_envs
+        self._on_frames = on_frames
+        self._writers: list[SequenceWriter] = []
+
+    @property
+    def can_save(self) -> bool:
+        return self._source.can_save
+
+    def start(self) -> None:
+        self._writers = [self._replay.make_writer() for _ in range(self._num_envs)]
+
+    def play(self, updates: int, frames: int) -> float:
+        self._on_frames(frames)
+        batch = self._source.next()
+        writers = iter(self._writers)
+        for group in batch.groups:
+            for g in range(len(group.arrays.reward)):
+                # The last row is the next unroll's first.
+                next(writers).append(tf.nest.map_structure(lambda x, g=g: x[g, :-1], group.arrays))
+        self._source.release(batch)
+        return updates - float(np.mean(batch.versions))
+
+    def check(self) -> None:
+        """An actor's error is raised in `play`."""
+
+    def set_priority(self, priority: float) -> None:
+        for writer in self._writers:
+            writer.priority = priority
+
+    def flush(self) -> None:
+        for writer in self._writers:
+            writer.flush()
+
+    def get_state(self) -> dict[str, Any]:
+        return self._source.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._source.set_state(state)
+
+    def close(self) -> None:
+        self._source.close()

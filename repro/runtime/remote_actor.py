@@ -1,0 +1,60 @@
+"""What an actor's process does: play, store sequences, report, fetch weights, until the learner is gone."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import NoReturn
+
+import reverb
+import tensorflow as tf
+from tf_agents.trajectories import Trajectory
+
+from repro.replay.sequences import SequenceSettings, make_writer
+from repro.runtime.actor import Actor
+from repro.runtime.remote import Reporter
+from repro.runtime.unrolls import UnrollGroup
+
+LOOK_SECONDS = 2.0
+PATIENCE_SECONDS = 60
+"""Of a server that answers nothing, as while it saves a large replay."""
+
+
+def play_for(
+    actor: Actor, spec: Trajectory, settings: SequenceSettings, reporter: Reporter, address: str, steps: int, renew: int
+) -> NoReturn:
+    """Plays for ever; the process ends when the server is gone.
+
+    Args:
+        actor: whose weights come from the server, and whose games go to `reporter`.
+        spec: of one step of one environment.
+        settings: of the replay.
+        reporter: to the learner.
+        address: of the server.
+        steps: T of an unroll, after which it is stored and reported.
+        renew: unrolls between two looks at the weights.
+    """
+    client = reverb.Client(address)
+    threading.Thread(target=_end_with, args=(reverb.Client(address),), daemon=True).start()
+    num_envs = actor.environment.num_envs
+    writers = [make_writer(client, spec, settings) for _ in range(num_envs)]
+    group, unrolls = UnrollGroup(spec, num_envs, steps), 0
+    while True:
+        if unrolls % renew == 0:
+            actor.renew_weights()
+        actor.collect([group])
+        for g, writer in enumerate(writers):
+            writer.append(tf.nest.map_structure(lambda x, g=g: x[g, :-1], group.arrays))
+        reporter.report(steps * num_envs, group.version)
+        unrolls += 1
+
+
+def _end_with(client: reverb.Client) -> None:
+    """Ends this process once the server is gone; a writer would wait for another one to come."""
+    while True:
+        time.sleep(LOOK_SECONDS)
+        try:
+            client.server_info(timeout=PATIENCE_SECONDS)
+        except (reverb.errors.ReverbError, RuntimeError):
+            os._exit(0)
