@@ -214,7 +214,7 @@ def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
 
 def _kind_of_all(printed: PublishedRow) -> Kind | None:
     """The kind of a claim about all tasks of its set."""
-    by, measured = printed.protocol.get("compared_by"), printed.protocol.get("measured")
+    by, measured = printed.protocol.get("compared_by"), printed.protocol.get("measured", "")
     if printed.statement is None or printed.agent is None:
         return None
     if (printed.unit, measured) in _MEASURED:
