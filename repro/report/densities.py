@@ -15,9 +15,9 @@ WIDTH, HEIGHT = 480, 210
 LEFT, RIGHT, TOP, BOTTOM = 54, 20, 22, 40
 POINTS = 120  # of one outline
 REACH = 3.0  # bandwidths of the kernel that an outline goes on for beyond the rates
-MARGIN = 0.01  # of the axis around a rate that stands alone
+LEAST_HALF = 0.005  # of the axis of rates, so that no rounding fills it
 SMALLEST_RANGE = 1e-5
-"""Rates that differ by less are equal: rounding in single precision, and less than the numbers at the axis tell."""
+"""Rates that differ by less are equal: the log is in single precision, and an axis shows no more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +42,8 @@ class Densities:
         ends = [*self.constants.values(), *(outline[i, 0] for outline in self.outlines.values() for i in (0, -1))]
         if self.target is not None:
             ends.append(self.target)
-        low, high = float(min(ends)), float(max(ends))
-        margin = 0.04 * (high - low) if high - low >= SMALLEST_RANGE else MARGIN
-        return low - margin, high + margin
+        middle, half = (min(ends) + max(ends)) / 2, max(0.54 * (max(ends) - min(ends)), LEAST_HALF)
+        return float(middle - half), float(middle + half)
 
     @property
     def highest(self) -> float:

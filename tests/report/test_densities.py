@@ -98,9 +98,16 @@ def test_rates_that_are_all_equal_are_a_plain_line(rates):
 
 def test_a_line_that_is_the_target_stands_in_the_middle():
     made, svg = _drawn([_logged([0.99] * 5, target=[0.99] * 5)])
-    assert made.x_range == pytest.approx((0.98, 1.0))
+    assert made.x_range == pytest.approx((0.985, 0.995))
     (line,) = _of(svg, "polyline", "seed")
     assert _points(line)[0, 0] == pytest.approx((densities.LEFT + densities.WIDTH - densities.RIGHT) / 2, abs=0.1)
+
+
+def test_rounding_does_not_fill_the_axis():
+    made, _ = _drawn([_logged([0.9700] * 5, target=[0.9701] * 5)])
+    assert made.x_range == pytest.approx((0.96505, 0.97505))
+    wide, _ = _drawn([_logged([0.9] * 5, target=[0.95] * 5)])
+    assert wide.x_range == pytest.approx((0.898, 0.952))
 
 
 def test_a_constant_seed_may_stand_beside_an_outline():
