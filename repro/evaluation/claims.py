@@ -1,7 +1,8 @@
 """Claims about more than who does better in the end: speed, divergence, places, sensitivity; from curves and logs.
 
-A claim is chosen by the unit of its published row, with `protocol["compared_by"]` for a probability of improvement.
-Each kind is a number of one task, then an aggregate over the tasks of the row's set.
+A claim is chosen by the unit of its published row, with `protocol["compared_by"]` for a probability of improvement and
+`protocol["measured"]` where a unit leaves open what is meant. Each kind is a number of one task, then an aggregate over
+the tasks of the row's set, or over those of them that `protocol["split_by"]` chooses by the runs of an agent.
 """
 
 import dataclasses
@@ -17,8 +18,6 @@ from repro.evaluation.task_measures import OfTask, Records
 
 SPEED = ("frames to the same score", "frames to the same return")
 """Values of `compared_by` for a probability that a run of ours needs fewer frames to a level than one of theirs."""
-AT_THE_END = "divergence at the end of training"
-"""Value of `protocol["measured"]` for a divergence in nats; a bound on it has the same unit."""
 CORRELATION = "rank correlation with the final return"
 """Unit of rows that name a hyper-parameter drawn by seeds in `protocol["correlated_with"]`."""
 DIGITS = 12
@@ -38,6 +37,7 @@ class Kind:
         pairwise: agents are compared with one other at a time, and the weakest comparison is the answer.
         resamples: of the interval.
         never: what `task_measures.NEVER` stands for, in words, where a task may give it.
+        belongs: whether a task counts, by the runs of each agent, ours first.
     """
 
     of_task: OfTask
@@ -48,6 +48,7 @@ class Kind:
     pairwise: bool = False
     resamples: int = statistics.RESAMPLES
     never: str = ""
+    belongs: Callable[[Sequence[Records]], bool] = lambda _: True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,9 +99,11 @@ def answer(printed: PublishedRow, runs: Runs, generator: np.random.Generator) ->
     compared = [other for other in against if kind.every or sides([other])]
     together = [[other] for other in compared] if kind.pairwise else [compared]
     tasks = [sides(others) for others in together] if compared or not against else []
-    found = [_measure(printed, kind, of, generator) for of in tasks if of]
-    if not found:
+    if not any(tasks):
         return comparisons.shortage(printed, runs, against, least, kind.needs)
+    found = [_measure(printed, kind, of, generator) for of in tasks if any(map(kind.belongs, of.values()))]
+    if not found:
+        return "none of the tasks with records of all agents compared belongs to this row"
     sign = -1 if printed.better in ("less", "under") else 1
     weakest = min(found, key=lambda item: sign * item.value)
     left_out = [other for other in against if other not in compared]
@@ -164,13 +167,25 @@ def _sensitivity(drawn: str) -> Kind:
 
 
 _SPEED = Kind(task_measures.frames_to_level, _mean, ("curve",), pairwise=True)
+_MEASURED = {
+    ("nats", "divergence at the end of training"): Kind(task_measures.divergence, _mean, ("series.kl",)),
+    ("contraction rate", "mean at the end of training"): Kind(
+        task_measures.contraction_at_the_end, _mean, ("series.contraction",)
+    ),
+    ("contraction rate", "mean throughout training"): Kind(
+        task_measures.contraction_throughout, _mean, ("series.contraction",)
+    ),
+}
+"""By unit and `protocol["measured"]`; a bound on a divergence has its unit, too."""
 _ALONE = {
-    "nats": Kind(task_measures.divergence, _mean, ("series.kl",)),
     "ratio of divergences": Kind(task_measures.growth, _geometric_mean, ("series.kl",)),
 }
 _COMPARED = {
     "ratio of divergences": Kind(task_measures.distance, _geometric_mean, ("series.kl",), pairwise=True),
     "orders of magnitude": Kind(task_measures.distance, _mean, ("series.kl",), pairwise=True),
+    "difference of contraction rates": Kind(
+        task_measures.contraction_difference, _mean, ("series.contraction",), pairwise=True
+    ),
     "ratio of frames to the same median": _to_level(task_measures.ratio_of_frames, "curve"),
     "ratio of wall-clock time to the same median": _to_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
     "ratio of the gain from ratio 4 to 8 to the gain from 0 to 1": Kind(
@@ -183,13 +198,31 @@ _COMPARED = {
 
 
 def _kind(printed: PublishedRow) -> Kind | None:
-    by, measured = printed.protocol.get("compared_by"), printed.protocol.get("measured")
+    kind = _kind_of_all(printed)
+    if kind is None or "split_by" not in printed.protocol:
+        return kind
+    return dataclasses.replace(kind, belongs=_split(printed))
+
+
+def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
+    """Whether a task lies on the row's side of `split_at`, by the contraction rate of the agent `split_by`."""
+    names = (printed.agent, *printed.protocol["against"])
+    place, rate = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
+    above = printed.protocol["split_side"] == "above"
+    return lambda sides: task_measures.contracts_above(sides[place], rate) == above
+
+
+def _kind_of_all(printed: PublishedRow) -> Kind | None:
+    """The kind of a claim about all tasks of its set."""
+    by, measured = printed.protocol.get("compared_by"), printed.protocol.get("measured", "")
     if printed.statement is None or printed.agent is None:
         return None
+    if (printed.unit, measured) in _MEASURED:
+        return _MEASURED[printed.unit, measured]
     if "against" not in printed.protocol:
         if printed.unit == CORRELATION and "correlated_with" in printed.protocol:
             return _sensitivity(printed.protocol["correlated_with"])
-        return _ALONE.get(printed.unit) if printed.unit != "nats" or measured == AT_THE_END else None
+        return _ALONE.get(printed.unit)
     if by is not None:
         return _SPEED if printed.unit == comparisons.UNIT and by in SPEED else None
     return _COMPARED.get(printed.unit)
@@ -198,18 +231,22 @@ def _kind(printed: PublishedRow) -> Kind | None:
 def _measure(
     printed: PublishedRow, kind: Kind, tasks: Mapping[str, Sequence[Records]], generator: np.random.Generator
 ) -> Answer:
-    equal = {task: [np.full((1, len(side)), 1 / len(side)) for side in sides] for task, sides in tasks.items()}
-    numbers = [kind.of_task(sides)(equal[task]) for task, sides in tasks.items()]
+    """Our side, from the tasks with enough runs, of which at least one counts."""
+    counted = [sides for sides in tasks.values() if kind.belongs(sides)]
+    equal = [[np.full((1, len(side)), 1 / len(side)) for side in sides] for sides in counted]
+    numbers = [kind.of_task(sides)(shares) for sides, shares in zip(counted, equal)]
     value = _rounded(kind.over_tasks(np.stack(numbers))[0])
-    every = [side for sides in tasks.values() for side in sides]
+    every = [side for sides in counted for side in sides]
     total = comparisons.TASK_SETS.get(printed.task, 1)
     ends = None
     if len(tasks) == total and min(map(len, every)) > 1:
-        ends = interval(kind, list(tasks.values()), generator)
+        ends = interval(kind, counted, generator)
     notes = []
     if len(tasks) < total:
         agents = "of all agents compared" if "against" in printed.protocol else "that answer it"
         notes.append(f"over the {len(tasks)} of {total} tasks with records {agents}")
+    if "split_by" in printed.protocol:
+        notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
     if kind.never and max((value, *(ends or ()))) >= task_measures.NEVER:
         notes.append(f"{task_measures.NEVER:g} stands for {kind.never}")
     return Answer(value, ends, every, "; ".join(notes))

@@ -15,8 +15,20 @@ UNIT = "probability of improvement"
 A claim with `protocol["compared_by"]` is about something else than the final evaluation, and not answered here.
 """
 
-TASK_SETS = {"atari57": 57, "atari5": 5, "dmlab30": 30, "dmlab5": 5, "mujoco_gym": 10, "acer_control": 6, "sweep4": 4}
-"""Names of sets of tasks, and how many tasks there are in each; any other name is that of a single task."""
+TASK_SETS = {
+    "atari57": 57,
+    "atari5": 5,
+    "dmlab30": 30,
+    "dmlab5": 5,
+    "mujoco_gym": 10,
+    "acer_control": 6,
+    "sweep4": 4,
+    "games_retrace_above": 57,
+    "games_retrace_below": 57,
+}
+"""Names of sets of tasks, and how many tasks there are in each; any other name is that of a single task.
+
+A part of a set that the runs themselves choose, by `protocol["split_by"]`, has the size of the whole set."""
 
 Records = Sequence[Mapping[str, Any]]
 Runs = Mapping[tuple[str, str, str, str], Records]

@@ -1,4 +1,4 @@
-"""What claims read off single runs besides the final evaluation: divergences, scores and times along the way."""
+"""What claims read off single runs besides the final evaluation: divergences, contraction, scores and times."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -63,6 +63,23 @@ def divergences(record: Record) -> tuple[float, float]:
         raise ValueError("divergences: the record keeps no column 'kl'")
     start, end = start_and_end(values)
     return max(start, SMALLEST_DIVERGENCE), max(end, SMALLEST_DIVERGENCE)
+
+
+def contraction_rates(record: Record) -> tuple[float, float]:
+    """Returns the observed contraction rate of a run at its end, as `start_and_end` takes it, and over the whole log.
+
+    Each row of the log is the mean of C-trace's Equation 5 over a batch, rows with few steps left among them.
+
+    Args:
+        record: with a column `contraction`.
+
+    Raises:
+        ValueError: it has none.
+    """
+    values = column(record, "contraction")
+    if values is None:
+        raise ValueError("contraction_rates: the record keeps no column 'contraction'")
+    return start_and_end(values)[1], float(values.mean())
 
 
 def first_reach(x: np.ndarray, values: np.ndarray, level: float | np.ndarray) -> np.ndarray:

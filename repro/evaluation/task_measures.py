@@ -71,6 +71,30 @@ def distance(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
     return lambda shares: np.log10(shares[0] @ ours) - np.log10(shares[1] @ theirs)
 
 
+def contraction_at_the_end(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Our observed contraction rate at the end of training, mean over runs."""
+    end, _ = _contractions(sides[0])
+    return lambda shares: shares[0] @ end
+
+
+def contraction_throughout(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Our observed contraction rate, mean over the whole log and over runs."""
+    _, throughout = _contractions(sides[0])
+    return lambda shares: shares[0] @ throughout
+
+
+def contraction_difference(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+    """Our observed contraction rate at the end of training minus theirs, each a mean over runs."""
+    (ours, _), (theirs, _) = map(_contractions, sides)
+    return lambda shares: shares[0] @ ours - shares[1] @ theirs
+
+
+def contracts_above(side: Records, rate: float) -> bool:
+    """Whether an agent's observed contraction rate at the end of training, mean over runs, is above a rate."""
+    end, _ = _contractions(side)
+    return bool(end.mean() > rate)
+
+
 def won(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
     """1 where our mean of final evaluations is above that of every other agent, else 0."""
 
@@ -161,6 +185,12 @@ def _divergences(side: Records) -> tuple[np.ndarray, np.ndarray]:
     """Divergence at the start and at the end, each [runs]."""
     start, end = zip(*map(run_measures.divergences, side))
     return np.array(start), np.array(end)
+
+
+def _contractions(side: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Observed contraction rate at the end and over the whole log, each [runs]."""
+    end, throughout = zip(*map(run_measures.contraction_rates, side))
+    return np.array(end), np.array(throughout)
 
 
 def _means(sides: Sequence[Records], shares: Shares) -> np.ndarray:

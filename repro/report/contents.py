@@ -16,7 +16,7 @@ from repro.evaluation.records import ROOT, Fault, RecordError, StoredRecord, rea
 from repro.evaluation.rows import Group, Key, Row, group_records, make_rows, stale_records
 from repro.evaluation.statistics import human_normalised
 from repro.evaluation.verdicts import VERDICTS
-from repro.report import aggregates, curves, tables
+from repro.report import aggregates, curves, densities, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"
 # What differs between scales and agents by their nature, so says nothing about a deviation.
@@ -59,13 +59,15 @@ class Setting:
 class Card:
     """One experiment on one task: its learning curve and what that shows, None without one, and what was measured.
 
-    `timed_svg` is the same curve against wall time, None for records without times.
+    `timed_svg` is the same curve against wall time, None for records without times; `rates_svg` shows the densities of
+    observed contraction rates, None for records without them.
     """
 
     anchor: str
     row: Row
     svg: Markup | None
     timed_svg: Markup | None
+    rates_svg: Markup | None
     plot: curves.Plot | None
     records: Sequence[Mapping[str, Any]]
     facts: Sequence[tuple[str, str]]
@@ -224,11 +226,14 @@ def _card(
         difference = {}
     plot = curves.make_plot(records, row) if any(record["curve"] for record in records) else None
     timed = curves.make_plot(records, row, timed=True) if curves.has_times(records) else None
+    rates = densities.make_densities(records) if densities.has_rates(records) else None
+    rates_name = densities.title_of(rates, str(row.agent), row.task) if rates else ""
     return Card(
         anchor=anchor(row),
         row=row,
         svg=curves.curve_svg(plot, name) if plot else None,
         timed_svg=curves.curve_svg(timed, f"The same against the wall time of training. {name}") if timed else None,
+        rates_svg=densities.density_svg(rates, rates_name) if rates else None,
         plot=plot,
         records=records,
         facts=_facts(row, records, path),

@@ -28,12 +28,21 @@ def test_a_divergence_of_zero_still_has_a_logarithm():
     assert (start, end) == (run_measures.SMALLEST_DIVERGENCE, 1.0)
 
 
+def test_contraction_rates_are_of_the_end_and_of_all_rows():
+    rates = [0.9] * 16 + [0.99] * 2 + [0.95, 0.97]
+    record = _logged(frames=range(20), contraction=rates, contraction_target=[0.5] * 20)
+    assert run_measures.contraction_rates(record) == pytest.approx((0.96, 0.915))
+    assert run_measures.contraction_rates(_logged(contraction=[0.9])) == (0.9, 0.9)
+
+
 def test_a_column_that_is_not_logged_is_none_or_an_error():
     assert run_measures.column({}, "kl") is None
     assert run_measures.column(_logged(frames=[1], beta=[1.0]), "kl") is None
     assert run_measures.column({"series": {"columns": ["frames", "kl"], "rows": []}}, "kl") is None
     with pytest.raises(ValueError, match="no column 'kl'"):
         run_measures.divergences({})
+    with pytest.raises(ValueError, match="no column 'contraction'"):
+        run_measures.contraction_rates(_logged(frames=[1], contraction_target=[0.9]))
     with pytest.raises(ValueError, match="'seconds'"):
         run_measures.seconds_at(_logged(frames=[1], kl=[1.0]), np.array([1.0]))
 

@@ -91,6 +91,25 @@ def test_divergence_grows_and_differs_in_orders_of_magnitude():
     assert value(measures.distance, theirs, ours) == pytest.approx(-2)
 
 
+def contracting(*ends):
+    """Runs whose ten logged rows are 0.9 but for the last one."""
+    return [{"series": {"columns": ["contraction"], "rows": [[0.9]] * 9 + [[end]]}} for end in ends]
+
+
+def test_contraction_rates_are_means_over_runs():
+    ours, theirs = contracting(0.97, 0.99), contracting(0.96, 0.96, 0.99)
+    assert value(measures.contraction_at_the_end, ours) == pytest.approx(0.98)
+    assert value(measures.contraction_throughout, ours) == pytest.approx(0.908)
+    assert value(measures.contraction_difference, ours, theirs) == pytest.approx(0.01)
+    assert value(measures.contraction_difference, theirs, ours) == pytest.approx(-0.01)
+
+
+def test_a_rate_that_is_met_is_not_above():
+    assert measures.contracts_above(contracting(0.96, 0.99), 0.97)
+    assert not measures.contracts_above(contracting(0.5, 0.5), 0.5)
+    assert not measures.contracts_above(contracting(0.96, 0.97), 0.97)
+
+
 def test_places_are_of_mean_evaluations():
     ours, better, worse = finals(1, 5), finals(4, 4), finals(20, -20)
     assert value(measures.place, ours, better, worse) == 2
@@ -150,7 +169,19 @@ def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
     np.testing.assert_allclose(together, [*one, 0.0], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["ratio_of_frames", "ratio_of_seconds", "distance", "won", "place"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ratio_of_frames",
+        "ratio_of_seconds",
+        "distance",
+        "contraction_at_the_end",
+        "contraction_throughout",
+        "contraction_difference",
+        "won",
+        "place",
+    ],
+)
 def test_weights_stand_for_runs_drawn_anew(name):
     """Weights (2/3, 1/3, 0) give what the runs 1, 1, 2 give."""
     generator = np.random.default_rng(5)
@@ -158,8 +189,8 @@ def test_weights_stand_for_runs_drawn_anew(name):
     for _ in range(2):
         side = [run(*np.cumsum(generator.random(4)), pace=generator.random()) for _ in range(3)]
         for item in side:
-            item["series"]["columns"].append("kl")
-            item["series"]["rows"] = [[*row, generator.random()] for row in item["series"]["rows"]]
+            item["series"]["columns"] += ["kl", "contraction"]
+            item["series"]["rows"] = [[*row, *generator.random(2)] for row in item["series"]["rows"]]
             item["evaluation"]["mean"] = generator.random()
         sides.append(side)
     of_task = getattr(measures, name)
