@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from typing import NoReturn
@@ -17,8 +18,8 @@ from repro.runtime.remote import Reporter
 from repro.runtime.unrolls import UnrollGroup
 
 LOOK_SECONDS = 2.0
-PATIENCE_SECONDS = 60
-"""Of a server that answers nothing, as while it saves a large replay."""
+PATIENCE_SECONDS = 60.0
+"""With a machine that does not answer."""
 
 
 def play_for(
@@ -36,7 +37,7 @@ def play_for(
         renew: unrolls between two looks at the weights.
     """
     client = reverb.Client(address)
-    threading.Thread(target=_end_with, args=(reverb.Client(address),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(address,), daemon=True).start()
     num_envs = actor.environment.num_envs
     writers = [make_writer(client, spec, settings) for _ in range(num_envs)]
     group, unrolls = UnrollGroup(spec, num_envs, steps), 0
@@ -50,11 +51,12 @@ def play_for(
         unrolls += 1
 
 
-def _end_with(client: reverb.Client) -> None:
+def _end_with(address: str) -> None:
     """Ends this process once the server is gone; a writer would wait for another one to come."""
+    host, port = address.rsplit(":", 1)
     while True:
         time.sleep(LOOK_SECONDS)
         try:
-            client.server_info(timeout=PATIENCE_SECONDS)
-        except (reverb.errors.ReverbError, RuntimeError):
+            socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
+        except OSError:
             os._exit(0)
