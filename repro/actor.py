@@ -1,7 +1,4 @@
-"""Plays for a learner in another process; `repro.train` starts it where `runtime.schedule` is `processes`.
-
-On another machine: `python -m repro.actor --run_dir=<copy of the run's folder> --address=<host:port> --actor=3`.
-"""
+"""Plays for a learner in another process; `repro.train` starts it where `runtime.schedule` is `processes`."""
 
 from __future__ import annotations
 
