@@ -15,7 +15,7 @@ from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 CHUNK = 16
 """Steps that are compressed together; fewer would compress worse, more would be decompressed in vain."""
 
-IN_FLIGHT = 64
+IN_FLIGHT = 32
 """Sequences that may be on their way to the server."""
 
 
