@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from repro.evaluation import comparisons, statistics, task_measures
+from repro.evaluation import comparisons, published, statistics, task_measures
 from repro.evaluation.comparisons import Runs
 from repro.evaluation.published import PublishedRow
 from repro.evaluation.task_measures import OfTask, Records
@@ -30,7 +30,7 @@ class Kind:
 
     Attributes:
         of_task: what is measured on a task.
-        over_tasks: from [tasks, R] to [R].
+        over_tasks: from [tasks, R], or what `of_task` returns for each task, to [R].
         needs: what a record must hold, as for `run_measures.holds`.
         least: fewest runs of an agent on a task; two where agents are compared.
         every: all agents must have runs; otherwise those without are left out.
@@ -156,6 +156,17 @@ def _geometric_mean(orders: np.ndarray) -> np.ndarray:
     return 10 ** orders.mean(axis=0)
 
 
+def _mean_gap(scores: np.ndarray) -> np.ndarray:
+    """What is missing to a human's score, 1, mean over tasks."""
+    return np.maximum(1.0 - scores, 0.0).mean(axis=0)
+
+
+def _percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
+    """Ours minus theirs, of an aggregate over tasks, from [tasks, 2, R] to [R]."""
+    ours, theirs = of_scores(scores)
+    return 100.0 * (ours - theirs)
+
+
 def _to_level(of_task: OfTask, *needs: str) -> Kind:
     resamples = statistics.CURVE_RESAMPLES
     return Kind(of_task, _median, needs, pairwise=True, resamples=resamples, never="a level that is not reached")
@@ -166,6 +177,18 @@ def _sensitivity(drawn: str) -> Kind:
     return Kind(measure, _mean, (f"drawn.{drawn}",), least=3)
 
 
+def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Kind:
+    measure = functools.partial(task_measures.human_normalised, references=published.normaliser(normaliser))
+    return Kind(measure, functools.partial(_percentage_points, of_scores), pairwise=True)
+
+
+POINTS = "difference in percentage points"
+"""Unit of a difference of human-normalised scores, which `protocol["measured"]` says how to aggregate over tasks."""
+_AGGREGATES = {
+    "mean human-normalised score": _mean,
+    "median human-normalised score": _median,
+    "mean human gap": _mean_gap,
+}
 _SPEED = Kind(task_measures.frames_to_level, _mean, ("curve",), pairwise=True)
 _MEASURED = {
     ("nats", "divergence at the end of training"): Kind(task_measures.divergence, _mean, ("series.kl",)),
@@ -223,6 +246,8 @@ def _kind_of_all(printed: PublishedRow) -> Kind | None:
         if printed.unit == CORRELATION and "correlated_with" in printed.protocol:
             return _sensitivity(printed.protocol["correlated_with"])
         return _ALONE.get(printed.unit)
+    if printed.unit == POINTS and measured in _AGGREGATES and printed.normaliser is not None:
+        return _human_normalised(_AGGREGATES[measured], printed.normaliser)
     if by is not None:
         return _SPEED if printed.unit == comparisons.UNIT and by in SPEED else None
     return _COMPARED.get(printed.unit)

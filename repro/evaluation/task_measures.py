@@ -4,18 +4,18 @@ Every measure takes the runs of each agent, ours first, and returns a function o
 equal weights, and its resamples, of the weights that drawing runs anew gives, have one home.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from repro.evaluation import run_measures
+from repro.evaluation import run_measures, statistics
 from repro.evaluation.run_measures import Record
 
 Records = Sequence[Record]
 Shares = Sequence[np.ndarray]
 """For each agent, ours first: [R, runs], the weight of each of its runs in R means. Rows sum to 1."""
 OfTask = Callable[[Sequence[Records]], Callable[[Shares], np.ndarray]]
-"""From the runs of each agent to a function of `Shares` that returns [R] numbers."""
+"""From the runs of each agent to a function of `Shares` that returns [R] numbers, or [k, R] for a claim about k."""
 
 NEVER = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
@@ -93,6 +93,19 @@ def contracts_above(side: Records, rate: float) -> bool:
     """Whether an agent's observed contraction rate at the end of training, mean over runs, is above a rate."""
     end, _ = _contractions(side)
     return bool(end.mean() > rate)
+
+
+def human_normalised(
+    sides: Sequence[Records], references: Mapping[str, Mapping[str, float]]
+) -> Callable[[Shares], np.ndarray]:
+    """Human-normalised score of each agent, mean over runs, [agents, R].
+
+    Args:
+        sides: of one game.
+        references: random and human score of each game.
+    """
+    of_game = references[sides[0][0]["task"]]
+    return lambda shares: np.asarray(statistics.human_normalised(_means(sides, shares), **of_game))
 
 
 def won(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:

@@ -145,4 +145,38 @@ def test_a_split_that_is_not_said_in_full_is_refused(tmp_path, missing):
 def test_the_printed_claims_that_are_answered():
     answered = [row for row in published.load("ctrace").rows if claims.is_claim(row)]
     of = {table: sum(row.table == table for row in answered) for table in dict.fromkeys(r.table for r in answered)}
-    assert of == {"Figure 4": 2, "Figure 12": 3, "Figure 13": 1}
+    assert of == {"Figure 4": 8, "Figure 12": 3, "Figure 13": 1}
+
+
+@pytest.mark.parametrize(
+    ("measured", "better", "of"),
+    [
+        ("mean human-normalised score", "more", lambda scores: np.mean(scores)),
+        ("median human-normalised score", "more", lambda scores: np.median(scores)),
+        ("mean human gap", "less", lambda scores: np.mean([max(1 - score, 0) for score in scores])),
+    ],
+)
+def test_human_normalised_scores_are_compared_in_percentage_points(measured, better, of):
+    finals = {"pong": (18.0, -10.0), "breakout": (10.0, 25.0), "boxing": (3.0, 9.0)}  # of C-trace and Retrace
+    made = [
+        _run(agent, game, seed, 0.97) | {"evaluation": _evaluation(game, agent, seed, final)}
+        for game, pair in finals.items()
+        for agent, final in zip(("ctrace", "retrace"), pair)
+        for seed in (1, 2)
+    ]
+    row = _rows(made)["Figure 4", "atari57", f"C-trace-R2D2 over Retrace-R2D2, {measured}"]
+
+    def aggregate(agent):
+        scores = []
+        for game in finals:
+            reference = published.normaliser("atari57")[game]
+            score = np.mean([r["evaluation"]["mean"] for r in made if (r["task"], r["agent"]) == (game, agent)])
+            scores.append((score - reference["random"]) / (reference["human"] - reference["random"]))
+        return of(scores)
+
+    assert row.value == pytest.approx(100 * (aggregate("ctrace") - aggregate("retrace")), abs=1e-6)
+    assert (row.better, row.verdict, row.interval) == (better, "partial", None)
+
+
+def _evaluation(game, agent, seed, final):
+    return make_record(seed, game, "r2d2", agent, final, config={"frames": 10}, episodes=30)["evaluation"]
