@@ -108,16 +108,16 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.num_envs = 2
         config.runtime.checkpoint_seconds = 10.0
     elif config.scale == "desk":  # the reasons stand in repro/papers/ctrace/README.md
-        config.frames = 2_000_000
+        config.frames = 600_000
         config.network.torso = "shallow"
         config.replay.frames = 400_000
         config.replay.first_frames = 40_000
-        config.learner.batch_size = 16
+        config.learner.batch_size = 8
         config.learner.steps_per_update = 8
-        config.learner.learning_rate = 2e-4
+        config.learner.learning_rate = 5e-4
         config.learner.target_period = 500
         config.exploration.last = 0.02
-        config.exploration.frames = 200_000
+        config.exploration.frames = 100_000
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
     return config

@@ -129,7 +129,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.learner.learning_rate = 3e-4
         config.learner.target_period = 500
         config.learner.publish_steps = 40
-        config.learner.steps_per_update = 10
+        config.learner.steps_per_update = 5
         config.runtime.num_actors = 1
         config.runtime.envs_per_actor = 16
     elif config.scale != "paper":
