@@ -12,7 +12,7 @@ from tf_agents.trajectories import StepType, Trajectory
 from repro.replay.frame_stacks import STACK
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
-CHUNK = 16
+CHUNK = 8
 """Steps that are compressed together; fewer would compress worse, more would be decompressed in vain."""
 
 IN_FLIGHT = 32
