@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ml_collections
-import tensorflow as tf
 
 from repro.networks import atari
 from repro.networks.q_network import QNetwork
+from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
@@ -44,7 +44,7 @@ def loss_settings(config: ml_collections.ConfigDict, method: Method) -> LossSett
 def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
     learner = config.learner
     return Learning(
-        tf.keras.optimizers.Adam(learner.learning_rate, epsilon=learner.adam_epsilon),
+        FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
         learner.target_period,
         config.loss.discount**method.n,
         learner.clip_global_norm,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ml_collections
 import numpy as np
-import tensorflow as tf
 
 from repro.networks import atari
 from repro.networks.epsilon_greedy_policy import ape_x_epsilons
 from repro.networks.recurrent_q import RecurrentQ
+from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
@@ -52,7 +52,7 @@ def loss_settings(config: ml_collections.ConfigDict, method: Method) -> LossSett
 def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
     learner = config.learner
     return Learning(
-        tf.keras.optimizers.Adam(learner.learning_rate, epsilon=learner.adam_epsilon),
+        FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
         learner.target_period,
         config.loss.discount**method.n,
         learner.clip_global_norm,

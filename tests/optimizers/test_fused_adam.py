@@ -1,0 +1,35 @@
+"""Adam in one kernel is Keras's Adam."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.optimizers.fused_adam import FusedAdam
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-3])
+@pytest.mark.parametrize("jit", [False, True])
+def test_steps_are_those_of_keras(epsilon, jit):
+    generator = np.random.default_rng(0)
+    shapes = [(3, 4), (5,), ()]
+    first = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+    sides = []
+    for make in (FusedAdam, tf.keras.optimizers.Adam):
+        variables, optimizer = [tf.Variable(x) for x in first], make(0.01, 0.8, 0.99, epsilon)
+        optimizer.build(variables)
+        step = tf.function(lambda g, o=optimizer, v=variables: o.apply_gradients(zip(g, v)), jit_compile=jit)
+        sides.append((variables, optimizer, step))
+    for t in range(20):
+        gradients = [tf.constant(10.0**-t * generator.normal(size=shape), tf.float32) for shape in shapes]
+        for _, _, step in sides:
+            step(gradients)
+        for ours, theirs in zip(sides[0][0], sides[1][0], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert int(sides[0][1].iterations) == 20
+
+
+def test_sparse_gradients_are_refused():
+    variable, optimizer = tf.Variable(tf.zeros([3, 2])), FusedAdam(0.1)
+    optimizer.build([variable])
+    with pytest.raises(TypeError, match="is sparse"):
+        optimizer.apply_gradients([(tf.IndexedSlices(tf.ones([1, 2]), tf.constant([1])), variable)])
