@@ -125,14 +125,26 @@ class Actor:
 
 
 def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., PolicyStep]:
-    """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once."""
+    """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once and here.
+
+    A call of the one concrete function takes half the time of a call that first looks for it among several.
+    """
+
+    def batched(spec: Any) -> Any:
+        return tf.nest.map_structure(lambda leaf: tf.TensorSpec([num_envs, *leaf.shape], leaf.dtype), spec)
 
     @tf.function
     def act(observation: Any, step_type: tf.Tensor, policy_state: Any, seed: tf.Tensor) -> PolicyStep:
         time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
         return policy.action(time_step, policy_state, seed)
 
-    return act
+    concrete = act.get_concrete_function(
+        batched(policy.time_step_spec.observation),
+        tf.TensorSpec([num_envs], tf.int32),
+        batched(policy.policy_state_spec),
+        tf.TensorSpec([2], tf.int32),
+    )
+    return lambda *inputs: concrete(*tf.nest.map_structure(tf.convert_to_tensor, inputs))
 
 
 def next_step_type(step_type: np.ndarray, terminated: np.ndarray, game_over: np.ndarray) -> np.ndarray:

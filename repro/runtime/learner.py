@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,8 @@ class Learner:
             self._names = list(scalars)
             return tf.stack(list(scalars.values())), per_sequence
 
-        self._step = step
+        self._trace = step
+        self._step: Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]] | None = None
 
     def place(self, trajectory: Any) -> Any:
         """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
@@ -81,14 +83,23 @@ class Learner:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
-        with contextlib.nullcontext() if self._names else quiet_stderr():  # no names: the first call
-            stacked, per_sequence = self._step(trajectory) if weights is None else self._step(trajectory, weights)
+        batch = (trajectory,) if weights is None else (trajectory, weights)
+        with contextlib.nullcontext() if self._step else quiet_stderr():  # the first call compiles
+            self._step = self._step or self._compile(batch)
+            try:
+                stacked, per_sequence = self._step(*batch)
+            except TypeError as error:
+                raise RetracedError("A batch changed its shape or type.") from error
         values = stacked.numpy()
         self.per_sequence = {name: value.numpy() for name, value in per_sequence.items()}
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
             broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
             raise NonFiniteLossError(f"update {int(self.agent.train_step_counter)} gave {broken}")
-        if self._step.experimental_get_tracing_count() > 1:
+        if self._trace.experimental_get_tracing_count() > 1:
             raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
         return scalars
+
+    def _compile(self, batch: tuple[Any, ...]) -> Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]]:
+        """The step for batches like this one. With one replica its calls need not look for it among several traces."""
+        return self._trace if self._strategy.num_replicas_in_sync > 1 else self._trace.get_concrete_function(*batch)
