@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,12 @@ CHUNK = 8
 
 IN_FLIGHT = 32
 """Sequences that may be on their way to the server."""
+
+
+def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
+    """Each writer takes the unroll of its environment: of arrays [N, T + 1, ...], whose last row is the next first."""
+    for i, writer in zip(range(len(arrays.reward)), writers):  # the range first: it ends without taking a writer
+        writer.append(tf.nest.map_structure(lambda x, i=i: x[i, :-1], arrays))
 
 
 class SequenceWriter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -84,8 +83,11 @@ class Learner:
             RetracedError: the batch's shapes or types differ from the first one's.
         """
         batch = (trajectory,) if weights is None else (trajectory, weights)
-        with contextlib.nullcontext() if self._step else quiet_stderr():  # the first call compiles
-            self._step = self._step or self._compile(batch)
+        if self._step is None:
+            with quiet_stderr():  # the first call compiles
+                self._step = self._compile(batch)
+                stacked, per_sequence = self._step(*batch)
+        else:
             try:
                 stacked, per_sequence = self._step(*batch)
             except TypeError as error:

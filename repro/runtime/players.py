@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import tensorflow as tf
 
-from repro.replay.sequence_writer import SequenceWriter
+from repro.replay.sequence_writer import SequenceWriter, write_group
 from repro.replay.sequences import SequenceReplay
 from repro.runtime.sources import BatchSource
 
@@ -84,9 +83,7 @@ class LocalPlayers:
         batch = self._source.next()
         writers = iter(self._writers)
         for group in batch.groups:
-            for g in range(len(group.arrays.reward)):
-                # The last row is the next unroll's first.
-                next(writers).append(tf.nest.map_structure(lambda x, g=g: x[g, :-1], group.arrays))
+            write_group(writers, group.arrays)
         self._source.release(batch)
         return updates - float(np.mean(batch.versions))
 

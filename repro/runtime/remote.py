@@ -1,4 +1,4 @@
-"""Actors in processes of their own, on this machine or another, which meet the learner at the replay's Reverb server.
+"""Actors in processes of their own, which meet the learner at the replay's Reverb server.
 
 Besides the sequences it has two tables: one with the learner's latest weights, and a queue of what actors report.
 """

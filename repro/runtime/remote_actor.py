@@ -9,9 +9,9 @@ import time
 from typing import NoReturn
 
 import reverb
-import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.replay.sequence_writer import write_group
 from repro.replay.sequences import SequenceSettings, make_writer
 from repro.runtime.actor import Actor
 from repro.runtime.remote import Reporter
@@ -45,8 +45,7 @@ def play_for(
         if unrolls % renew == 0:
             actor.renew_weights()
         actor.collect([group])
-        for g, writer in enumerate(writers):
-            writer.append(tf.nest.map_structure(lambda x, g=g: x[g, :-1], group.arrays))
+        write_group(writers, group.arrays)
         reporter.report(steps * num_envs, group.version)
         unrolls += 1
 

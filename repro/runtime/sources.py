@@ -25,13 +25,13 @@ class Batch:
     """One batch for the learner.
 
     Attributes:
-        trajectory: as the learner takes it, placed on its devices.
+        trajectory: as the learner takes it, placed on its devices; None where the unrolls are stored alone.
         versions: behaviour version of each group of unrolls in it.
     """
 
-    def __init__(self, groups: Sequence[UnrollGroup], place: Callable[[Any], Any]) -> None:
+    def __init__(self, groups: Sequence[UnrollGroup], place: Callable[[Any], Any] | None) -> None:
         self.groups = groups
-        self.trajectory = place(stack_groups(groups))
+        self.trajectory = place(stack_groups(groups)) if place else None
         self.versions = [group.version for group in groups]
 
 
@@ -78,7 +78,7 @@ class AsyncSource:
         make_group: allocates the memory of one group.
         sizes: of groups.
         queue_capacity: batches that may wait; it bounds the policy lag.
-        place: moves a batch to the learner's devices; called in the prefetching thread.
+        place: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored alone.
     """
 
     can_save = True
@@ -89,7 +89,7 @@ class AsyncSource:
         make_group: Callable[[], UnrollGroup],
         sizes: GroupSizes,
         queue_capacity: int,
-        place: Callable[[Any], Any],
+        place: Callable[[Any], Any] | None,
     ) -> None:
         self._sizes = sizes
         self._place = place
@@ -199,7 +199,7 @@ class LockstepSource:
         make_group: Callable[[], UnrollGroup],
         sizes: GroupSizes,
         lag: int,
-        place: Callable[[Any], Any],
+        place: Callable[[Any], Any] | None,
     ) -> None:
         groups_per_round = len(actors) * sizes.per_actor
         if groups_per_round % sizes.per_batch:
@@ -294,7 +294,7 @@ def make_source(
     config: ml_collections.ConfigDict,
     actors: Sequence[Actor],
     spec: Trajectory,
-    place: Callable[[Any], Any],
+    place: Callable[[Any], Any] | None,
 ) -> BatchSource:
     """The source that a configuration's `runtime` and `learner` sections describe.
 
@@ -302,7 +302,7 @@ def make_source(
         config: of an experiment with actors.
         actors: that play for it.
         spec: of one step of one environment, `collect_data_spec` of the agent.
-        place: moves a batch to the learner's devices.
+        place: moves a batch to the learner's devices; None: its unrolls are stored alone.
 
     Raises:
         ValueError: an unknown schedule, or sizes that do not fit.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import ml_collections
 import numpy as np
@@ -92,7 +91,7 @@ def build_training(
         )
         for i, environment in enumerate(environments)
     ]
-    place = learner.place if settings.on_policy else _as_it_is
+    place = learner.place if settings.on_policy else None
     return ReplayTraining(
         learner,
         make_source(config, actors, agent.collect_data_spec, place),
@@ -105,11 +104,6 @@ def build_training(
         np.random.default_rng(int(seeds[1])),
         drawn=setting._asdict(),
     )
-
-
-def _as_it_is(trajectory: Any) -> Any:
-    """In place of a learner's `place`, for batches that are stored alone."""
-    return trajectory
 
 
 def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:

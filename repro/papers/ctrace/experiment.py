@@ -159,7 +159,7 @@ def _local(
         lambda: UnrollGroup(spec, envs, steps),
         GroupSizes(envs, num_actors * envs),
         config.runtime.lockstep_lag,
-        _as_it_is,
+        place=None,
     )
 
     def set_frames(frames: int) -> None:
@@ -221,11 +221,6 @@ def _steps_per_update(config: ml_collections.ConfigDict) -> int:
     """Agent steps of all environments between two gradient steps."""
     num_actors, envs = PARTS[config.experiment].num_actors(config)
     return num_actors * envs * config.learner.steps_per_update
-
-
-def _as_it_is(trajectory: object) -> object:
-    """In place of a learner's `place`, for batches that are stored alone."""
-    return trajectory
 
 
 def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:

@@ -120,7 +120,7 @@ def make_loop(
         lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
         GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
         1,
-        lambda trajectory: trajectory,
+        place=None,
     )
     frames = ENVIRONMENTS * steps_per_update
     replay = SequenceReplay(spec, SequenceSettings(STEPS, 1, 0, 2000, 0.6 if prioritised else 0.0), folder / "saving")
