@@ -1,6 +1,8 @@
-"""TF-Agents specs of gymnasium spaces."""
+"""TF-Agents specs of gymnasium spaces, and specs free of TensorFlow's wrappers."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -37,3 +39,17 @@ def tensor_spec_of(space: gymnasium.Space, name: str) -> types.NestedTensorSpec:
             name,
         )
     raise TypeError(f"tensor_spec_of: expected a Box, Discrete or Dict space, got {type(space).__name__}.")
+
+
+def unwrapped(nest: Any) -> Any:
+    """The same nest of dicts, tuples and lists without the wrappers that an agent's attributes are tracked with.
+
+    Nests made like a wrapped one are wrapped as well, and taking one apart then takes several times as long.
+    """
+    if isinstance(nest, dict):
+        return {key: unwrapped(value) for key, value in nest.items()}
+    if isinstance(nest, tuple) and hasattr(nest, "_fields"):
+        return nest.__class__(*map(unwrapped, nest))
+    if isinstance(nest, (tuple, list)):
+        return (tuple if isinstance(nest, tuple) else list)(map(unwrapped, nest))
+    return nest

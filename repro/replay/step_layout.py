@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.environments.specs import unwrapped
 from repro.replay.frame_stacks import STACK
 
 FRAME, STEP, STATE = "frame", "step", "state"
@@ -25,7 +26,7 @@ class StepLayout:
         spec: of one step of one environment.
 
     Attributes:
-        spec: as given.
+        spec: as given, unwrapped.
         image: index of the stack among the flattened leaves; None without one.
         states: indices of the core state's leaves.
 
@@ -34,7 +35,7 @@ class StepLayout:
     """
 
     def __init__(self, spec: Trajectory) -> None:
-        self.spec = spec
+        self.spec = unwrapped(spec)
         self._leaves = tf.nest.flatten(spec)
         images = [i for i, leaf in enumerate(self._leaves) if _is_stack(leaf)]
         if len(images) > 1:

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.environments.specs import unwrapped
 from repro.replay.frame_stacks import STACK, FrameStacks
 
 
@@ -32,7 +33,7 @@ class UnrollReplay:
     def __init__(self, spec: Trajectory, unroll_length: int, capacity: int) -> None:
         if capacity < 1:
             raise ValueError(f"The replay must hold one unroll at least, not {capacity}.")
-        self._spec = spec
+        self._spec = unwrapped(spec)
         self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i lies at i % capacity
         rows = unroll_length + 1

@@ -12,7 +12,7 @@ from tf_agents.trajectories import PolicyStep, StepType
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments.batched import BatchedEnvironment
-from repro.runtime.unrolls import UnrollGroup, flat_fields
+from repro.runtime.unrolls import UnrollGroup
 from repro.runtime.weights import Published
 
 
@@ -55,6 +55,7 @@ class Actor:
         self._observation: Any = None
         self._step_type = np.full(environment.num_envs, StepType.FIRST, np.int32)
         self._policy_state = policy.get_initial_state(environment.num_envs)
+        self._all: UnrollGroup | None = None  # of all environments, where several groups are asked for
 
     @property
     def started(self) -> bool:
@@ -77,30 +78,34 @@ class Actor:
         """Plays T steps into `groups`, which together have a place for each environment."""
         if not self.started:
             self._observation, _ = self.environment.reset()
-        size = self.environment.num_envs // len(groups)
-        places = [(group, slice(i * size, (i + 1) * size)) for i, group in enumerate(groups)]
+        played = self._played(groups)
         for row in range(self._unroll_length):
-            self._step(row, places)
-        last = flat_fields(observation=self._observation, step_type=self._step_type)
-        for group, environments in places:
-            group.version = self._version
-            group.write(self._unroll_length, environments, last)
+            self._step(row, played)
+        played.write(self._unroll_length, observation=self._observation, step_type=self._step_type)
+        played.version = self._version
+        if len(groups) > 1:
+            played.share_out(groups)
 
-    def _step(self, row: int, places: Sequence[tuple[UnrollGroup, slice]]) -> None:
+    def _played(self, groups: Sequence[UnrollGroup]) -> UnrollGroup:
+        """Where to write: the only group, or memory of the actor's own, since many small writes a step cost more."""
+        if len(groups) == 1:
+            return groups[0]
+        if self._all is None:
+            self._all = UnrollGroup(groups[0].spec, self.environment.num_envs, self._unroll_length)
+        return self._all
+
+    def _step(self, row: int, played: UnrollGroup) -> None:
         step_type = self._step_type
         choice = self._act(self._observation, step_type, self._policy_state, self._seed)
         self._seed[1] += 1
         self._policy_state = choice.state
         action, policy_info = tf.nest.map_structure(lambda x: x.numpy(), (choice.action, choice.info))
-        before = flat_fields(observation=self._observation, step_type=step_type, action=action, policy_info=policy_info)
-        for group, environments in places:  # before the step: the environment may reuse its memory
-            group.write(row, environments, before)
+        # Before the step: the environment may reuse its memory.
+        played.write(row, observation=self._observation, step_type=step_type, action=action, policy_info=policy_info)
         self._observation, reward, terminated, _, info = self.environment.step(action)
         self._step_type = next_step_type(step_type, terminated, info["game_over"])
         discount = np.where(terminated, np.float32(0), np.float32(1))
-        after = flat_fields(reward=reward, discount=discount, next_step_type=self._step_type)
-        for group, environments in places:
-            group.write(row, environments, after)
+        played.write(row, reward=reward, discount=discount, next_step_type=self._step_type)
         for i in np.flatnonzero(info["game_over"]):
             self._on_episode(Episode(float(info["episode_return"][i]), int(info["episode_frames"][i])))
 

@@ -73,7 +73,7 @@ class LocalPlayers:
 
     @property
     def can_save(self) -> bool:
-        return self._source.can_save
+        return self._source.between_rounds
 
     def start(self) -> None:
         self._writers = [self._replay.make_writer() for _ in range(self._num_envs)]

@@ -39,7 +39,8 @@ class BatchSource(Protocol):
     """What the training loop needs of a schedule."""
 
     @property
-    def can_save(self) -> bool: ...
+    def between_rounds(self) -> bool:
+        """Whether no batch of a round is left: only then do actors take weights, and can a state be saved."""
 
     def next(self) -> Batch: ...
     def release(self, batch: Batch) -> None: ...
@@ -81,7 +82,7 @@ class AsyncSource:
         place: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored alone.
     """
 
-    can_save = True
+    between_rounds = True  # there are none
 
     def __init__(
         self,
@@ -218,8 +219,7 @@ class LockstepSource:
         self._pool = ThreadPoolExecutor(len(actors), thread_name_prefix="actor")
 
     @property
-    def can_save(self) -> bool:
-        """Only between rounds: a state holds no half-learned round."""
+    def between_rounds(self) -> bool:
         return not self._learning
 
     def next(self) -> Batch:

@@ -255,7 +255,7 @@ class TrainingLoop(Training):
     @property
     def can_save(self) -> bool:
         """In lockstep only between two batches of the same weights."""
-        return self._source.can_save
+        return self._source.between_rounds
 
     def close(self) -> None:
         self._source.close()
@@ -268,7 +268,8 @@ class TrainingLoop(Training):
         scalars = self._learner.step(batch.trajectory)
         lag = self.updates - float(np.mean(batch.versions))
         self._source.release(batch)
-        self._weights.publish(self.updates + 1)
+        if self._source.between_rounds:
+            self._weights.publish(self.updates + 1)
         return scalars, lag
 
     def _get_state(self) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.environments.specs import unwrapped
+
 ALIGNMENT = 64
 """Bytes. TensorFlow takes a NumPy array as a tensor without a copy if its memory is aligned to this."""
 
@@ -21,39 +23,46 @@ def aligned_zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-Fields = dict[str, list[np.ndarray]]
-"""Arrays [N, ...] of each field of `Trajectory`, nested ones flattened."""
-
-
 class UnrollGroup:
     """Unrolls of several environments under one behaviour version.
 
+    Args:
+        trajectory_spec: of one step of one environment.
+        group_size: environments.
+        unroll_length: T.
+
     Attributes:
+        spec: `trajectory_spec`, unwrapped.
         arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
             its step type count.
         version: learner updates made before the behaviour weights were taken.
     """
 
     def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:
+        self.spec = unwrapped(trajectory_spec)
         self.arrays: Trajectory = tf.nest.map_structure(
             lambda spec: aligned_zeros(
                 (group_size, unroll_length + 1, *spec.shape), np.dtype(spec.dtype.as_numpy_dtype)
             ),
-            trajectory_spec,
+            self.spec,
         )
         self.version = 0
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
 
-    def write(self, row: int, environments: slice, fields: Fields) -> None:
-        """Copies the fields of some environments into one time row."""
-        for name, leaves in fields.items():
-            for array, leaf in zip(self._flat[name], leaves):
-                array[:, row] = leaf[environments]
+    def write(self, row: int, **fields: Any) -> None:
+        """Copies fields of `Trajectory`, [group_size, ...], into one time row."""
+        for name, value in fields.items():
+            for array, leaf in zip(self._flat[name], tf.nest.flatten(value)):
+                array[:, row] = leaf
 
-
-def flat_fields(**fields: Any) -> Fields:
-    """Named fields of `Trajectory`, [N, ...] of all environments, for `UnrollGroup.write`; flattened once for all."""
-    return {name: tf.nest.flatten(value) for name, value in fields.items()}
+    def share_out(self, groups: Sequence[UnrollGroup]) -> None:
+        """Copies the unrolls into smaller groups of equal size, one after the other."""
+        size = len(self.arrays.reward) // len(groups)
+        for i, group in enumerate(groups):
+            group.version = self.version
+            for name, arrays in self._flat.items():
+                for array, part in zip(arrays, group._flat[name]):
+                    part[:] = array[i * size : (i + 1) * size]
 
 
 def stack_groups(groups: Sequence[UnrollGroup]) -> Trajectory:

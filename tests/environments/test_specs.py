@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import gymnasium
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.environments.specs import tensor_spec_of
+from repro.environments.specs import tensor_spec_of, unwrapped
 
 
 def test_discrete_from_its_start() -> None:
@@ -37,3 +39,19 @@ def test_dict_keeps_its_keys() -> None:
 def test_other_spaces_are_refused() -> None:
     with pytest.raises(TypeError, match="tensor_spec_of.*MultiBinary"):
         tensor_spec_of(gymnasium.spaces.MultiBinary(3), "bits")
+
+
+def test_unwrapped_nests_are_the_same_but_plain() -> None:
+    class Step(NamedTuple):
+        first: Any
+        second: Any
+
+    holder = tf.Module()
+    plain = {"step": Step((1, 2), [3]), "state": {"h": 4}}
+    holder.nest = plain  # an attribute of a module is wrapped
+    found = unwrapped(holder.nest)
+    tf.nest.assert_same_structure(found, plain)
+    assert found == plain
+    inner = [found, found["step"], found["step"].first, found["step"].second, found["state"]]
+    assert [type(part) for part in inner] == [dict, Step, tuple, list, dict]
+    assert type(holder.nest) is not dict  # otherwise `unwrapped` has become needless
