@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ class RemotePlayers:
         self._last_read = 0.0
         self._stop = threading.Event()
         self._error: PlayersError | None = None
+        self._warnings: deque[str] = deque()  # of the keepers, for the learner's thread to say
         self._keepers = [threading.Thread(target=self._keep, args=(i,), daemon=True) for i in range(count)]
         self._processes: dict[int, subprocess.Popen] = {}
 
@@ -88,6 +90,8 @@ class RemotePlayers:
             time.sleep(POLL_SECONDS)
 
     def check(self) -> None:
+        while self._warnings:
+            self._warn(self._warnings.popleft())
         if self._error is not None:
             raise self._error
 
@@ -139,4 +143,4 @@ class RemotePlayers:
                 self._error = PlayersError(f"Actor {i} ended {quick_ends} times at its start; see {log.name}.")
                 self._replay.close()  # wakes a learner that waits for sequences
                 return
-            self._warn(f"Actor {i} ended with code {code} and was started again; see {log.name}.")
+            self._warnings.append(f"Actor {i} ended with code {code} and was started again; see {log.name}.")
