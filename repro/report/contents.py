@@ -196,7 +196,7 @@ def _section(
         citation=citation,
         counts=counts(rows),
         rows=results_first(rows),
-        cards=list(cards.values()),
+        cards=sorted(cards.values(), key=lambda card: card.plot is None),  # learning curves first
         figures=_figures(results_dir / paper),
         together=aggregates.make_aggregates(rows, contents.groups),
         deviations=_deviations(PAPERS_DIR / paper / "README.md"),

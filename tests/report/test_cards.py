@@ -42,3 +42,22 @@ def test_a_curve_of_scores_is_shown_with_a_score_and_not_with_a_claim(tmp_path, 
         ("other", "game score"),
     ]
     assert section.cards[0].row.published == (0.5 if ROW in printed else None)
+
+
+def test_learning_curves_come_first(tmp_path):
+    """In whatever order their tasks are printed."""
+    write(tmp_path / "results", make_record(1, "alien", curve=[]))
+    write(tmp_path / "results", make_record(1, "pong"))
+    data = {
+        "paper": "impala",
+        "title": "T",
+        "citation": "C",
+        "tables": {"Figure 1": TABLE},
+        "rows": [ROW | {"task": task} for task in ("alien", "pong")],
+    }
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "impala.json").write_text(json.dumps(data))
+    published.load.cache_clear()
+    found = contents.collect(tmp_path / "results", tmp_path / "published")
+    (section,) = contents.make_sections(found, tmp_path / "results", tmp_path / "published")
+    assert [(card.row.task, card.svg is None) for card in section.cards] == [("pong", False), ("alien", True)]
