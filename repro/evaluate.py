@@ -29,7 +29,7 @@ def main(argv: list[str]) -> None:
 
     from repro.evaluation import protocol
     from repro.evaluation.video import record_game
-    from repro.papers import find_experiment
+    from repro.papers import experiment_of
     from repro.runtime import devices
     from repro.runtime.checkpoint import CheckpointError
     from repro.runtime.run_directory import RunDirectoryError, read_settings, write_json
@@ -39,8 +39,7 @@ def main(argv: list[str]) -> None:
         cli.fail(f"--video={VIDEO.value}: the name must end in .mp4.")
     try:
         settings = read_settings(run_dir)
-        config = ml_collections.ConfigDict(settings["config"])
-        experiment = find_experiment(config.paper)
+        experiment, config = experiment_of(ml_collections.ConfigDict(settings["config"]))
         games, side_by_side = experiment.evaluation_games(config)
         episodes = EPISODES.value or games
         num_envs = largest_divisor(episodes, side_by_side)

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
     cli.quiet()
     stop = _StopFlag()
 
-    from repro.papers import find_experiment
+    from repro.papers import experiment_of
     from repro.runtime import devices
     from repro.runtime.checkpoint import CheckpointError
     from repro.runtime.learner import NonFiniteLossError
@@ -48,9 +48,10 @@ def main(argv: list[str]) -> None:
     label = f"{config.agent} {config.env.task} seed {SEED.value}"
     try:
         run = RunDirectory(run_dir, config.to_dict(), SEED.value)
+        experiment, config = experiment_of(config)
         threads = config.runtime.get("threads", 0)
         devices.configure_threads(deterministic=config.runtime.schedule == "lockstep", threads=threads)
-        loop = find_experiment(config.paper).build_training(config, SEED.value, run, _say)
+        loop = experiment.build_training(config, SEED.value, run, _say)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
     if loop.updates:

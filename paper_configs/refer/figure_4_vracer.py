@@ -14,7 +14,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "refer"
     config.experiment = "figure_4_vracer"
-    config.agents = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2", "vracer_per", "ppo")  # Section 5.3
+    vracer = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2", "vracer_per")
+    config.agents = (*vracer, "ppo", "acer", "acer_fast")  # Section 5.3
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
     config.frames = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
@@ -69,6 +70,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.ppo.policy_learning_rate = 1e-4  # Appendix A
     config.ppo.value_learning_rate = 3e-4  # Appendix A
 
+    config.baselines = ml_collections.ConfigDict({"acer": "acer", "acer_fast": "acer"})  # the paper whose code they are
+    config.acer = acer(config.window_steps)  # what that code reads in place of the sections above
+
     config.runtime = ml_collections.ConfigDict()
     config.runtime.schedule = "serial"  # the same bits each time
     config.runtime.compile = "xla"  # xla or graph
@@ -79,9 +83,56 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.frames = 20_000
         config.memory.start_steps = 2_000
         config.env.task = "InvertedPendulum"
+        config.acer.learner.unroll_length = 50
+        config.acer.replay.batch_size = 4
+        config.acer.replay.gradients_per_step = 0.02
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
         config.frames = 1_000_000  # a tenth of the paper's
+        # A gradient from 24 whole episodes takes a core as long as V-RACER's takes for hundreds of steps.
+        config.acer.learner.unroll_length = 50
+        config.acer.replay.gradients_per_step = 0.125
     elif scale != "paper":
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    return config
+
+
+def acer(window_steps: int) -> ml_collections.ConfigDict:
+    """The baseline of Appendix A, in the sections of `paper_configs/acer`; `env` and `frames` are the others'."""
+    config = ml_collections.ConfigDict()
+    config.experiment = "gym"  # of ACER's parts
+    config.window_frames = window_steps
+
+    config.network = ml_collections.ConfigDict()
+    config.network.units = (128, 128)  # of each network: value, advantage and policy; Appendix A
+    config.network.deviation = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
+    config.network.dueling_samples = 5  # Appendix A
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.995  # gamma; assumed: as for all others
+    config.loss.truncation = 5.0  # c; Appendix A
+    config.loss.delta = 1.0  # of the trust region; Appendix A
+    config.loss.average_decay = 0.999  # 1 - alpha of the target network; Appendix A
+
+    config.replay = ml_collections.ConfigDict()
+    config.replay.frames = 100_000  # steps; Appendix A
+    config.replay.batch_size = 24  # unrolls of a gradient; Appendix A, whose unrolls are episodes
+    config.replay.gradients_per_step = 1.0  # of the environment; Appendix A
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.unroll_length = 1_000  # steps; assumed: the tasks' limit, so that an episode fits into an unroll
+    config.learner.batch_size = 1  # new unrolls between two looks at the weights; assumed
+    config.learner.learning_rate = 1e-4  # of value and advantage, Adam; Appendix A
+    config.learner.policy_learning_rates = ml_collections.ConfigDict({"acer": 1e-5, "acer_fast": 1e-4})  # Section 5.3
+    config.learner.clip_global_norm = 0.0  # 0 = none; assumed: Appendix A mentions none
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 1  # threads
+    config.runtime.envs_per_actor = 1  # simulations, as the other agents have
+    config.runtime.schedule = "lockstep"  # the same bits each time
+    config.runtime.lockstep_lag = 0  # rounds between acting and learning
+    config.runtime.queue_capacity = 1  # batches that may wait for the learner, with schedule async
+    config.runtime.compile = "xla"  # xla or graph
+    config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
+    config.runtime.checkpoint_seconds = 120.0  # between two checkpoints, which hold the replay
     return config

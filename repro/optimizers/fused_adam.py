@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 
@@ -14,13 +16,25 @@ class FusedAdam(tf.keras.optimizers.Adam):
     Keras passes over the weights some ten times, which for a network of two million takes a CPU as long as a fifth of
     DQN's gradient. Without `amsgrad`.
 
+    Args:
+        learning_rate, beta_1, beta_2, epsilon: as for Keras's Adam.
+        scales: factors of the rate, one for each variable in the order of `build`; None: 1 for all.
+
     Raises:
         TypeError: from `apply_gradients`, for a sparse gradient (`tf.IndexedSlices`).
     """
 
-    def __init__(self, learning_rate: float, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7) -> None:
+    def __init__(
+        self,
+        learning_rate: float,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        scales: Sequence[float] | None = None,
+    ) -> None:
         # Keras would wrap the fused kernel in an XLA computation of its own on a GPU.
         super().__init__(learning_rate, beta_1, beta_2, epsilon, jit_compile=False)
+        self._scales = scales
 
     def update_step(self, gradient: tf.Tensor, variable: tf.Variable) -> None:
         """Applies `gradient`, of the variable's shape, to `variable` and its slots in place."""
@@ -35,7 +49,7 @@ class FusedAdam(tf.keras.optimizers.Adam):
             v=self._velocities[index].handle,
             beta1_power=beta_1**step,
             beta2_power=beta_2**step,
-            lr=tf.cast(self.learning_rate, dtype),
+            lr=tf.cast(self.learning_rate, dtype) * (self._scales[index] if self._scales else 1.0),
             beta1=beta_1,
             beta2=beta_2,
             epsilon=tf.constant(self.epsilon, dtype),

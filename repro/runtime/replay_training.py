@@ -19,14 +19,16 @@ class ReplaySettings(NamedTuple):
 
     on_policy: whether each batch is learned from when the actors bring it.
     ratio: batches replayed for each new one, on average; their number is Poisson's.
+    batch_size: unrolls of a replayed batch; None: as many as in a new one.
     """
 
     on_policy: bool
     ratio: float
+    batch_size: int | None = None
 
 
 class ReplayTraining(TrainingLoop):
-    """An update is one batch of new unrolls, stored, and the gradient steps that follow, on batches of its size.
+    """An update is one batch of new unrolls, stored, and the gradient steps that follow.
 
     Args:
         learner, source, weights, episodes, run, frames_per_update: as for `TrainingLoop`.
@@ -78,7 +80,7 @@ class ReplayTraining(TrainingLoop):
         if self._replay is not None:
             for group in batch.groups:
                 self._replay.add(group.arrays)
-        size = sum(len(group.arrays.reward) for group in batch.groups)
+        size = self._settings.batch_size or sum(len(group.arrays.reward) for group in batch.groups)
         self._source.release(batch)
         steps += self._learn_again(size)
         if self._source.between_rounds:

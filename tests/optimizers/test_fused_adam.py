@@ -28,6 +28,21 @@ def test_steps_are_those_of_keras(epsilon, jit):
     assert int(sides[0][1].iterations) == 20
 
 
+def test_each_variable_may_have_a_rate_of_its_own():
+    generator, scales = np.random.default_rng(0), (1.0, 0.1)
+    first = [generator.normal(size=3).astype(np.float32) for _ in scales]
+    ours, theirs = ([tf.Variable(x) for x in first] for _ in range(2))
+    optimizer, keras = FusedAdam(0.01, scales=scales), [tf.keras.optimizers.Adam(0.01 * scale) for scale in scales]
+    optimizer.build(ours)
+    for _ in range(5):
+        gradients = [tf.constant(generator.normal(size=3), tf.float32) for _ in scales]
+        optimizer.apply_gradients(zip(gradients, ours))
+        for one, gradient, variable in zip(keras, gradients, theirs, strict=True):
+            one.apply_gradients([(gradient, variable)])
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
 def test_sparse_gradients_are_refused():
     variable, optimizer = tf.Variable(tf.zeros([3, 2])), FusedAdam(0.1)
     optimizer.build([variable])

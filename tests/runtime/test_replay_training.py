@@ -23,6 +23,21 @@ def test_without_a_replay_it_is_the_loop_of_on_policy_agents(tmp_path):
     assert loop.summary()["gradient_steps"] == plain.summary()["gradient_steps"] == 6
 
 
+def test_replayed_batches_may_have_a_size_of_their_own(tmp_path):
+    settings = ReplaySettings(False, 2.0, batch_size=3)  # a new batch has 8
+    loop, _, _ = make_loop(tmp_path, updates=10, replay_settings=settings)
+    sizes, step = [], loop._learner.step
+
+    def counting(batch):
+        sizes.append(len(batch.reward))
+        return step(batch)
+
+    loop._learner.step = counting
+    _finish(loop)
+    assert len(sizes) == loop.summary()["gradient_steps"] > 5
+    assert set(sizes) == {3}
+
+
 @pytest.mark.parametrize("on_policy", [True, False])
 def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
     settings = ReplaySettings(on_policy, 4.0)

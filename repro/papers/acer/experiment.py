@@ -12,7 +12,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.environments.batched import BatchedEnvironment
-from repro.papers.acer import atari_parts, continuous_parts
+from repro.papers.acer import atari_parts, continuous_parts, gym_parts
 from repro.replay.unrolls import UnrollReplay
 from repro.runtime import checkpoint, devices
 from repro.runtime.actor import Actor
@@ -24,7 +24,7 @@ from repro.runtime.training import EpisodeLog, run_settings
 from repro.runtime.weights import WeightsPublisher
 from repro.runtime.window import Window
 
-PARTS: dict[str, ModuleType] = {"atari": atari_parts, "continuous": continuous_parts}
+PARTS: dict[str, ModuleType] = {"atari": atari_parts, "continuous": continuous_parts, "gym": gym_parts}
 """What an experiment is made of."""
 
 EPISODES, SIDE_BY_SIDE = 50, 25
