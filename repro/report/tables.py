@@ -105,6 +105,8 @@ def runs(row: Row) -> str:
         return "-"
     if len(row.seeds) > 1:
         return f"{len(row.seeds)} seeds"
+    if row.interval_over == "seeds":  # a measure with one value for each
+        return "1 seed"
     return f"1 seed, {row.episodes} {row.interval_over or 'games'}"
 
 

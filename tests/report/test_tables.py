@@ -81,6 +81,7 @@ def test_cells_stand_under_their_headers():
         ({"seeds": (1,), "episodes": 200, "interval_over": "games"}, "Runs", "1 seed, 200 games"),
         ({"seeds": ()}, "Runs", "-"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "repetitions"}, "Runs", "1 seed, 50 repetitions"),
+        ({"seeds": (1,), "episodes": 50, "interval_over": "seeds"}, "Runs", "1 seed"),
     ],
 )
 def test_cells_of_other_rows(changes, header, text):
