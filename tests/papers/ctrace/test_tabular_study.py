@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -216,16 +217,23 @@ def test_tabular_stands_for_every_figure_and_an_unknown_name_is_one_sentence(tmp
     assert done.stderr.count("\n") == 1
 
 
+def commands_of_children(pid: int) -> list[str]:
+    found = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with contextlib.suppress(OSError):  # it has ended
+            found.append(Path(f"/proc/{child}/cmdline").read_text())
+    return found
+
+
 def test_an_interrupted_study_says_so_and_starts_again(tmp_path):
     arguments = reproduce("--experiment=tabular_fig8", folder=tmp_path)
     process = subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + 60
-    while not children.read_text() and time.monotonic() < deadline:
+    while not any("spawn_main" in command for command in commands_of_children(process.pid)):  # its workers start
+        assert time.monotonic() < deadline
         time.sleep(0.05)
-    time.sleep(0.2)  # its workers start
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     stdout, stderr = process.communicate(timeout=60)
     assert "Traceback" not in stdout + stderr
