@@ -59,17 +59,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory.capacity = 2**18  # N, steps; Appendix A
     config.memory.start_steps = 2**14  # N_start; assumed: not printed, a sixteenth of the memory
 
-    config.ppo = ml_collections.ConfigDict()  # read by agent ppo, with env, memory.start_steps, refer.annealing,
-    # learner.discount, and network but for units and advantage
-    config.ppo.steps = 2048  # environment steps between two updates; Appendix A
-    config.ppo.epochs = 10  # passes over them; Appendix A
-    config.ppo.batch_size = 64  # Appendix A
-    config.ppo.clip = 0.2  # Delta rho; Appendix A
-    config.ppo.gae_lambda = 0.97  # lambda; Appendix A
-    config.ppo.units = (64, 64)  # of the policy's and of the value's network; Appendix A
-    config.ppo.policy_learning_rate = 1e-4  # Appendix A
-    config.ppo.value_learning_rate = 3e-4  # Appendix A
-
+    config.ppo = ppo()
     config.baselines = ml_collections.ConfigDict({"acer": "acer", "acer_fast": "acer"})  # the paper whose code they are
     config.acer = acer(config.window_steps)  # what that code reads in place of the sections above
 
@@ -97,6 +87,21 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     return config
 
 
+def ppo() -> ml_collections.ConfigDict:
+    """Read by agent `ppo`, with env, memory.start_steps, refer.annealing, learner.discount, and network but for units
+    and advantage."""
+    config = ml_collections.ConfigDict()
+    config.steps = 2048  # environment steps between two updates; Appendix A
+    config.epochs = 10  # passes over them; Appendix A
+    config.batch_size = 64  # Appendix A
+    config.clip = 0.2  # Delta rho; Appendix A
+    config.gae_lambda = 0.97  # lambda; Appendix A
+    config.units = (64, 64)  # of the policy's and of the value's network; Appendix A
+    config.policy_learning_rate = 1e-4  # Appendix A
+    config.value_learning_rate = 3e-4  # Appendix A
+    return config
+
+
 def acer(window_steps: int) -> ml_collections.ConfigDict:
     """The baseline of Appendix A, in the sections of `paper_configs/acer`; `env` and `frames` are the others'."""
     config = ml_collections.ConfigDict()
@@ -104,7 +109,8 @@ def acer(window_steps: int) -> ml_collections.ConfigDict:
     config.window_frames = window_steps
 
     config.network = ml_collections.ConfigDict()
-    config.network.units = (128, 128)  # of each network: value, advantage and policy; Appendix A
+    config.network.units = (128, 128)  # of mean and value; Appendix A
+    config.network.advantage_units = (128, 128)  # Appendix A
     config.network.deviation = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
     config.network.dueling_samples = 5  # Appendix A
 

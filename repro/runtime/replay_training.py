@@ -83,8 +83,7 @@ class ReplayTraining(TrainingLoop):
         size = self._settings.batch_size or sum(len(group.arrays.reward) for group in batch.groups)
         self._source.release(batch)
         steps += self._learn_again(size)
-        if self._source.between_rounds:
-            self._weights.publish(self.updates + 1)
+        self._publish()
         self._gradient_steps += len(steps)
         if steps:  # otherwise what was said last stands
             self._scalars = {name: float(np.mean([step[name] for step in steps])) for name in steps[0]}

@@ -268,9 +268,13 @@ class TrainingLoop(Training):
         scalars = self._learner.step(batch.trajectory)
         lag = self.updates - float(np.mean(batch.versions))
         self._source.release(batch)
+        self._publish()
+        return scalars, lag
+
+    def _publish(self) -> None:
+        """Gives actors the weights after this update, where they look at them before the next."""
         if self._source.between_rounds:
             self._weights.publish(self.updates + 1)
-        return scalars, lag
 
     def _get_state(self) -> dict[str, Any]:
         return {"source": self._source.get_state()}

@@ -111,11 +111,15 @@ class ContinuousAgent(UnrollAgent):
             is_boundary=data.step_type[:-1] == StepType.LAST,
         )
         if self._method != "acer":
-            return BASELINES[self._method](steps, self._loss_settings)
+            return self._logged(BASELINES[self._method](steps, self._loss_settings), steps)
         drawn = self._draw(mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
         actions = tf.stack([steps.action, drawn[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
         q = self._network.q(observation, steps.v_tm1, actions, drawn[:, :, 1:])  # [T, B, 2]
-        return acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings)
+        return self._logged(acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings), steps)
+
+    def _logged(self, losses: ContinuousLoss, steps: Steps) -> ContinuousLoss:
+        """The losses with the extras that are to be logged."""
+        return losses
 
     def _draw(self, mean: tf.Tensor) -> tf.Tensor:
         """1 + n actions of pi in every state, [T, B, 1 + n, A] of means [T, B, A], without gradient."""

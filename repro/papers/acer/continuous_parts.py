@@ -14,7 +14,7 @@ from repro.environments.mujoco import MujocoEnvironment
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
-from repro.papers.acer.continuous_agent import ContinuousAgent
+from repro.papers.acer.continuous_agent import BASELINES, ContinuousAgent
 from repro.papers.acer.continuous_loss import LossSettings
 from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.replay_training import ReplaySettings
@@ -58,7 +58,7 @@ def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int
 
 def make_network(config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int) -> GaussianActorCritic:
     network = config.network
-    advantage_units = tuple(network.advantage_units) if config.agent == "acer" else ()
+    advantage_units = () if config.agent in BASELINES else tuple(network.advantage_units)
     sizes = environment.state_size, environment.num_actions
     return GaussianActorCritic(*sizes, tuple(network.units), advantage_units, seed=seed)
 

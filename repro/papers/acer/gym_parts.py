@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import ml_collections
 import tensorflow as tf
-from tf_agents.policies import tf_policy
-from tf_agents.trajectories import Trajectory
 
 from repro.distributions import gaussian
 from repro.environments.mujoco import MujocoEnvironment, make_mujoco
-from repro.networks.gaussian_actor_critic import GaussianActorCritic
-from repro.networks.gaussian_policy import GaussianPolicy
-from repro.ops.layout import time_major
 from repro.optimizers.fused_adam import FusedAdam
+from repro.papers.acer.atari_parts import Setting, draw_setting
 from repro.papers.acer.continuous_agent import ContinuousAgent
-from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings
+from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings, Steps
+from repro.papers.acer.continuous_parts import PROTOCOL, SCORE_UNIT, make_local_policy, make_network
 from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.replay_training import ReplaySettings
 
-SCORE_UNIT = "episode return"
-"""Unit of returns in records."""
-
-PROTOCOL = "episodes that ended in the last {} steps of training, actions sampled"
-"""Of the evaluation that training brings along."""
-
-
-class Setting(NamedTuple):
-    """Nothing is drawn here."""
-
-
-def draw_setting(config: ml_collections.ConfigDict, seed: int) -> Setting:
-    """No hyper-parameters depend on the seed."""
-    return Setting()
+__all__ = ["PROTOCOL", "SCORE_UNIT", "Setting", "draw_setting", "make_local_policy"]
+"""What is as with ACER's other experiments; the rest of an experiment's parts stands below."""
 
 
 def replay_settings(config: ml_collections.ConfigDict) -> ReplaySettings:
@@ -46,24 +29,12 @@ def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int
     return make_mujoco(config.env, num_envs, seed)
 
 
-def make_network(config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int) -> GaussianActorCritic:
-    units = tuple(config.network.units)
-    return GaussianActorCritic(environment.state_size, environment.num_actions, units, units, seed=seed)
-
-
 class GymAgent(ContinuousAgent):
     """ACER that logs as `kl` what ReF-ER's figures show, KL(mu || pi) at the replayed steps."""
 
-    def _per_step_loss(self, experience: Trajectory) -> ContinuousLoss:
-        losses = super()._per_step_loss(experience)
-        observation, info = (
-            tf.nest.map_structure(lambda x: time_major(x)[:-1], part)
-            for part in (experience.observation, experience.policy_info)
-        )
-        mean = tf.stop_gradient(self._network.mean(observation))  # [T, B, A]
-        deviation = tf.fill(tf.shape(mean), self._deviation)
-        of_pairs = [tf.reshape(x, [-1, mean.shape[-1]]) for x in (info["mean"], info["deviation"], mean, deviation)]
-        kl = tf.reshape(gaussian.kl(*of_pairs), tf.shape(mean)[:2])
+    def _logged(self, losses: ContinuousLoss, steps: Steps) -> ContinuousLoss:
+        mean = tf.stop_gradient(steps.mean)
+        kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_deviation, mean, steps.deviation)  # [T, B]
         return losses._replace(extras=losses.extras | {"kl": kl, "average_kl": losses.extras["kl"]})
 
 
@@ -96,12 +67,6 @@ def make_agent(
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         seed=seed,
     )
-
-
-def make_local_policy(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> tf_policy.TFPolicy:
-    """A collect policy with variables of its own, which the actor overwrites with the published ones."""
-    weights = make_network(config, environment, seed=0).policy_weights
-    return GaussianPolicy(environment.time_step_spec, environment.action_spec, weights, config.network.deviation)
 
 
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
