@@ -64,8 +64,8 @@ def ours(row: Row) -> str:
 
 
 def budget(row: Row) -> str:
-    """Our budget with its share of the paper's, as `40M frames (20 %)`."""
-    if row.budget is None:
+    """Our budget with its share of the paper's, as `40M frames (20 %)`; a dash where nothing is simulated."""
+    if not row.budget:
         return "-"
     share = "" if row.share is None else f" ({percent(row.share)})"
     return f"{amount(row.budget)} {row.counts}{share}"

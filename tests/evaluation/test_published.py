@@ -320,10 +320,10 @@ def test_refer_numbers_follow_from_their_formulas():
         )
 
     for task, actions, divergence in (("Humanoid", 17, 850), ("Walker2d", 6, 300)):
-        assert value("Figure 2", task, "Largest divergence possible") == divergence
+        assert value("Figure 2", "gym", f"Largest divergence possible, {task}") == divergence
         assert round(2 * actions / 0.2**2) == divergence
-    assert value("Figure 8", "Humanoid", "Quadratic advantage") == 153 == (17**2 + 17) // 2
-    assert value("Figure 8", "Humanoid", "Asymmetric Gaussian advantage") == 35 == 1 + 2 * 17
+    assert value("Figure 8", "gym", "Quadratic advantage, Humanoid") == 153 == (17**2 + 17) // 2
+    assert value("Figure 8", "gym", "Asymmetric Gaussian advantage, Humanoid") == 35 == 1 + 2 * 17
     assert [value("Figure 2", task, "DDPG with ER") for task in ("Humanoid", "Walker2d")] == [100, 50]
 
 
@@ -360,7 +360,8 @@ EXPERIMENTS = {
     "impala": "atari_shallow atari_deep atari_multitask dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
     "dmlab_table2_replay dmlab30 dmlab30_experts",
     "acer": "atari continuous",
-    "refer": "figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity figure_8_sensitivity",
+    "refer": "closed_form figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity "
+    "figure_8_sensitivity",
     "stac": "atari dm_control_features dm_control_pixels rwrl",
 }
 

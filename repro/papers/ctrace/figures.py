@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -31,9 +28,6 @@ DENSE = 15
 
 WIDE = 30.0
 """Variances that differ by more than this factor get a logarithmic axis, linear below the smallest one."""
-
-DPI = 75
-"""Of the PNG files."""
 
 
 def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
@@ -125,15 +119,3 @@ def _handle(family: int, name: str) -> Line2D:
 def _quiet(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=7)
-
-
-def save(figure: Figure, folder: Path) -> None:
-    """Writes `figure.png` and `figure.svg`, the same bytes each time."""
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / "figure.png", dpi=DPI, metadata={"Software": None})
-    buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": "repro", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    short = re.sub(r"(\d\.\d\d)\d+", r"\1", buffer.getvalue())  # hundredths of a point
-    short = re.sub(r' id="[A-Za-z0-9.]+_\d+"|<!--[^>]*-->', "", short)  # names that nothing refers to
-    (folder / "figure.svg").write_text(re.sub(r"\n\s*", "\n", short))

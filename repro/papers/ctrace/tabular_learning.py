@@ -9,7 +9,7 @@ import ml_collections
 import numpy as np
 
 from repro.papers.ctrace import figures
-from repro.papers.ctrace.study import Advance, Answer, Study, map_pieces
+from repro.runtime.study import Advance, Answer, Study, map_pieces
 from repro.tabular import mdps
 from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method

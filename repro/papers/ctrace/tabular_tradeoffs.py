@@ -11,7 +11,7 @@ import ml_collections
 import numpy as np
 
 from repro.papers.ctrace import figures
-from repro.papers.ctrace.study import Advance, Answer, Study, map_pieces
+from repro.runtime.study import Advance, Answer, Study, map_pieces
 from repro.tabular import mdps, operators, simulation
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
 

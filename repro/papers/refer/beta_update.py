@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
 
-def update_beta(beta: float, num_far: int, num_samples: int, max_far_share: float, step_size: float) -> float:
+import numpy as np
+
+Beta = TypeVar("Beta", float, np.ndarray)
+
+
+def update_beta(beta: Beta, num_far: int, num_samples: int, max_far_share: float, step_size: float) -> Beta:
     """One update of beta, made with every gradient step (Algorithm 1).
 
         beta <- (1 - eta) beta           if n_far / N > D
@@ -13,14 +19,14 @@ def update_beta(beta: float, num_far: int, num_samples: int, max_far_share: floa
     else it rises towards 1. Where n_far / N is exactly D it rises.
 
     Args:
-        beta: in [0, 1]; 1 is no penalty.
+        beta: in [0, 1], one or an array of them; 1 is no penalty.
         num_far: n_far, samples of the replay memory whose stored ratio is far-policy.
         num_samples: N, samples in the replay memory, at least 1.
         max_far_share: D, in (0, 1).
         step_size: eta, in [0, 1]. The paper takes the network's learning rate.
 
     Returns:
-        beta in [0, 1].
+        beta in [0, 1], as it came.
 
     Raises:
         ValueError: an empty memory.

@@ -19,7 +19,7 @@ import pytest
 from paper_configs.ctrace import tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8
 from repro import jobs
 from repro.evaluation import published, records
-from repro.papers.ctrace import study, tabular_learning, tabular_tradeoffs
+from repro.papers.ctrace import tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
 from repro.tabular.operators import Method
 
@@ -138,22 +138,6 @@ def test_learning_curves_begin_before_the_first_round():
     np.testing.assert_allclose(regret[0], uniform @ mdp.initial)
     assert np.all(regret > -1e-9)
     assert regret[-1].mean() < 0.8 * regret[0].mean()
-
-
-def test_pieces_come_back_in_order_and_can_be_stopped():
-    pieces = [(2, i) for i in range(6)]
-    seen = []
-    assert study.map_pieces(pow, pieces, [0], lambda *done: seen.append(done)) == [2**i for i in range(6)]
-    assert seen == sorted(seen)
-    assert seen[-1] == (6, 6)
-
-    def stop(done: int, pieces: int) -> None:
-        raise jobs.Stopped
-
-    began = time.monotonic()
-    with pytest.raises(jobs.Stopped):
-        study.map_pieces(time.sleep, [(60,)], [0], stop)
-    assert time.monotonic() - began < 30
 
 
 def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):

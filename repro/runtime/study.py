@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Callable, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-
-from repro.papers.ctrace import figures
 
 Advance = Callable[[int, int], None]
 """Called again and again with the pieces done and all pieces; it may raise to stop the study."""
@@ -26,7 +27,7 @@ class Answer(NamedTuple):
 
     Attributes:
         unit: of the values.
-        values: one for each MDP or repetition.
+        values: one for each repetition, problem, or whatever the statement is checked on.
         protocol: how a value came about, in words.
         series: the numbers of the figure, `{"columns": [..], "rows": [[..], ..]}`, or None.
     """
@@ -38,15 +39,34 @@ class Answer(NamedTuple):
 
 
 class Study(NamedTuple):
-    """What a study found: answers by name, environment steps simulated, the figure."""
+    """What a study found.
+
+    Attributes:
+        answers: by name.
+        steps: environment steps simulated; 0 where nothing is.
+        figure: the paper's, or None.
+    """
 
     answers: dict[str, Answer]
     steps: int
-    figure: Figure
+    figure: Figure | None = None
 
     def save_figure(self, folder: Path) -> None:
-        """Writes `figure.png` and `figure.svg`."""
-        figures.save(self.figure, folder)
+        """Writes `figure.png` and `figure.svg`, the same bytes each time; nothing without a figure."""
+        if self.figure is None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        self.figure.savefig(folder / "figure.png", dpi=DPI, metadata={"Software": None})
+        buffer = io.StringIO()
+        with matplotlib.rc_context({"svg.hashsalt": "repro", "svg.fonttype": "none"}):
+            self.figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        short = re.sub(r"(\d\.\d\d)\d+", r"\1", buffer.getvalue())  # hundredths of a point
+        short = re.sub(r' id="[A-Za-z0-9.]+_\d+"|<!--[^>]*-->', "", short)  # names that nothing refers to
+        (folder / "figure.svg").write_text(re.sub(r"\n\s*", "\n", short))
+
+
+DPI = 75
+"""Of the PNG files."""
 
 
 def map_pieces(

@@ -1,0 +1,58 @@
+"""Numbers of arXiv 1807.05827 that follow from its equations: Section 3, Figure 2's bound, Figure 8's outputs.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+from paper_configs.refer import figure_1_ddpg
+
+SCALES = figure_1_ddpg.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` check on fewer cases, and change nothing else.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    published = figure_1_ddpg.get_config("paper")
+    config = ml_collections.ConfigDict()
+    config.paper = "refer"
+    config.experiment = "closed_form"
+    config.study = "closed_form"  # module of repro/papers/refer that runs it; nothing is trained
+    config.agent = "fixed_point_far"  # the first of the answers
+    config.answers = (  # one record each; the sentences stand in published/refer.json
+        "fixed_point_far",
+        "fixed_point_near",
+        "largest_divergence_humanoid",
+        "largest_divergence_walker2d",
+        "quadratic_outputs_humanoid",
+        "gaussian_outputs_humanoid",
+    )
+    config.scale = scale
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "mujoco"  # the package of environments
+    config.env.task = "gym"  # the tasks are named in the answers
+    config.env.version = published.env.version  # of figure_4_vracer
+    config.env.max_steps = 0  # as there
+    config.env.observed = "all"  # as there
+
+    config.network = ml_collections.ConfigDict()
+    config.network.units = published.network.units  # Appendix A
+    config.network.hidden_scale = published.network.hidden_scale  # of figure_4_vracer
+    config.network.output_scale = published.network.output_scale  # Appendix A
+    config.network.initial_variance = 0.2  # Sigma = 0.2 I; Appendix A
+
+    config.refer = published.refer  # D and the step of beta; Appendix A
+    config.memory = published.memory  # N; Appendix A
+    config.deviation = published.exploration.deviation  # sigma; Section 5.1
+    config.updates = 300_000  # of beta, after which (1 - eta)^n is 1e-13; assumed
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = {"smoke": 4, "desk": 20, "paper": 100}[scale]  # cases that an answer is checked on
+    config.evaluation.num_envs = config.evaluation.episodes  # all at once
+    return config

@@ -1,0 +1,113 @@
+"""What follows from the paper's equations alone: fixed points of beta, DDPG's largest divergence, network outputs.
+
+Each number is worked out with the code that trains, on several cases that must all agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import ml_collections
+import numpy as np
+
+from repro.distributions import gaussian
+from repro.environments.mujoco import MujocoEnvironment, make_mujoco
+from repro.papers.refer.beta_update import update_beta
+from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.runtime.study import Advance, Answer, Study
+
+DIGITS = 9
+"""Decimals that count: iterating comes no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""
+
+
+def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], advance: Advance) -> Study:
+    """Answers the configuration's statements; nothing is simulated.
+
+    Args:
+        config: of `paper_configs/refer/closed_form.py`.
+        seed: of corners and weights drawn.
+        cores: not used, since this takes seconds.
+        advance: called with the answers found and all of them.
+    """
+    answers: dict[str, Answer] = {}
+    advance(0, len(config.answers))
+    for name, answer in _answers(config, seed):
+        answers[name] = answer
+        advance(len(answers), len(config.answers))
+    return Study({name: answers[name] for name in config.answers}, steps=0)
+
+
+def _answers(config: ml_collections.ConfigDict, seed: int) -> Iterator[tuple[str, Answer]]:
+    generator, cases = np.random.default_rng(seed), config.evaluation.episodes
+    size, most = config.memory.capacity, int(config.refer.max_far_share * config.memory.capacity)
+    for name, counts in (("far", (most + 1, size)), ("near", (0, most))):
+        values = np.concatenate([fixed_points(config, num_far, -(-cases // 2)) for num_far in counts])[:cases]
+        told = f"beta after {config.updates} updates from first ones in [0, 1], with {counts[0]} and {counts[1]} far"
+        yield f"fixed_point_{name}", Answer("beta", values, f"{told} of {size} steps")
+    for task in ("Humanoid", "Walker2d"):
+        actions = _environment(config, task, seed).num_actions
+        values = largest_divergences(generator, actions, config.deviation, cases)
+        told = "between a corner of the box of means and the corner across, one value for each corner drawn"
+        yield f"largest_divergence_{task.lower()}", Answer("nats", values, told)
+    for form in ("quadratic", "gaussian"):
+        environment = _environment(config, "Humanoid", seed)
+        values = np.array([outputs_of_advantage(config, environment, form, generator) for _ in range(cases)])
+        told = "outputs that the network has for its advantage, one value for each draw of its weights"
+        yield f"{form}_outputs_humanoid", Answer("network outputs", values, told)
+
+
+def fixed_points(config: ml_collections.ConfigDict, num_far: int, starts: int) -> np.ndarray:
+    """Where beta ends (Eq. 12) with a constant number of far-policy samples, from evenly spaced first values.
+
+    Returns:
+        [starts], rounded.
+    """
+    beta = np.linspace(0.0, 1.0, starts)
+    share, step_size = config.refer.max_far_share, config.refer.beta_step_size
+    for _ in range(config.updates):
+        beta = update_beta(beta, num_far, config.memory.capacity, share, step_size)
+    return beta.round(DIGITS)
+
+
+def largest_divergences(generator: np.random.Generator, actions: int, deviation: float, corners: int) -> np.ndarray:
+    """KL(mu || pi) of normals with equal deviations and means in opposite corners of (-1, 1)^A: 2 d_A / sigma^2.
+
+    Args:
+        generator: draws the corners.
+        actions: d_A.
+        deviation: sigma.
+        corners: how many.
+
+    Returns:
+        [corners].
+    """
+    mean = generator.choice([-1.0, 1.0], (corners, actions))
+    deviations = np.full((corners, actions), deviation)
+    divergences: np.ndarray = gaussian.kl(mean, deviations, -mean, deviations).numpy().round(DIGITS)
+    return divergences
+
+
+def outputs_of_advantage(
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
+) -> int:
+    """Outputs of V-RACER's network besides value and mean, for a form of `advantages.FORMS` (Appendix E)."""
+    network = config.network
+    settings = VRacerSettings(
+        tuple(network.units),
+        network.hidden_scale,
+        network.output_scale,
+        network.initial_variance,
+        learning_rate=0.0,
+        rule="refer",
+        advantage=form,
+    )
+    states, actions = environment.state_size, environment.num_actions
+    agent = VRacer(states, actions, settings, generator, steps_per_call=1, compile_with_xla=False)
+    _, _, coefficients = agent.forward(np.zeros((1, states), np.float32))
+    return int(coefficients.shape[-1])
+
+
+def _environment(config: ml_collections.ConfigDict, task: str, seed: int) -> MujocoEnvironment:
+    env = config.env.copy_and_resolve_references()
+    env.task = task
+    return make_mujoco(env, 1, seed)

@@ -1,0 +1,50 @@
+"""Numbers that follow from the paper's equations, worked out with the code that trains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paper_configs.refer import closed_form as closed_form_config
+from repro import jobs
+from repro.evaluation import records, rows
+from repro.papers.refer import closed_form
+
+
+def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
+    config = closed_form_config.get_config("smoke")
+    limit = int(config.refer.max_far_share * config.memory.capacity)
+    np.testing.assert_array_equal(closed_form.fixed_points(config, limit + 1, starts=5), np.zeros(5))
+    np.testing.assert_array_equal(closed_form.fixed_points(config, limit, starts=5), np.ones(5))
+    config.updates = 10_000  # a single time constant
+    partly = closed_form.fixed_points(config, limit + 1, starts=3)
+    np.testing.assert_allclose(partly, [0.0, 0.5 * np.exp(-1), np.exp(-1)], rtol=1e-3)
+
+
+@pytest.mark.parametrize(("actions", "deviation"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
+def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_more(actions, deviation):
+    generator = np.random.default_rng(0)
+    largest = closed_form.largest_divergences(generator, actions, deviation, corners=8)
+    np.testing.assert_allclose(largest, 2 * actions / deviation**2, rtol=1e-6)
+    means = generator.uniform(-1, 1, (1000, 2, actions))
+    between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * deviation**2)  # equal deviations
+    assert between.max() < largest.min()
+
+
+def test_its_records_reproduce_six_published_numbers(tmp_path):
+    job = jobs.StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
+    job.run([0], quiet=True)
+    stored, faults = records.read_all(tmp_path)
+    assert faults == []
+    assert all(item.record["frames"] == 0 for item in stored)
+    assert not list(tmp_path.rglob("figure.*"))
+    judged = rows.rows_for(stored)
+    assert {row.agent: row.value for row in judged} == {
+        "fixed_point_far": 0.0,
+        "fixed_point_near": 1.0,
+        "largest_divergence_humanoid": 850.0,
+        "largest_divergence_walker2d": 300.0,
+        "quadratic_outputs_humanoid": 153.0,
+        "gaussian_outputs_humanoid": 35.0,
+    }
+    assert {row.verdict for row in judged} == {"reproduced"}
