@@ -7,7 +7,8 @@ less time than one TensorFlow call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -51,8 +52,23 @@ def apply_mlp(variables: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:
     """Outputs [B, outputs] of inputs [B, inputs], in TensorFlow; differentiable in both arguments."""
     *hidden, output_weights, output_bias = variables
     for weights, bias in zip(hidden[::2], hidden[1::2]):
-        x = tf.nn.softsign(x @ weights + bias)  # [B, units]
-    return x @ output_weights + output_bias
+        x = tf.nn.softsign(add_bias(x @ weights, bias))  # [B, units]
+    return add_bias(x @ output_weights, output_bias)
+
+
+@tf.custom_gradient
+def add_bias(x: tf.Tensor, bias: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+    """x + bias, [B, units] and [units], with the bias's gradient, a sum over B, as a product with a row of ones.
+
+    On processors XLA gathers the columns of a sum entry by entry: it takes 7 % of V-RACER's gradient step, the product
+    a tenth of that.
+    """
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        ones = tf.ones([1, tf.shape(upstream)[0]], upstream.dtype)
+        return upstream, tf.squeeze(ones @ upstream, axis=0)
+
+    return x + bias, gradient
 
 
 def apply_numpy(weights: Sequence[np.ndarray], x: np.ndarray) -> np.ndarray:

@@ -74,3 +74,32 @@ def test_every_weight_receives_a_gradient():
         total = tf.reduce_sum(tf.square(mlp.apply_mlp(variables, tf.ones([2, 17]))))
     gradients = tape.gradient(total, variables)
     assert all(np.isfinite(gradient).all() and np.any(gradient) for gradient in gradients)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_the_gradient_of_a_bias_is_the_sum_over_the_batch(jit_compile):
+    rng = np.random.default_rng(3)
+    x, bias, upstream = (tf.constant(rng.normal(size=shape), tf.float32) for shape in ((256, 7), (7,), (256, 7)))
+
+    @tf.function(jit_compile=jit_compile)
+    def gradients():
+        with tf.GradientTape() as tape:
+            tape.watch([x, bias])
+            total = tf.reduce_sum(upstream * mlp.add_bias(x, bias))
+        return tape.gradient(total, [x, bias])
+
+    of_x, of_bias = gradients()
+    np.testing.assert_array_equal(of_x, upstream)
+    np.testing.assert_allclose(of_bias, upstream.numpy().sum(axis=0), rtol=1e-5, atol=1e-5)
+
+
+def test_second_derivatives_pass_through_a_bias():
+    bias = tf.Variable([0.5, -2.0])
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            total = tf.reduce_sum(mlp.add_bias(x, bias) ** 3)
+        first = inner.gradient(total, bias)
+        summed = tf.reduce_sum(first)
+    np.testing.assert_allclose(first, 3 * np.square(x + bias).sum(axis=0))
+    np.testing.assert_allclose(outer.gradient(summed, bias), 6 * (x + bias).numpy().sum(axis=0))
