@@ -114,8 +114,8 @@ class ReferMemory:
 
         slot = np.full(capacity, -1, np.int32)
         self._steps = kernels.Steps(rows(state_size + 3 * action_size), rows(4), slot)
-        ends = state_size + action_size * np.arange(3)
-        state, action, mean, deviation = np.split(self._steps.vectors, ends, axis=1)
+        self._ends = state_size + action_size * np.arange(3)  # of state, action and mean in a row
+        state, action, mean, deviation = np.split(self._steps.vectors, self._ends, axis=1)
         reward, rho, value, v_tbc = self._steps.numbers.T
         self._fields = checks.Fields(state, action, mean, deviation, reward, rho, value, v_tbc)
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
@@ -275,12 +275,12 @@ class ReferMemory:
             ValueError: a wrong shape or a step that has left the memory.
         """
         serials = checks.as_serials("gather", indices, self._head, self._tail)
-        batch, (_, states), (_, actions) = serials.size, self._fields.state.shape, self._fields.action.shape
-        state, next_state = np.empty((batch, states), np.float32), np.empty((batch, states), np.float32)
-        action, mean, deviation = (np.empty((batch, actions), np.float32) for _ in range(3))
-        numbers = np.empty((4, batch), np.float32)
-        copies = state, action, mean, deviation, next_state, numbers
+        batch, width = serials.size, self._steps.vectors.shape[1]
+        vectors, numbers = np.empty((batch, width), np.float32), np.empty((4, batch), np.float32)
+        next_state = np.empty((batch, self._fields.state.shape[1]), np.float32)
+        copies = vectors, next_state, numbers
         kernels.gather(serials, self._steps, self._episodes, self._discount, self._inverse, *copies)
+        state, action, mean, deviation = map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))
         reward, discount, q_ret, v_tbc = numbers
         return Minibatch(state, action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
 

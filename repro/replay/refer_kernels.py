@@ -216,23 +216,20 @@ def gather(
     episodes: Episodes,
     discount: float,
     inverse: float,
-    state: np.ndarray,
-    action: np.ndarray,
-    mean: np.ndarray,
-    deviation: np.ndarray,
+    vectors: np.ndarray,
     next_state: np.ndarray,
     numbers: np.ndarray,
 ) -> None:
-    """Copies drawn steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc."""
-    capacity, states, actions = steps.slot.size, state.shape[1], action.shape[1]
+    """Copies drawn steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc.
+
+    Rows of `Steps.vectors` are copied whole, and cut by the caller: a loop for each of their short parts takes longer
+    than all else here.
+    """
+    capacity, width, states = steps.slot.size, vectors.shape[1], next_state.shape[1]
     for place in range(indices.size):
         row = indices[place] % capacity
-        for i in range(states):
-            state[place, i] = steps.vectors[row, i]
-        for i in range(actions):
-            action[place, i] = steps.vectors[row, states + i]
-            mean[place, i] = steps.vectors[row, states + actions + i]
-            deviation[place, i] = steps.vectors[row, states + 2 * actions + i]
+        for i in range(width):
+            vectors[place, i] = steps.vectors[row, i]
         slot = steps.slot[row]
         reward = steps.numbers[row, REWARD] * inverse
         kept = discount
