@@ -79,6 +79,7 @@ class Ddpg(FusedAgent):
         self.critic_optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.critic_optimizer.build([self.critic_weights])
         self._deviation = np.full(action_size, settings.deviation, np.float32)
+        self._decay = settings.weight_decay * self._critic.is_of_matrix()
         self.refresh()
 
     def checkpoint(self) -> tf.train.Checkpoint:
@@ -131,10 +132,10 @@ class Ddpg(FusedAgent):
                 settings.rule,
             )
             policy_loss, critic_loss = (tf.reduce_mean(batch["weight"] * x) for x in (losses.policy, losses.critic))
-            squares = tf.add_n([tf.reduce_sum(tf.square(matrix)) for matrix in critic_parts[::2]])
-            decayed = critic_loss + 0.5 * settings.weight_decay * squares
+        decay = self._decay * self.critic_weights  # the gradient of lambda/2 |w|^2
+        decayed = critic_loss + 0.5 * tf.reduce_sum(decay * self.critic_weights)
         policy_gradient = flatten(tape.gradient(policy_loss, policy_parts))
-        critic_gradient = flatten(tape.gradient(decayed, critic_parts))
+        critic_gradient = flatten(tape.gradient(critic_loss, critic_parts)) + decay
         # Algorithm 4 moves the targets, Algorithm 1 then makes the gradient step
         self.target_weights.assign_add(settings.target_update * (self.weights - self.target_weights))
         self.target_critic_weights.assign_add(

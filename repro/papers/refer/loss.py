@@ -14,7 +14,7 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.ops import shapes
 from repro.papers.refer import refer_rules
-from repro.papers.refer.advantages import advantage, lower_triangular
+from repro.papers.refer.advantages import LowerTriangular, advantage
 from repro.papers.refer.refer_rules import Scalar
 
 
@@ -221,9 +221,9 @@ def naf_q(v: tf.Tensor, entries: tf.Tensor, action: tf.Tensor, mean: tf.Tensor) 
     """
     action, mean = _alike("naf_q", action=action, mean=mean)
     v, _, _ = _alike("naf_q", **{"v": v, "mean[:, 0]": mean[:, 0], "entries[:, 0]": entries[:, 0]})
-    matrix = lower_triangular(entries, mean.shape[-1])  # [B, A, A]
+    lower = LowerTriangular(tf.convert_to_tensor(entries), mean.shape[-1])
     u = tf.stop_gradient(action) - mean  # [B, A]
-    return v - tf.reduce_sum(tf.square(tf.linalg.matvec(matrix, u, transpose_a=True)), axis=-1)
+    return v - tf.reduce_sum(tf.square(lower.transposed_product(u)), axis=-1)
 
 
 def naf_loss(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.papers.refer.advantages import advantage, lower_triangular, num_coefficients
+from repro.papers.refer.advantages import LowerTriangular, advantage, num_coefficients
 
 RNG = np.random.default_rng(0)
 B, A = 6, 3
@@ -103,10 +103,14 @@ def test_numbers_of_outputs():
         num_coefficients("cubic", 17)
 
 
-def test_lower_triangular():
-    entries = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
-    expected = [[softplus(1.0), 0, 0], [2, softplus(3.0), 0], [4, 5, softplus(6.0)]]
-    np.testing.assert_allclose(lower_triangular(entries, 3), [expected])
+def test_products_with_the_triangular_matrix():
+    entries, u, variance = RNG.normal(size=(B, 6)), RNG.normal(size=(B, A)), RNG.uniform(size=(B, A))
+    lower = LowerTriangular(tf.constant(entries), A)
+    product, trace = lower.transposed_product(tf.constant(u)), lower.trace(tf.constant(variance))
+    for b in range(B):
+        matrix = matrix_of(entries[b], A)
+        np.testing.assert_allclose(product[b], matrix.T @ u[b])
+        np.testing.assert_allclose(trace[b], np.trace(matrix @ matrix.T @ np.diag(variance[b])))
 
 
 def test_without_an_advantage():
