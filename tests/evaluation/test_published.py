@@ -55,7 +55,7 @@ COUNTS = {
         "Figure 1": 12,
         "Figure 2": 6,
         "Figure 3": 5,
-        "Figure 4": 8,
+        "Figure 4": 9,
         "Figure 5": 4,
         "Figure 6": 4,
         "Figure 7": 4,
