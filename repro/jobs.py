@@ -56,13 +56,18 @@ class Job:
         self.seed = seed
         self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
-        self.record_paths = [records.record_path(results_dir, *names, seed)]
+        self._paths = [records.record_path(results_dir, *names, seed)]
         self._process: subprocess.Popen | None = None
         self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
 
+    @property
+    def record_paths(self) -> list[Path]:
+        """Where the record of this scale lies or is to lie."""
+        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
+
     def recorded(self) -> bool:
         """Whether a valid record of this scale and of the current configuration lies in place."""
-        return _recorded(self.record_paths, self.config.scale)
+        return _recorded(self.record_paths)
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.
@@ -75,7 +80,6 @@ class Job:
             JobError: a process failed.
             Stopped: interrupted, saved.
         """
-        _refuse_to_replace_a_larger_scale(self.record_paths, self.config.scale)
         log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
         origin = self.run_dir / "origin.json"
@@ -192,13 +196,18 @@ class StudyJob:
         self.label = f"{config.experiment} {config.env.task} seed {seed}"
         self._folder = results_dir / config.paper / config.experiment
         names = (config.paper, config.experiment, config.env.task)
-        self.record_paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
+        self._paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
         self._share_done = 0.0
         self._stopped = False
 
+    @property
+    def record_paths(self) -> list[Path]:
+        """Where the record of this scale lies or is to lie, an answer each."""
+        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
+
     def recorded(self) -> bool:
         """Whether every answer has a valid record of this scale and of the current configuration."""
-        return _recorded(self.record_paths, self.config.scale)
+        return _recorded(self.record_paths)
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Runs the study from its beginning on the given cores.
@@ -208,10 +217,8 @@ class StudyJob:
             quiet: shows no bar.
 
         Raises:
-            JobError: a record of a larger scale is in the way.
             Stopped: interrupted; nothing was written.
         """
-        _refuse_to_replace_a_larger_scale(self.record_paths, self.config.scale)
         study = importlib.import_module(f"repro.papers.{self.config.paper}.{self.config.study}")
         started, began, commit = _now(), time.monotonic(), records.git_commit()
         with _bars(Console(quiet=quiet)) as bars:
@@ -240,7 +247,7 @@ class StudyJob:
             "started": started,
             "finished": _now(),
         }
-        if self.seed == 1:
+        if self.seed == 1 and not self._has_larger_scale():
             found.save_figure(self._folder)
         for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
             identity = _identity(self.config, name, self.seed, "study")
@@ -251,6 +258,11 @@ class StudyJob:
     def stop(self) -> None:
         """Asks the study to end at its next piece."""
         self._stopped = True
+
+    def _has_larger_scale(self) -> bool:
+        """Whether this study was recorded at a larger scale, whose figure the folder then holds."""
+        larger = records.SCALES[records.SCALES.index(self.config.scale) + 1 :]
+        return any(records.path_of_scale(self._paths[0], scale).exists() for scale in larger)
 
     def share_done(self) -> float:
         """Share of the pieces of work done."""
@@ -270,19 +282,9 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
 
 
-def _recorded(paths: list[Path], scale: str) -> bool:
-    """Whether all of these records are there, valid, of this scale, and of the current configuration."""
-    if not all(path.exists() for path in paths):
-        return False
-    found = [records.read_record(path) for path in paths]
-    return all(record["scale"] == scale and stale_reason(record) is None for record in found)
-
-
-def _refuse_to_replace_a_larger_scale(paths: list[Path], scale: str) -> None:
-    order = records.SCALES
-    for path in paths:
-        if path.exists() and order.index(there := records.read_record(path)["scale"]) > order.index(scale):
-            raise JobError(f"{path} holds a record of scale {there}; give another --results_dir.")
+def _recorded(paths: list[Path]) -> bool:
+    """Whether all of these records are there, valid, and of the current configuration."""
+    return all(path.exists() and stale_reason(records.read_record(path)) is None for path in paths)
 
 
 def _identity(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:

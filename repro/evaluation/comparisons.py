@@ -32,7 +32,7 @@ A part of a set that the runs themselves choose, by `protocol["split_by"]`, has 
 
 Records = Sequence[Mapping[str, Any]]
 Runs = Mapping[tuple[str, str, str, str], Records]
-"""(paper, experiment, task, agent) to current records of one scale."""
+"""(paper, experiment, task, agent) to current records, of every scale."""
 
 
 def is_comparison(printed: PublishedRow) -> bool:
@@ -89,6 +89,8 @@ def sides_by_task(
 ) -> dict[str, list[Records]]:
     """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
 
+    Of several such scales it is the largest, whose budget is nearest to the paper's.
+
     Args:
         printed: names our agent and the tasks.
         runs: of all agents.
@@ -98,9 +100,10 @@ def sides_by_task(
     """
     found = {}
     for task in _tasks(printed, runs):
-        sides = list(_usable(printed, runs, task, others, needs).values())
-        if min(map(len, sides)) >= least and len({side[0]["scale"] for side in sides}) == 1:
-            found[task] = sides
+        for scale in SCALES:
+            sides = list(_usable(printed, runs, task, others, needs, (scale,)).values())
+            if min(map(len, sides)) >= least:
+                found[task] = sides
     return found
 
 
@@ -134,14 +137,20 @@ def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
 
 
 def _usable(
-    printed: PublishedRow, runs: Runs, task: str, others: Sequence[str], needs: Sequence[str]
+    printed: PublishedRow,
+    runs: Runs,
+    task: str,
+    others: Sequence[str],
+    needs: Sequence[str],
+    scales: Sequence[str] = SCALES,
 ) -> dict[str, Records]:
-    """The runs of one task that count, of each agent, ours first."""
+    """The runs of one task and of some scales that count, of each agent, ours first."""
     found: dict[str, Records] = {}
     for name in (str(printed.agent), *others):
         experiment, _, agent = name.rpartition("/")
         every = runs.get((printed.paper, experiment or str(printed.experiment), task, agent), ())
-        found[name] = [r for r in best_runs(printed, every) if all(run_measures.holds(r, need) for need in needs)]
+        best = best_runs(printed, [record for record in every if record["scale"] in scales])
+        found[name] = [record for record in best if all(run_measures.holds(record, need) for need in needs)]
     return found
 
 

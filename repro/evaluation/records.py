@@ -2,7 +2,7 @@
 
 A record is a plain dictionary that follows `record_schema.json`. It lies at
 `<results>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, is written in one step, and is never half
-there.
+there. Where a record of another scale has that name, it is `seed_<n>_<scale>.json`.
 """
 
 import contextlib
@@ -78,6 +78,28 @@ def record_path(
     return pathlib.Path(results_dir) / paper / experiment / task / agent / f"seed_{seed}.json"
 
 
+def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
+    """Returns where a run's record of this scale lies or is to lie.
+
+    Args:
+        path: from `record_path`.
+        scale: one of `SCALES`.
+
+    Returns:
+        `path` itself, unless a record of another scale has that name; then `seed_<n>_<scale>.json` beside it.
+
+    Raises:
+        RecordError: what lies at `path` is no valid record.
+    """
+    if path.exists() and read_record(path)["scale"] != scale:
+        return _with_scale(path, scale)
+    return path
+
+
+def _with_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
+    return path.with_stem(f"{path.stem}_{scale}")
+
+
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
     """Validates a record and puts it at `path` in one step.
 
@@ -140,16 +162,18 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], list[Fault]]:
-    """Reads every `seed_<n>.json` below a directory.
+    """Reads every `seed_<n>.json` and `seed_<n>_<scale>.json` below a directory.
 
     Args:
         results_dir: root of the record layout; an absent directory holds no records.
 
     Returns:
         The valid records in order of their paths, and a fault for each file that is not one. A record
-        whose own fields name another place than the one it lies at is a fault too.
+        whose own fields name another place than the one it lies at is a fault too, and so is a second
+        record of a run.
     """
-    stored, faults = [], []
+    stored: list[StoredRecord] = []
+    faults: list[Fault] = []
     for path in sorted(pathlib.Path(results_dir).rglob("seed_*.json")):
         try:
             record = read_record(path)
@@ -157,9 +181,13 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
             faults.append(Fault(path, str(error)))
             continue
         names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
-        if path != record_path(results_dir, *names):
+        place = record_path(results_dir, *names)
+        if path not in (place, _with_scale(place, record["scale"])):
             place = record_path("", *names)
             faults.append(Fault(path, f"The record {path} lies at the wrong place: its fields say {place}."))
+            continue
+        if path != place and any(item.path == place and item.record["scale"] == record["scale"] for item in stored):
+            faults.append(Fault(path, f"The record {path} is of the same run as {place}; remove one of them."))
             continue
         stored.append(StoredRecord(path, record))
     return stored, faults

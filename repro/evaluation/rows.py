@@ -89,7 +89,8 @@ class Group:
     """The records behind one row.
 
     Attributes:
-        records: current ones of one scale, in order of seed.
+        records: current ones of the largest scale at hand, in order of seed.
+        smaller: current ones of smaller scales.
         notes: what was left out, and why.
         stale: path of each stale record to the reason.
     """
@@ -97,6 +98,7 @@ class Group:
     records: tuple[Mapping[str, Any], ...]
     notes: tuple[str, ...] = ()
     stale: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    smaller: tuple[Mapping[str, Any], ...] = ()
 
 
 def group_records(
@@ -105,7 +107,7 @@ def group_records(
     """Sorts records by what they answer, leaving stale ones aside.
 
     Only runs of one scale are averaged: the largest scale at hand, since its budget is nearest to the
-        paper's.
+    paper's. Comparisons use the largest scale that all agents compared have.
 
     Args:
         stored: valid records.
@@ -131,10 +133,12 @@ def group_records(
     for key, records in current.items():
         scale = max((record["scale"] for record in records), key=SCALES.index, default=None)
         used = sorted((record for record in records if record["scale"] == scale), key=lambda record: record["seed"])
-        left = sorted(record["seed"] for record in records if record["scale"] != scale)
-        if left:
-            notes[key].append(f"seeds {', '.join(map(str, left))} are of a smaller scale and not averaged")
-        groups[key] = Group(tuple(used), tuple(notes[key]), stale[key])
+        smaller = sorted((record for record in records if record["scale"] != scale), key=lambda record: record["seed"])
+        for other in SCALES:
+            seeds = ", ".join(str(record["seed"]) for record in smaller if record["scale"] == other)
+            if seeds:
+                notes[key].append(f"runs of scale {other}, seeds {seeds}, are not averaged with these")
+        groups[key] = Group(tuple(used), tuple(notes[key]), stale[key], tuple(smaller))
     return groups
 
 
@@ -229,7 +233,7 @@ def _printed_row(
     if printed.statistic is not None:
         ours, note = _aggregate(printed, groups, references, field)
     elif comparisons.is_comparison(printed):
-        runs = {key: group.records for key, group in groups.items()}
+        runs = {key: (*group.records, *group.smaller) for key, group in groups.items()}
         ours, note = comparisons.improvement(printed, runs, field, BOOTSTRAP_SEED)
     elif claims.is_claim(printed):
         ours, note = _claimed(printed, groups, field)
@@ -290,7 +294,7 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> tuple[
 
 def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> tuple[dict[str, Any], str]:
     """Our side of a claim about curves, logs or places, and what a reader must know."""
-    runs = {key: group.records for key, group in groups.items()}
+    runs = {key: (*group.records, *group.smaller) for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
     if isinstance(found, str):
         return {}, found

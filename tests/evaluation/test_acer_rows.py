@@ -212,3 +212,17 @@ def test_rows_do_not_depend_on_the_order_of_records():
     assert {key: dataclasses.asdict(row) for key, row in forward.items()} == {
         key: dataclasses.asdict(row) for key, row in backward.items()
     }
+
+
+def test_agents_are_compared_at_the_largest_scale_that_all_of_them_have():
+    place = "Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"
+    desk = _control("acer", "a3c")
+    alone = _rows([*desk, *_control("acer", scale="paper")])[place]
+    assert (alone.scale, alone.value) == ("desk", _rows(desk)[place].value)
+    reversed_at_paper_scale = [
+        record | {"curve": [[frames, -score] for frames, score in record["curve"]]}
+        for record in _control("acer", scale="paper")
+    ]
+    both = _rows([*desk, *reversed_at_paper_scale, *_control("a3c", scale="paper")])[place]
+    assert both.scale == "paper"
+    assert both.value != alone.value

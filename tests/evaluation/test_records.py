@@ -152,6 +152,33 @@ def test_read_all_gives_records_in_order_and_faults_apart(tmp_path):
     assert "wrong place" in faults[1].message
 
 
+def test_a_record_of_another_scale_has_its_scale_in_the_name(tmp_path):
+    path = records.record_path(tmp_path, "impala", "atari_shallow", "pong", "impala_shallow", 1)
+    assert records.path_of_scale(path, "paper") == path
+    write(tmp_path, make_record(seed=1, scale="desk"))
+    assert records.path_of_scale(path, "desk") == path
+    beside = records.path_of_scale(path, "paper")
+    assert beside == path.with_name("seed_1_paper.json")
+    records.write_record(beside, make_record(seed=1, scale="paper"))
+    stored, faults = records.read_all(tmp_path)
+    assert [(item.path.name, item.record["scale"]) for item in stored] == [
+        ("seed_1.json", "desk"),
+        ("seed_1_paper.json", "paper"),
+    ]
+    assert faults == []
+
+
+def test_a_second_record_of_a_run_and_a_scale_misnamed_are_faults(tmp_path):
+    path = write(tmp_path, make_record(seed=1, scale="desk"))
+    records.write_record(path.with_name("seed_1_desk.json"), make_record(seed=1, scale="desk"))
+    records.write_record(path.with_name("seed_1_paper.json"), make_record(seed=1, scale="desk"))
+    stored, faults = records.read_all(tmp_path)
+    assert [item.path for item in stored] == [path]
+    assert [fault.path.name for fault in faults] == ["seed_1_desk.json", "seed_1_paper.json"]
+    assert "is of the same run as" in faults[0].message
+    assert "wrong place" in faults[1].message
+
+
 def test_read_all_of_an_absent_directory_is_empty(tmp_path):
     assert records.read_all(tmp_path / "none") == ([], [])
 

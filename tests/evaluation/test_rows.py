@@ -162,7 +162,7 @@ def test_stale_records_are_listed_by_path_with_their_reasons():
 def test_only_the_largest_scale_is_averaged():
     row = _row(make_record(1, scale="desk", final=-10.0), make_record(2, scale="paper", final=21.0))
     assert (row.scale, row.seeds, row.value > 20) == ("paper", (2,), True)
-    assert row.note == "seeds 1 are of a smaller scale and not averaged"
+    assert row.note == "runs of scale desk, seeds 1, are not averaged with these"
 
 
 def test_wrong_unit_is_not_compared():

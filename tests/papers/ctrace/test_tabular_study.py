@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import signal
 import subprocess
@@ -164,19 +163,30 @@ def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
     assert [(folder / name).read_bytes() for name in ("figure.png", "figure.svg")] == first
 
 
-def test_a_stopped_study_writes_nothing_and_a_larger_record_is_kept(tmp_path):
+def test_a_stopped_study_writes_nothing(tmp_path):
     job = make_job(tabular_fig8, tmp_path)
     job.stop()
     with pytest.raises(jobs.Stopped):
         job.run([0], quiet=True)
     assert not list(tmp_path.rglob("*.*"))
-    other = make_job(tabular_fig1, tmp_path)
-    other.run([0], quiet=True)
-    record = json.loads(other.record_paths[0].read_text()) | {"scale": "paper"}
-    other.record_paths[0].write_text(json.dumps(record))
-    assert not other.recorded()
-    with pytest.raises(jobs.JobError, match="holds a record of scale paper"):
-        other.run([0], quiet=True)
+
+
+def test_records_of_two_scales_lie_beside_each_other_and_the_figure_is_of_the_larger(tmp_path):
+    job = make_job(tabular_fig1, tmp_path)
+    job.run([0], quiet=True)
+    for path in job.record_paths:
+        path.write_text(path.read_text().replace('"scale": "smoke"', '"scale": "desk"', 1))
+    figure = tmp_path / "ctrace/tabular_fig1/figure.svg"
+    figure.write_text("of the larger scale")
+    again = make_job(tabular_fig1, tmp_path)
+    assert not again.recorded()
+    again.run([0], quiet=True)
+    assert again.recorded()
+    assert {path.name for path in again.record_paths} == {"seed_1_smoke.json"}
+    stored, faults = records.read_all(tmp_path)
+    assert faults == []
+    assert sorted(item.record["scale"] for item in stored) == sorted(["desk", "smoke"] * len(job.config.answers))
+    assert figure.read_text() == "of the larger scale"
 
 
 def test_another_task_is_refused(tmp_path):
