@@ -1,11 +1,11 @@
-"""Numbers of arXiv 1807.05827 that follow from its equations: Section 3, Figure 2's bound, Figure 8's outputs.
+"""Numbers of arXiv 1807.05827 that need no training: Sections 3 and 4, Figure 2's bound, Figure 8's outputs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
 
 import ml_collections
 
-from paper_configs.refer import figure_1_ddpg
+from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 
 SCALES = figure_1_ddpg.SCALES
 
@@ -31,6 +31,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "largest_divergence_walker2d",
         "quadratic_outputs_humanoid",
         "gaussian_outputs_humanoid",
+        "cost_over_acer",
     )
     config.scale = scale
 
@@ -41,11 +42,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.max_steps = 0  # as there
     config.env.observed = "all"  # as there
 
-    config.network = ml_collections.ConfigDict()
-    config.network.units = published.network.units  # Appendix A
-    config.network.hidden_scale = published.network.hidden_scale  # of figure_4_vracer
-    config.network.output_scale = published.network.output_scale  # Appendix A
-    config.network.initial_variance = 0.2  # Sigma = 0.2 I; Appendix A
+    config.figure_4 = figure_4_vracer.get_config("paper")  # V-RACER's and ACER's networks and batches
+    config.figure_4.agent = "acer"
 
     config.refer = published.refer  # D and the step of beta; Appendix A
     config.memory = published.memory  # N; Appendix A

@@ -1,4 +1,4 @@
-"""What follows from the paper's equations alone: fixed points of beta, DDPG's largest divergence, network outputs.
+"""What needs no training: fixed points of beta, DDPG's largest divergence, network outputs, cost of a gradient.
 
 Each number is worked out with the code that trains, on several cases that must all agree.
 """
@@ -11,7 +11,9 @@ import ml_collections
 import numpy as np
 
 from repro.distributions import gaussian
-from repro.environments.mujoco import MujocoEnvironment, make_mujoco
+from repro.environments.mujoco import TASKS, MujocoEnvironment, make_mujoco
+from repro.papers import experiment_of
+from repro.papers.refer import gradient_cost
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.runtime.study import Advance, Answer, Study
@@ -54,6 +56,9 @@ def _answers(config: ml_collections.ConfigDict, seed: int) -> Iterator[tuple[str
         values = np.array([outputs_of_advantage(config, environment, form, generator) for _ in range(cases)])
         told = "outputs that the network has for its advantage, one value for each draw of its weights"
         yield f"{form}_outputs_humanoid", Answer("network outputs", values, told)
+    values = np.array([cost_over_acer(config, _environment(config, task, seed)) for task in TASKS[:cases]])
+    told = "floating-point operations of both gradient steps' matrix products, one value for each of the Gym tasks"
+    yield "cost_over_acer", Answer("ratio of computational cost", values, told)
 
 
 def fixed_points(config: ml_collections.ConfigDict, num_far: int, starts: int) -> np.ndarray:
@@ -91,7 +96,23 @@ def outputs_of_advantage(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
 ) -> int:
     """Outputs of V-RACER's network besides value and mean, for a form of `advantages.FORMS` (Appendix E)."""
-    network = config.network
+    agent = _vracer(config.figure_4.network, environment, form, generator)
+    _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
+    return int(coefficients.shape[-1])
+
+
+def cost_over_acer(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> float:
+    """Operations of a gradient step of V-RACER over those of one of continuous ACER, both with published settings."""
+    config = config.figure_4
+    ours = _vracer(config.network, environment, config.network.advantage, np.random.default_rng(0))
+    acer, read = experiment_of(config)
+    theirs = gradient_cost.of_acer(acer.PARTS[read.experiment], read, environment)
+    return gradient_cost.of_vracer(ours, config.learner.batch_size, environment.state_size) / theirs
+
+
+def _vracer(
+    network: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
+) -> VRacer:
     settings = VRacerSettings(
         tuple(network.units),
         network.hidden_scale,
@@ -101,10 +122,8 @@ def outputs_of_advantage(
         rule="refer",
         advantage=form,
     )
-    states, actions = environment.state_size, environment.num_actions
-    agent = VRacer(states, actions, settings, generator, steps_per_call=1, compile_with_xla=False)
-    _, _, coefficients = agent.forward(np.zeros((1, states), np.float32))
-    return int(coefficients.shape[-1])
+    sizes = environment.state_size, environment.num_actions
+    return VRacer(*sizes, settings, generator, steps_per_call=1, compile_with_xla=False)
 
 
 def _environment(config: ml_collections.ConfigDict, task: str, seed: int) -> MujocoEnvironment:

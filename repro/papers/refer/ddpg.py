@@ -108,7 +108,7 @@ class Ddpg(FusedAgent):
         value = mlp.apply_numpy(self._acting_critic, np.concatenate([state, mean]))
         return Acting(float(value[0]), mean, self._deviation)
 
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
         settings = self._settings
         standard, next_standard = self._standardise(batch["state"]), self._standardise(batch["next_state"])  # [B, S]

@@ -132,8 +132,13 @@ class FusedAgent(abc.ABC):
         return memory.gather(indices)
 
     @abc.abstractmethod
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
-        """One gradient step with beta, c_max and learning rate; `batch["weight"]` multiplies the samples' losses."""
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+        """One gradient step, as `train` compiles K of them.
+
+        Args:
+            scalars: beta, c_max and learning rate, [3].
+            batch: `FIELDS` of the drawn steps, [B, ...], and `weight`, which multiplies the samples' losses, [B].
+        """
 
     def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
         """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
@@ -179,7 +184,7 @@ class FusedAgent(abc.ABC):
         rho, value, error = (tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in range(3))
         sums = tf.zeros(len(self.NAMES))
         for k in tf.range(self.steps_per_call):
-            one = self._step(scalars[k], {name: x[k] for name, x in batches.items()})
+            one = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
             rho, value, error = rho.write(k, one.rho), value.write(k, one.value), error.write(k, one.td_error)
             sums += one.means
         return Learned(rho.stack(), value.stack(), error.stack(), sums / self.steps_per_call)

@@ -92,7 +92,7 @@ class VRacer(FusedAgent):
         outputs = mlp.apply_numpy(self._acting, state)
         return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
 
-    def _step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
         parts = self._network.parts(self.weights)
         with tf.GradientTape() as tape:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from paper_configs.refer import closed_form as closed_form_config
 from repro import jobs
 from repro.evaluation import records, rows
-from repro.papers.refer import closed_form
+from repro.papers.refer import closed_form, gradient_cost
+from repro.papers.refer.vracer import VRacer, VRacerSettings
 
 
 def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
@@ -31,7 +33,30 @@ def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_mor
     assert between.max() < largest.min()
 
 
-def test_its_records_reproduce_six_published_numbers(tmp_path):
+def test_operations_are_those_of_the_products_of_any_graph():
+    weights = tf.Variable(np.ones((3, 5), np.float32))
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.square(x @ weights))  # 2 * 7 * 3 * 5 operations, and as many for its gradient
+        return tape.gradient(y, weights)
+
+    assert gradient_cost.operations(gradient, tf.TensorSpec([7, 3])) == 2 * 2 * 7 * 3 * 5
+    with pytest.raises(ValueError, match="unknown shape"):
+        gradient_cost.operations(gradient, tf.TensorSpec([None, 3]))
+
+
+def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
+    settings = VRacerSettings((128, 128), 1.0, 0.1, 0.2, learning_rate=0.0, rule="refer", advantage="none")
+    agent = VRacer(17, 6, settings, np.random.default_rng(0), steps_per_call=1, compile_with_xla=False)
+    layers = [(17, 128), (128, 128), (128, 7)]
+    forward = sum(2 * 256 * fan_in * fan_out for fan_in, fan_out in layers)
+    to_weights, to_inputs = forward, forward - 2 * 256 * 17 * 128  # states have no gradient
+    to_biases = sum(2 * 256 * fan_out for _, fan_out in layers)
+    assert gradient_cost.of_vracer(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
+
+
+def test_its_records_reproduce_seven_published_numbers(tmp_path):
     job = jobs.StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
     job.run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
@@ -46,5 +71,6 @@ def test_its_records_reproduce_six_published_numbers(tmp_path):
         "largest_divergence_walker2d": 300.0,
         "quadratic_outputs_humanoid": 153.0,
         "gaussian_outputs_humanoid": 35.0,
+        "cost_over_acer": pytest.approx(0.0012, abs=2e-4),
     }
     assert {row.verdict for row in judged} == {"reproduced"}
