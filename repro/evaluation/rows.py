@@ -155,7 +155,7 @@ def make_rows(
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
 ) -> list[Row]:
-    """Returns a row for every published number, then one for every group that answers none, paper by paper.
+    """Returns a row for every published number, then one for every scale of a group that answers none, paper by paper.
 
     Args:
         groups: from `group_records`.
@@ -173,9 +173,10 @@ def make_rows(
         answered = {_key(row) for row in printed if _compares(row, groups.get(_key(row)))}
         rows += [_printed_row(row, groups, published_dir, configs_dir) for row in printed]
         rows += [
-            _own_row(key, group, configs_dir)
+            _own_row(key, of_scale, configs_dir)
             for key, group in sorted(groups.items())
             if key[0] == paper and key not in answered
+            for of_scale in _scales(group)
         ]
     return [row for row in rows if experiment is None or row.experiment == experiment]
 
@@ -366,6 +367,15 @@ def aggregate_of(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
+
+
+def _scales(group: Group) -> list[Group]:
+    """The group itself, of its largest scale, then one of each smaller scale."""
+    found = [group]
+    for scale in reversed(SCALES):
+        if records := tuple(record for record in group.smaller if record["scale"] == scale):
+            found.append(Group(records))
+    return found
 
 
 def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:

@@ -165,6 +165,14 @@ def test_only_the_largest_scale_is_averaged():
     assert row.note == "runs of scale desk, seeds 1, are not averaged with these"
 
 
+def test_runs_that_answer_no_number_have_a_row_for_each_scale():
+    made = [make_record(1, scale="desk", final=-10.0), make_record(2, scale="paper", final=21.0)]
+    stored = [records.StoredRecord(pathlib.Path("r"), record | {"agent": "another"}) for record in made]
+    found = [row for row in rows.make_rows(rows.group_records(stored)) if row.agent == "another"]
+    assert [(row.scale, row.seeds) for row in found] == [("paper", (2,)), ("desk", (1,))]
+    assert ["SCALE=paper" in found[0].command, "SCALE=desk" in found[1].command] == [True, True]
+
+
 def test_wrong_unit_is_not_compared():
     record = make_record(1, scale="paper")
     row = _row(record | {"evaluation": record["evaluation"] | {"unit": "percent"}})
