@@ -35,7 +35,31 @@ class Stopped(Exception):
     """A run was interrupted and saved; it is neither complete nor failed."""
 
 
-class Job:
+class _Recorded:
+    """What a run and a study share: a configuration, a seed, and the places of their records.
+
+    Args:
+        config: of the experiment, at its scale.
+        seed: of the run.
+        paths: of the records, were this scale the first that is recorded.
+    """
+
+    def __init__(self, config: ml_collections.ConfigDict, seed: int, paths: Sequence[Path]) -> None:
+        self.config = config
+        self.seed = seed
+        self._paths = paths
+
+    @property
+    def record_paths(self) -> list[Path]:
+        """Where the records of this scale lie or are to lie: one of a run, one for each answer of a study."""
+        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
+
+    def recorded(self) -> bool:
+        """Whether they are there, valid, of this scale and of the current configuration."""
+        return all(path.exists() and stale_reason(records.read_record(path)) is None for path in self.record_paths)
+
+
+class Job(_Recorded):
     """Trains, evaluates and records one seed of one task.
 
     Args:
@@ -52,22 +76,11 @@ class Job:
         from repro.environments.names import task_name
 
         config.env.task = task_name(config.env.name, task)
-        self.config = config
-        self.seed = seed
         self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
-        self._paths = [records.record_path(results_dir, *names, seed)]
+        super().__init__(config, seed, [records.record_path(results_dir, *names, seed)])
         self._process: subprocess.Popen | None = None
         self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
-
-    @property
-    def record_paths(self) -> list[Path]:
-        """Where the record of this scale lies or is to lie."""
-        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
-
-    def recorded(self) -> bool:
-        """Whether a valid record of this scale and of the current configuration lies in place."""
-        return _recorded(self.record_paths)
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.
@@ -172,7 +185,7 @@ class Job:
         }
 
 
-class StudyJob:
+class StudyJob(_Recorded):
     """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
 
     `config.study` names a module of the paper's package with `run(config, seed, cores, advance)`. A study keeps
@@ -191,23 +204,13 @@ class StudyJob:
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
         if task != config.env.task:
             raise ValueError(f"{config.experiment} has one task, {config.env.task}, and not {task!r}.")
-        self.config = config
-        self.seed = seed
         self.label = f"{config.experiment} {config.env.task} seed {seed}"
         self._folder = results_dir / config.paper / config.experiment
         names = (config.paper, config.experiment, config.env.task)
-        self._paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
+        paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
+        super().__init__(config, seed, paths)
         self._share_done = 0.0
         self._stopped = False
-
-    @property
-    def record_paths(self) -> list[Path]:
-        """Where the record of this scale lies or is to lie, an answer each."""
-        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
-
-    def recorded(self) -> bool:
-        """Whether every answer has a valid record of this scale and of the current configuration."""
-        return _recorded(self.record_paths)
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Runs the study from its beginning on the given cores.
@@ -280,11 +283,6 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     kept = [[row[name] for name in ("frames", *columns)] for row in rows]
     kept = [row for row in kept if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
     return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
-
-
-def _recorded(paths: list[Path]) -> bool:
-    """Whether all of these records are there, valid, and of the current configuration."""
-    return all(path.exists() and stale_reason(records.read_record(path)) is None for path in paths)
 
 
 def _identity(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:

@@ -100,6 +100,11 @@ class Group:
     stale: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
     smaller: tuple[Mapping[str, Any], ...] = ()
 
+    @property
+    def every(self) -> tuple[Mapping[str, Any], ...]:
+        """Current records of all scales, those of the largest first."""
+        return (*self.records, *self.smaller)
+
 
 def group_records(
     stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR
@@ -234,7 +239,7 @@ def _printed_row(
     if printed.statistic is not None:
         ours, note = _aggregate(printed, groups, references, field)
     elif comparisons.is_comparison(printed):
-        runs = {key: (*group.records, *group.smaller) for key, group in groups.items()}
+        runs = {key: group.every for key, group in groups.items()}
         ours, note = comparisons.improvement(printed, runs, field, BOOTSTRAP_SEED)
     elif claims.is_claim(printed):
         ours, note = _claimed(printed, groups, field)
@@ -295,7 +300,7 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> tuple[
 
 def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> tuple[dict[str, Any], str]:
     """Our side of a claim about curves, logs or places, and what a reader must know."""
-    runs = {key: (*group.records, *group.smaller) for key, group in groups.items()}
+    runs = {key: group.every for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
     if isinstance(found, str):
         return {}, found
