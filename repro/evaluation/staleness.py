@@ -59,17 +59,18 @@ def config_difference(
     Args:
         config: nested plain dictionaries.
         reference: likewise.
-        ignored: dotted names left out.
+        ignored: dotted names left out, of fields and of whole sections.
 
     Returns:
         Dotted name to (value in config, value in reference); the latter is the string `absent` for a lost
         field.
     """
     flat = dict(_flatten(reference))
+    sections = tuple(f"{name}." for name in ignored)
     return {
         name: (value, flat.get(name, "absent"))
         for name, value in _flatten(config)
-        if name not in ignored and (name not in flat or flat[name] != value)
+        if name not in ignored and not name.startswith(sections) and (name not in flat or flat[name] != value)
     }
 
 

@@ -221,7 +221,8 @@ def _card(
     name += f"final evaluation {tables.ours(row)}, published {tables.exact(row.published)}."
     try:
         paper_config = staleness.current_config(row.paper, str(row.experiment), "paper", configs_dir)
-        difference = staleness.config_difference(records[0]["config"], paper_config, SCALE_FIELDS)
+        ignored = (*SCALE_FIELDS, *_unread_sections(records[0]["config"], str(row.agent)))
+        difference = staleness.config_difference(records[0]["config"], paper_config, ignored)
     except RecordError:
         difference = {}
     plot = curves.make_plot(records, row) if any(record["curve"] for record in records) else None
@@ -240,6 +241,12 @@ def _card(
         differences=[(field, value, reference) for field, (value, reference) in difference.items()],
         context=_context(row, records[0]["config"], published_dir),
     )
+
+
+def _unread_sections(config: Mapping[str, Any], agent: str) -> set[str]:
+    """The sections with the settings of baselines, which this agent does not read unless it is one of them."""
+    baselines = config.get("baselines", {})
+    return set(baselines.values()) - {baselines.get(agent)}
 
 
 def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:

@@ -63,6 +63,13 @@ def test_changed_and_lost_fields_are_named_with_both_values(configs):
     assert staleness.stale_reason(_record(config), configs).endswith("c was 3 and is absent, and 2 more")
 
 
+def test_ignored_names_are_fields_and_whole_sections():
+    config = {"env": {"task": "pong", "stack": 3}, "environment": 1}
+    reference = {"env": {"task": "breakout", "stack": 4}, "environment": 2}
+    assert set(staleness.config_difference(config, reference, ("env.task",))) == {"env.stack", "environment"}
+    assert set(staleness.config_difference(config, reference, ("env",))) == {"environment"}
+
+
 def test_lost_experiment_and_lost_scale_make_a_record_stale(configs):
     record = _record(_config())
     assert "no experiment impala/gone" in staleness.stale_reason(record | {"experiment": "gone"}, configs)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from repro.evaluation import published
+from repro.evaluation import published, staleness
 from repro.report import contents
 from tests.evaluation.synthetic_records import make_record, write
 
@@ -61,3 +61,15 @@ def test_learning_curves_come_first(tmp_path):
     found = contents.collect(tmp_path / "results", tmp_path / "published")
     (section,) = contents.make_sections(found, tmp_path / "results", tmp_path / "published")
     assert [(card.row.task, card.svg is None) for card in section.cards] == [("pong", False), ("alien", True)]
+
+
+def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    for agent in ("vracer_refer", "acer"):
+        record = make_record(1, agent=agent, config=config)
+        write(tmp_path, record | {"paper": "refer", "experiment": "figure_4_vracer", "task": "HalfCheetah"})
+    sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
+    (refer,) = (section for section in sections if section.name == "refer")
+    fields = {card.row.agent: {field for field, _, _ in card.differences} for card in refer.cards}
+    assert fields["vracer_refer"] == {"frames"}
+    assert fields["acer"] == {"frames", "acer.learner.unroll_length", "acer.replay.gradients_per_step"}
