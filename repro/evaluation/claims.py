@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from repro.evaluation import comparisons, published, statistics, task_measures
-from repro.evaluation.comparisons import Runs
+from repro.evaluation.comparisons import Answer, Runs
 from repro.evaluation.published import PublishedRow
 from repro.evaluation.task_measures import OfTask, Records
 
@@ -49,24 +49,6 @@ class Kind:
     resamples: int = statistics.RESAMPLES
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """Our side of a claim.
-
-    Attributes:
-        value: the number, in the unit of the published row.
-        interval: 95 % bootstrap interval over seeds; None with a single run of an agent on a task, or with fewer
-            tasks than the row's set has, or fewer agents than the row names.
-        sides: the records behind it, those of one agent on one task together.
-        note: what a reader must know; empty otherwise.
-    """
-
-    value: float
-    interval: statistics.Interval | None
-    sides: Sequence[Records]
-    note: str
 
 
 def is_claim(printed: PublishedRow) -> bool:
@@ -106,11 +88,12 @@ def answer(printed: PublishedRow, runs: Runs, generator: np.random.Generator) ->
         return "none of the tasks with records of all agents compared belongs to this row"
     sign = -1 if printed.better in ("less", "under") else 1
     weakest = min(found, key=lambda item: sign * item.value)
+    weakest = dataclasses.replace(weakest, compared=[side for item in found for side in item.sides])
     left_out = [other for other in against if other not in compared]
     if not left_out:
         return weakest
     note = "; ".join(filter(None, (comparisons.without(left_out), weakest.note)))
-    return dataclasses.replace(weakest, interval=None, note=note)
+    return dataclasses.replace(weakest, complete=False, note=note)
 
 
 def interval(
@@ -263,9 +246,7 @@ def _measure(
     value = _rounded(kind.over_tasks(np.stack(numbers))[0])
     every = [side for sides in counted for side in sides]
     total = comparisons.TASK_SETS.get(printed.task, 1)
-    ends = None
-    if len(tasks) == total and min(map(len, every)) > 1:
-        ends = interval(kind, counted, generator)
+    ends = interval(kind, counted, generator) if min(map(len, every)) > 1 else None
     notes = []
     if len(tasks) < total:
         agents = "of all agents compared" if "against" in printed.protocol else "that answer it"
@@ -274,4 +255,4 @@ def _measure(
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
     if kind.never and max((value, *(ends or ()))) >= task_measures.NEVER:
         notes.append(f"{task_measures.NEVER:g} stands for {kind.never}")
-    return Answer(value, ends, every, "; ".join(notes))
+    return Answer(value, ends, every, every, len(tasks) == total, "; ".join(notes))

@@ -1,5 +1,6 @@
 """Claims that one agent does better than others, answered from the records of all of them."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from repro.evaluation import run_measures, statistics
 from repro.evaluation.published import PublishedRow
-from repro.evaluation.records import SCALES, counted
+from repro.evaluation.records import SCALES
 
 UNIT = "probability of improvement"
 """Unit of the published rows that this module answers; they name the other agents in `protocol["against"]`.
@@ -40,17 +41,38 @@ def is_comparison(printed: PublishedRow) -> bool:
     return printed.unit == UNIT and "against" in printed.protocol and "compared_by" not in printed.protocol
 
 
-def improvement(printed: PublishedRow, runs: Runs, budget_field: str, seed: int) -> tuple[dict[str, Any], str]:
-    """Returns our side of a claim as fields of a `Row`, empty while runs are missing, and what a reader must know.
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Our side of a claim.
+
+    Attributes:
+        value: the number, in the unit of the published row.
+        interval: 95 % bootstrap interval over the seeds of the tasks at hand; None with a single run of an agent on a
+            task.
+        sides: the records behind it, those of one agent on one task together.
+        compared: these, and those of comparisons that came out stronger.
+        complete: whether all tasks of the row's set, and all agents that the row names, are in it.
+        note: what a reader must know; empty otherwise.
+    """
+
+    value: float
+    interval: statistics.Interval | None
+    sides: Sequence[Records]
+    compared: Sequence[Records]
+    complete: bool
+    note: str
+
+
+def improvement(printed: PublishedRow, runs: Runs, generator: np.random.Generator) -> Answer | str:
+    """Returns our side of a claim, or in words which runs it waits for, as `shortage` says it.
 
     A claim against several agents is as strong as its weakest comparison, which is the one shown. Those without
-    runs are left out, and with them the interval.
+    runs are left out.
 
     Args:
         printed: a row for which `is_comparison` holds.
         runs: of all agents.
-        budget_field: the records' field that the budget is counted in.
-        seed: of the resampling.
+        generator: draws the resamples.
     """
     found, left_out = [], []
     for other in printed.protocol["against"]:
@@ -60,28 +82,23 @@ def improvement(printed: PublishedRow, runs: Runs, budget_field: str, seed: int)
             continue
         ours = {task: _returns(mine) for task, (mine, _) in pairs.items()}
         theirs = {task: _returns(other_runs) for task, (_, other_runs) in pairs.items()}
-        value, interval = statistics.probability_of_improvement(ours, theirs, np.random.default_rng(seed))
-        found.append((value, interval, pairs))
+        found.append((*statistics.probability_of_improvement(ours, theirs, generator), pairs))
     if not found:
-        return {}, shortage(printed, runs, printed.protocol["against"])
+        return shortage(printed, runs, printed.protocol["against"])
     sign = -1 if printed.better in ("less", "under") else 1
     value, interval, pairs = min(found, key=lambda item: sign * item[0])
-    every = [record for pair in pairs.values() for side in pair for record in side]
     total = TASK_SETS.get(printed.task, 1)
-    fields = {
-        "value": value,
-        "interval": interval if len(pairs) == total and not left_out else None,
-        "interval_over": "seeds",
-        "budget": min(record[budget_field] for record in every),
-        "counts": counted(every[0], budget_field),
-        "seeds": tuple(r["seed"] for r in min((side for pair in pairs.values() for side in pair), key=len)),
-        "episodes": min(record["evaluation"]["episodes"] for record in every),
-        "scale": min((record["scale"] for record in every), key=SCALES.index),
-    }
     notes = [without(left_out)] if left_out else []
     if len(pairs) < total:
         notes.append(f"over the {len(pairs)} of {total} tasks with records of both")
-    return fields, "; ".join(notes)
+    return Answer(
+        value,
+        interval,
+        sides=[side for pair in pairs.values() for side in pair],
+        compared=[side for *_, every in found for pair in every.values() for side in pair],
+        complete=not notes,
+        note="; ".join(notes),
+    )
 
 
 def sides_by_task(

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from repro.evaluation import claims, comparisons, published, staleness, statistics
+from repro.evaluation import claims, commands, comparisons, published, staleness, statistics
 from repro.evaluation.records import SCALES, StoredRecord, counted
 from repro.evaluation.verdicts import Verdict, verdict
 
 # Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
 # its records.
 BOOTSTRAP_SEED = 0
-# What the command of a row without records asks for.
-DEFAULT_SCALE, DEFAULT_SEEDS = "desk", 3
 
 Key = tuple[str, str, str, str]  # paper, experiment, task, agent
 
@@ -126,7 +124,7 @@ def group_records(
     stale: dict[Key, dict[pathlib.Path, str]] = collections.defaultdict(dict)
     for item in stored:
         record = item.record
-        key = (record["paper"], record["experiment"], record["task"], record["agent"])
+        key = _key_of(record)
         current[key]  # a key with stale records only still has its row
         reason = staleness.stale_reason(record, configs_dir)
         if reason:
@@ -198,21 +196,12 @@ def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = stalene
     return [row for row in rows if row.statistic is None and _key(row) in groups]
 
 
-def command(
-    paper: str,
-    experiment: str,
-    task: str,
-    scale: str = DEFAULT_SCALE,
-    seeds: int = DEFAULT_SEEDS,
-    agent: str | None = None,
-) -> str:
-    """Returns the shell command that makes the records of a row; `agent` where the experiment has several."""
-    of = f" AGENT={agent}" if agent else ""
-    return f"make reproduce-{paper} EXPERIMENT={experiment}{of} TASK={task} SCALE={scale} SEEDS={seeds}"
-
-
 def _key(row: published.PublishedRow | Row) -> Key:
     return (row.paper, str(row.experiment), row.task, str(row.agent))
+
+
+def _key_of(record: Mapping[str, Any]) -> Key:
+    return (record["paper"], record["experiment"], record["task"], record["agent"])
 
 
 def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
@@ -223,6 +212,23 @@ def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
         return False
     units = {record["evaluation"]["unit"] for record in group.records}
     return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ours:
+    """Our side of a row.
+
+    Attributes:
+        fields: of a `Row`; empty where nothing answers it.
+        note: what a reader must know.
+        used: the records that the fields were chosen from.
+        complete: whether all tasks and agents that the number is about are among them.
+    """
+
+    fields: Mapping[str, Any]
+    note: str
+    used: Sequence[Mapping[str, Any]] = ()
+    complete: bool = True
 
 
 def _printed_row(
@@ -237,28 +243,25 @@ def _printed_row(
         references = published.normaliser(printed.normaliser, published_dir)
     field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
     if printed.statistic is not None:
-        ours, note = _aggregate(printed, groups, references, field)
-    elif comparisons.is_comparison(printed):
-        runs = {key: group.every for key, group in groups.items()}
-        ours, note = comparisons.improvement(printed, runs, field, BOOTSTRAP_SEED)
-    elif claims.is_claim(printed):
-        ours, note = _claimed(printed, groups, field)
+        ours = _aggregate(printed, groups, references, field)
+    elif comparisons.is_comparison(printed) or claims.is_claim(printed):
+        ours = _claimed(printed, groups, field)
     else:
-        ours, note = _single(printed, groups.get(_key(printed), Group(())), field)
-    seeds = len(ours.get("seeds", ()))
-    share = ours["budget"] / budget if ours and budget else None
+        ours = _single(printed, groups.get(_key(printed), Group(())), field)
+    share = ours.fields["budget"] / budget if ours.fields and budget else None
     # Where the paper does not say its budget, the scale of that name stands for it.
-    fraction = share if share is not None else float(ours.get("scale") == "paper")
+    fraction = share if share is not None else float(ours.fields.get("scale") == "paper")
     judged = None
     if printed.value is not None:
         judged = verdict(
             printed.value,
-            ours.get("interval"),
+            ours.fields.get("interval"),
             fraction,
-            seeds=seeds,
+            seeds=len(ours.fields.get("seeds", ())),
+            complete=ours.complete,
             better=printed.better,
             published_seeds=printed.n_seeds,
-            episodes=ours.get("episodes"),
+            episodes=ours.fields.get("episodes"),
             published_episodes=printed.protocol.get("episodes"),
         )
     return Row(
@@ -280,30 +283,53 @@ def _printed_row(
         human=references.get(printed.task, {}).get("human"),
         share=share,
         verdict=judged,
-        command=_command(printed, ours.get("scale"), seeds, configs_dir),
-        note="; ".join(filter(None, (note, printed.note))),
-        **ours,
+        command=_command(printed, ours.used, groups, configs_dir),
+        note="; ".join(filter(None, (ours.note, printed.note))),
+        **ours.fields,
     )
 
 
-def _single(printed: published.PublishedRow, group: Group, field: str) -> tuple[dict[str, Any], str]:
-    """Our side of a number of one task, and what a reader must know."""
+def _command(
+    printed: published.PublishedRow,
+    used: Sequence[Mapping[str, Any]],
+    groups: Mapping[Key, Group],
+    configs_dir: pathlib.Path,
+) -> str | None:
+    """What makes the row's runs again, or its first ones; None for an aggregate, and for a set of tasks with no claim.
+
+    Where a row is about the best of several runs, the others are made again, too.
+    """
+    if printed.statistic is not None or printed.experiment is None:
+        return None
+    if used:
+        kinds = dict.fromkeys((_key_of(record), record["scale"]) for record in used)
+        every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
+        return commands.command(map(commands.of_record, every), configs_dir)
+    claimed = comparisons.is_comparison(printed) or claims.is_claim(printed)
+    if printed.task in comparisons.TASK_SETS and not claimed:
+        return None
+    return commands.command(commands.first_runs(printed), configs_dir)
+
+
+def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
+    """Our side of a number of one task."""
     if printed.measure == "evaluation":
         wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
         if wrong and printed.statement is not None:
-            return {}, ""  # the records hold something else, which has a row of its own
+            return _Ours({}, "")  # the records hold something else, which has a row of its own
         if wrong:
             note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
-            return {}, "; ".join([note, *group.notes])
-    return _ours(group.records, field, printed.measure), "; ".join(group.notes)
+            return _Ours({}, "; ".join([note, *group.notes]))
+    return _Ours(_of_runs(group.records, field, printed.measure), "; ".join(group.notes), group.records)
 
 
-def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> tuple[dict[str, Any], str]:
-    """Our side of a claim about curves, logs or places, and what a reader must know."""
+def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> _Ours:
+    """Our side of a claim."""
     runs = {key: group.every for key, group in groups.items()}
-    found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
+    answer = comparisons.improvement if comparisons.is_comparison(printed) else claims.answer
+    found = answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
     if isinstance(found, str):
-        return {}, found
+        return _Ours({}, found)
     every = [record for side in found.sides for record in side]
     fields = {
         "value": found.value,
@@ -315,7 +341,7 @@ def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
-    return fields, found.note
+    return _Ours(fields, found.note, [record for side in found.compared for record in side], found.complete)
 
 
 def _aggregate(
@@ -323,15 +349,15 @@ def _aggregate(
     groups: Mapping[Key, Group],
     references: Mapping[str, Mapping[str, float]],
     field: str,
-) -> tuple[dict[str, Any], str]:
+) -> _Ours:
     """Our side of an aggregate over tasks, in percent: not run before every one of its tasks is."""
     if printed.agent is None or printed.statistic is None or not references:
-        return {}, ""
+        return _Ours({}, "")
     names = (printed.paper, printed.experiment, printed.agent)
     done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in references and g.records}
     if len(done) < len(references):
-        return {}, f"{len(done)} of the {len(references)} tasks have a record"
-    return aggregate_of(done, references, printed.statistic, field), ""
+        return _Ours({}, f"{len(done)} of the {len(references)} tasks have a record")
+    return _Ours(aggregate_of(done, references, printed.statistic, field), "")
 
 
 def aggregate_of(
@@ -387,19 +413,20 @@ def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
     """The row of runs that answer no printed number."""
     paper, experiment, task, agent = key
     units = sorted({record["evaluation"]["unit"] for record in group.records})
-    row = Row(
+    runs = list(map(commands.of_record, group.records)) or [commands.Run(paper, experiment, agent, task)]
+    return Row(
         paper=paper,
         experiment=experiment,
         task=task,
         agent=agent,
         unit=", ".join(units),
+        command=commands.command(runs, configs_dir),
         note="; ".join(group.notes),
-        **_ours(group.records if len(units) == 1 else (), "frames"),
+        **_of_runs(group.records if len(units) == 1 else (), "frames"),
     )
-    return dataclasses.replace(row, command=_command(row, row.scale, len(row.seeds), configs_dir))
 
 
-def _ours(
+def _of_runs(
     records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
     """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed."""
@@ -431,17 +458,3 @@ def measured(record: Mapping[str, Any], measure: published.Measure) -> float:
     if measure == "wall_minutes":
         return record["wall_seconds"] / 60
     return record["frames_per_second"]
-
-
-def _command(row: published.PublishedRow | Row, scale: str | None, seeds: int, configs_dir: pathlib.Path) -> str | None:
-    if row.experiment is None or row.statistic is not None or row.task in comparisons.TASK_SETS:
-        return None
-    if not staleness.config_path(row.paper, row.experiment, configs_dir).is_file():
-        return None
-    agents = staleness.current_config(row.paper, row.experiment, scale or DEFAULT_SCALE, configs_dir).get("agents")
-    if agents is not None and row.agent not in agents:
-        return None
-    agent = row.agent if agents else None
-    if scale is None:
-        return command(row.paper, row.experiment, row.task, agent=agent)
-    return command(row.paper, row.experiment, row.task, scale, seeds, agent)

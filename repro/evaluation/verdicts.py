@@ -16,6 +16,7 @@ def verdict(
     fraction_of_budget: float,
     *,
     seeds: int,
+    complete: bool = True,
     better: Better = "more",
     published_seeds: int | None = None,
     episodes: int | None = None,
@@ -23,8 +24,8 @@ def verdict(
 ) -> Verdict:
     """Says how our result stands to a published number.
 
-    `not run` without seeds. `partial` when training budget, seeds or games of the evaluation are fewer than
-    the paper's, or too few for an interval. Otherwise `reproduced` when the published number lies inside our
+    `not run` without seeds. `partial` when training budget, seeds, games of the evaluation, tasks or agents are fewer
+    than the paper's, or too few for an interval. Otherwise `reproduced` when the published number lies inside our
     interval or ours is better, and `below` when ours falls short of it.
 
     Args:
@@ -32,6 +33,7 @@ def verdict(
         interval: (low, high) of ours in the same unit; None when there were too few scores for one.
         fraction_of_budget: smallest training budget among our runs over the paper's.
         seeds: runs of ours.
+        complete: whether ours covers all tasks and agents that the number is about.
         better: as in `published.Better`. Where the number is to be surpassed, an interval that holds it decides
             nothing, and the verdict is `partial`.
         published_seeds: the paper's runs; None where it does not say counts as one.
@@ -42,7 +44,8 @@ def verdict(
         return "not run"
     fewer_seeds = seeds < (published_seeds or 1)
     fewer_episodes = episodes is not None and published_episodes is not None and episodes < published_episodes
-    if interval is None or fraction_of_budget < 1 - BUDGET_TOLERANCE or fewer_seeds or fewer_episodes:
+    fewer = fewer_seeds or fewer_episodes or not complete
+    if interval is None or fraction_of_budget < 1 - BUDGET_TOLERANCE or fewer:
         return "partial"
     low, high = interval
     if better in ("above", "under"):

@@ -88,13 +88,15 @@ def test_speed_over_several_tasks_is_their_mean(tmp_path):
     made += _runs("other", {"by": 5}, {"by": 6}, games=GAMES[1:])
     row = _row(tmp_path, made, task="atari5", protocol=SPEED_OF, **SPEED)
     assert (row.value, row.interval, row.note, row.verdict) == (0.2, (0.2, 0.2), "", "below")
-    assert row.command is None
+    assert row.command == (
+        f"make reproduce-impala EXPERIMENT=atari_shallow TASK={','.join(sorted(GAMES))} SCALE=paper SEEDS=2"
+    )
 
 
 def test_fewer_tasks_of_the_set_are_partial_and_counted(tmp_path):
     made = _runs("impala_shallow", {"by": 20}, {"by": 30}, games=GAMES) + _runs("other", {}, {}, games=GAMES[:2])
     row = _row(tmp_path, made, task="atari5", protocol=SPEED_OF, **SPEED)
-    assert (row.value, row.interval, row.verdict) == (1.0, None, "partial")
+    assert (row.value, row.interval, row.verdict) == (1.0, (1.0, 1.0), "partial")
     assert row.note == "over the 2 of 5 tasks with records of all agents compared"
 
 
@@ -126,7 +128,8 @@ def test_a_level_that_is_never_reached_fails_the_claim(tmp_path):
     assert row.note == "1000 stands for a level that is not reached"
     row = _row(tmp_path, made, task="atari5", protocol=TO_OTHER, **FRAMES)
     few = "over the 1 of 5 tasks with records of all agents compared"
-    assert (row.value, row.interval, row.note) == (1000.0, None, f"{few}; 1000 stands for a level that is not reached")
+    assert (row.value, row.interval, row.verdict) == (1000.0, (1000.0, 1000.0), "partial")
+    assert row.note == f"{few}; 1000 stands for a level that is not reached"
 
 
 def test_returns_that_diminish(tmp_path):
@@ -174,7 +177,8 @@ def test_divergence_of_one_agent_over_that_of_others(tmp_path):
     assert _row(tmp_path, made, protocol=both, **ORDERS).value == pytest.approx(2.0)
     assert _row(tmp_path, made, protocol=both, **ORDERS | {"better": "less"}).value == pytest.approx(3.0)
     row = _row(tmp_path, made, protocol={"against": ["other", "fourth"]}, **ORDERS)
-    assert (row.value, row.interval, row.verdict) == (pytest.approx(2.0), None, "partial")
+    assert (row.value, row.verdict) == (pytest.approx(2.0), "partial")
+    assert row.interval == pytest.approx((np.log10(80), np.log10(120)))
     assert row.note == "without fourth, which cannot be compared for lack of runs"
     assert _row(tmp_path, made, protocol={"against": ["fourth"]}, **ORDERS).verdict == "not run"
 

@@ -59,6 +59,7 @@ def test_a_number_to_be_surpassed_is_not_decided_by_an_interval_that_holds_it(be
         {"seeds": 4, "published_seeds": 5},
         {"episodes": 199},
         {"interval": None},
+        {"complete": False},
     ],
 )
 def test_less_than_the_paper_is_partial_however_good(less):
