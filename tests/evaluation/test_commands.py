@@ -2,7 +2,8 @@
 
 import pytest
 
-from repro.evaluation import commands, published
+from repro.environments.names import task_name
+from repro.evaluation import commands, published, records, rows, staleness
 from repro.evaluation.commands import Run
 
 VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk", 2)
@@ -58,3 +59,33 @@ def test_a_claim_without_runs_begins_with_one_task_and_all_its_agents():
         "make reproduce-refer EXPERIMENT=figure_7_sensitivity AGENT=vracer_twice_f TASK=Humanoid SCALE=desk SEEDS=3"
         " && make reproduce-refer EXPERIMENT=figure_4_vracer AGENT=vracer_refer TASK=Humanoid SCALE=desk SEEDS=3"
     )
+
+
+def _fields(text):
+    """The paper and the fields of one command."""
+    program, target, *fields = text.split()
+    assert program == "make"
+    return target.removeprefix("reproduce-"), dict(field.split("=") for field in fields)
+
+
+def test_every_row_s_command_names_what_is_there():
+    groups = rows.group_records(records.read_all(records.ROOT / "results")[0])
+    found = {text for row in rows.make_rows(groups) if row.command for text in row.command.split(" && ")}
+    assert len(found) > 100
+    for text in found:
+        paper, fields = _fields(text)
+        config = staleness.current_config(paper, fields["EXPERIMENT"], fields["SCALE"])
+        assert set(fields.get("AGENT", config["agent"]).split(",")) <= {config["agent"], *config.get("agents", ())}
+        for task in filter(None, fields.get("TASK", "").split(",")):
+            assert task == (config["env"]["task"] if "study" in config else task_name(config["env"]["name"], task)), (
+                text
+            )
+        assert int(fields["SEEDS"]) > 0
+
+
+def test_every_answered_row_has_the_command_of_its_runs():
+    groups = rows.group_records(records.read_all(records.ROOT / "results")[0])
+    for row in rows.make_rows(groups):
+        if row.seeds and row.statistic is None:
+            seeds = [int(_fields(text)[1]["SEEDS"]) for text in row.command.split(" && ")]
+            assert min(seeds) >= len(row.seeds), row
