@@ -135,6 +135,7 @@ def test_differences_from_the_paper_are_listed_for_desk_runs(text):
     assert re.search(r"<code>frames</code> \d+, paper 200000000", pong)
     assert "Differs from" not in cards["impala-atari_shallow-beam_rider-impala_shallow"]
     assert "Example CPU, 2 cores, no GPU" in pong
+    assert "Frames/s" in pong
     assert "Human-normalised" in pong
 
 
