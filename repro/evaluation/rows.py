@@ -47,7 +47,8 @@ class Row:
         episodes: fewest games evaluated in one of our runs.
         scale: scale of our runs, None when not run.
         verdict: as in `verdicts`; None when there is no printed number to judge by.
-        command: makes the row again; None where there is no config for it.
+        command: makes the row's runs again, or without any its first ones; None where there is no config for it, or
+            where the row is an aggregate.
         note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
             otherwise.
     """
@@ -185,7 +186,7 @@ def make_rows(
 
 
 def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Row]:
-    """Returns only the rows that the given records answer: what a finished run prints.
+    """Returns only the rows of the given records and the claims that they answer: what a finished run prints.
 
     Args:
         stored: valid records, as `records.read_all` gives them or those of one run.
@@ -193,7 +194,7 @@ def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = stalene
     """
     groups = group_records(stored, configs_dir)
     rows = make_rows(groups, papers=sorted({key[0] for key in groups}), configs_dir=configs_dir)
-    return [row for row in rows if row.statistic is None and _key(row) in groups]
+    return [row for row in rows if row.statistic is None and (row.seeds or _key(row) in groups)]
 
 
 def _key(row: published.PublishedRow | Row) -> Key:

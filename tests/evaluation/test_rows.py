@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from repro.evaluation import published, records, rows
+from repro.evaluation import published, records, rows, staleness
 from repro.evaluation.statistics import bootstrap_interval
 from tests.evaluation.synthetic_records import make_record
 
@@ -197,6 +197,20 @@ def test_aggregate_waits_for_its_tasks():
 def test_rows_for_gives_only_what_the_records_answer():
     made = rows.rows_for(_stored(make_record(1, "pong"), make_record(1, "breakout")))
     assert [row.task for row in made] == ["breakout", "pong"]
+
+
+def test_rows_for_gives_the_claims_that_the_records_decide():
+    """As after `make reproduce-refer AGENT=vracer_refer,vracer_er SEEDS=2`."""
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    made = [
+        make_record(seed, agent=agent, final=final + seed, config=config, experiment="figure_4_vracer")
+        | {"paper": "refer", "task": "HalfCheetah"}
+        for agent, final in (("vracer_refer", 15.0), ("vracer_er", 5.0))
+        for seed in (1, 2)
+    ]
+    found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(_stored(*made))}
+    assert found.pop(("mujoco_gym", "V-RACER, ReF-ER over ER")) == 1.0
+    assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er")}
 
 
 def test_experiment_filter():
