@@ -205,11 +205,14 @@ def _key_of(record: Mapping[str, Any]) -> Key:
     return (record["paper"], record["experiment"], record["task"], record["agent"])
 
 
+def _is_claim(printed: published.PublishedRow) -> bool:
+    """Whether runs of several agents or tasks, or what a run logs, answer a printed number."""
+    return comparisons.is_comparison(printed) or claims.is_claim(printed)
+
+
 def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
     """Whether the records of a group are what a printed number asks for."""
-    if group is None or printed.statistic is not None or comparisons.is_comparison(printed):
-        return False
-    if claims.is_claim(printed):
+    if group is None or printed.statistic is not None or _is_claim(printed):
         return False
     units = {record["evaluation"]["unit"] for record in group.records}
     return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
@@ -245,7 +248,7 @@ def _printed_row(
     field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
     if printed.statistic is not None:
         ours = _aggregate(printed, groups, references, field)
-    elif comparisons.is_comparison(printed) or claims.is_claim(printed):
+    elif _is_claim(printed):
         ours = _claimed(printed, groups, field)
     else:
         ours = _single(printed, groups.get(_key(printed), Group(())), field)
@@ -306,8 +309,7 @@ def _command(
         kinds = dict.fromkeys((_key_of(record), record["scale"]) for record in used)
         every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
         return commands.command(map(commands.of_record, every), configs_dir)
-    claimed = comparisons.is_comparison(printed) or claims.is_claim(printed)
-    if printed.task in comparisons.TASK_SETS and not claimed:
+    if printed.task in comparisons.TASK_SETS and not _is_claim(printed):
         return None
     return commands.command(commands.first_runs(printed), configs_dir)
 
