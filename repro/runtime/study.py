@@ -9,7 +9,8 @@ import multiprocessing
 import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,22 +82,44 @@ def map_pieces(
         advance: called after each piece and every `POLL_SECONDS`; where it raises, the processes are ended at once.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes at their start: matrices are small
-    # Ctrl-C reaches all processes of a terminal and is the parent's to handle: workers inherit that it is blocked.
-    # The resource tracker must run by then, since to start it Python unblocks the signal in between.
+    # The resource tracker must run by now, since to start it Python unblocks the signal in between.
     resource_tracker.ensure_running()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with interrupts_held() as held:
         pool = multiprocessing.get_context("spawn").Pool(len(cores), os.sched_setaffinity, (0, cores))
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     results: list[Any] = []
     with pool:
+        for number in held:
+            signal.raise_signal(number)
         waiting = pool.imap(functools.partial(_call, function), pieces)
         while len(results) < len(pieces):
             with contextlib.suppress(multiprocessing.TimeoutError):
                 results.append(waiting.next(timeout=POLL_SECONDS))
             advance(len(results), len(pieces))
     return results
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[list[int]]:
+    """Holds back Ctrl-C and SIGTERM while processes are begun, for one that misses its first message shows a traceback.
+
+    Ctrl-C reaches all processes of a terminal and is the parent's to handle: those begun here inherit that it is
+    blocked. Another thread may still receive it, and then Python interrupts the main one; so the handlers wait, too.
+
+    Yields:
+        The numbers of the signals that came to the main thread, complete at the end, for `signal.raise_signal`.
+    """
+    came: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handlers[number] = signal.signal(number, lambda number, _: came.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield came
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 POLL_SECONDS = 0.2

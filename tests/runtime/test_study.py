@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 
 import numpy as np
@@ -24,6 +27,28 @@ def test_pieces_come_back_in_order_and_can_be_stopped():
     with pytest.raises(KeyboardInterrupt):
         study.map_pieces(time.sleep, [(60,)], [0], stop)
     assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_while_processes_begin(number):
+    """Also where another thread, as that of a progress bar, receives them."""
+    before = signal.signal(number, signal.default_int_handler)
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)
+    other.start()
+    try:
+        with study.interrupts_held() as held:
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)  # an interrupt would come here
+            assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        assert held == [number]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.signal(number, before)
+        ended.set()
+        other.join()
 
 
 def test_a_study_without_a_figure_saves_none(tmp_path):
