@@ -32,11 +32,8 @@ def first_runs(printed: published.PublishedRow) -> list[Run]:
         printed: with an experiment.
     """
     task = "" if printed.task in comparisons.TASK_SETS else printed.task
-    runs = []
-    for name in (str(printed.agent), *printed.protocol.get("against", ())):
-        experiment, _, agent = name.rpartition("/")
-        runs.append(Run(printed.paper, experiment or str(printed.experiment), agent, task))
-    return runs
+    names = (str(printed.agent), *printed.protocol.get("against", ()))
+    return [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task) for name in names]
 
 
 def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> str | None:

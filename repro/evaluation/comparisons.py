@@ -142,6 +142,12 @@ def shortage(
     return f"needs {runs_of} on {where}{holding}"
 
 
+def experiment_and_agent(printed: PublishedRow, name: str) -> tuple[str, str]:
+    """Whom a name in `protocol["against"]` means: `<experiment>/<agent>`, or an agent of the same experiment."""
+    experiment, _, agent = name.rpartition("/")
+    return experiment or str(printed.experiment), agent
+
+
 def without(agents: Sequence[str]) -> str:
     """Says that agents of a claim are left out."""
     return f"without {', '.join(agents)}, which cannot be compared for lack of runs"
@@ -164,8 +170,8 @@ def _usable(
     """The runs of one task and of some scales that count, of each agent, ours first."""
     found: dict[str, Records] = {}
     for name in (str(printed.agent), *others):
-        experiment, _, agent = name.rpartition("/")
-        every = runs.get((printed.paper, experiment or str(printed.experiment), task, agent), ())
+        experiment, agent = experiment_and_agent(printed, name)
+        every = runs.get((printed.paper, experiment, task, agent), ())
         best = best_runs(printed, [record for record in every if record["scale"] in scales])
         found[name] = [record for record in best if all(run_measures.holds(record, need) for need in needs)]
     return found
