@@ -78,7 +78,8 @@ def build_training(
     with strategy.scope():
         agent = parts.make_agent(config, environments[0], int(seeds[0]), setting)
     learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-    weights = WeightsPublisher(agent.collect_policy.variables())
+    acting = agent.acting_variables if settings.on_policy else ()
+    weights = WeightsPublisher(agent.collect_policy.variables(), acting)
     episodes = EpisodeLog(Window(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
     actors = [
         Actor(
