@@ -35,7 +35,7 @@ class UnrollGroup:
         spec: `trajectory_spec`, unwrapped.
         arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
             its step type count.
-        version: learner updates made before the behaviour weights were taken.
+        version: gradient steps made before the behaviour weights were taken.
         acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
     """
 

@@ -41,6 +41,6 @@ class WeightsPublisher:
         self.latest = WeightsSnapshot(-1, ())
 
     def publish(self, version: int) -> None:
-        """Takes a snapshot after update number `version`."""
+        """Takes a snapshot after so many gradient steps."""
         values, acting = (tuple(v.read_value() for v in group) for group in (self._variables, self._acting))
         self.latest = WeightsSnapshot(version, values, acting)
