@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 class WeightsSnapshot(NamedTuple):
-    """Immutable copies of the learner's variables and the number of updates behind them.
+    """Immutable copies of the learner's variables and the number of gradient steps behind them.
 
     values: of the policy's variables.
     acting: of all variables that a gradient at these weights needs; () where no such gradient is taken.
