@@ -6,8 +6,6 @@ of squares as plain arrays, from which each gradient of an agent of its own is t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,13 +13,17 @@ import tensorflow as tf
 from paper_configs.acer import atari, continuous
 from repro.papers.acer import experiment
 from repro.runtime.learner import Learner
+from repro.runtime.sources import Batch
+from repro.runtime.unrolls import UnrollGroup
+from tests.papers.acer.continuous_small import make_agent
 
 ENVS, LENGTH, ROUNDS = 4, 6, 3
-CASES = [
-    ("continuous", "a3c"),
-    ("continuous", "trust_a3c"),
-    ("atari", "acer_ratio_0_no_trust_region"),
-    ("atari", "acer_ratio_1"),
+CASES = [  # experiment, agent, rounds between acting and learning
+    ("continuous", "a3c", 0),
+    ("continuous", "a3c", 1),
+    ("continuous", "trust_a3c", 0),
+    ("atari", "acer_ratio_0_no_trust_region", 0),
+    ("atari", "acer_ratio_1", 0),
 ]
 
 
@@ -32,7 +34,7 @@ class Folder:
         self.checkpoints = path / "checkpoints"
 
 
-def make_config(name, agent):
+def make_config(name, agent, lag=0):
     """One unroll of one environment an update, and steps so large that a round's updates move the weights."""
     config = {"atari": atari, "continuous": continuous}[name].get_config("smoke")
     config.agent = agent
@@ -40,6 +42,7 @@ def make_config(name, agent):
     config.learner.batch_size = 1
     config.learner.rmsprop_epsilon = 0.01
     config.runtime.envs_per_actor = ENVS
+    config.runtime.lockstep_lag = lag
     config.runtime.compile = "graph"
     if name == "continuous":
         config.env.task = "cheetah"
@@ -92,8 +95,8 @@ def state_of(agent):
 def algorithm_2(config, start, calls, *, stale):
     """theta and theta_a after the calls.
 
-    stale: whether on-policy gradients are taken at the weights of the round's start, as threads that act all at once
-        do; otherwise at the present ones.
+    stale: whether on-policy gradients are taken at the weights with which the round was played, those at its start or,
+        with a lag, at the start of the round before; otherwise at the present ones.
     """
     parts = experiment.PARTS[config.experiment]
     environment = parts.make_environment(config, 1, 0)
@@ -102,9 +105,11 @@ def algorithm_2(config, start, calls, *, stale):
     rate = float(agent._optimizer.learning_rate)
     theta, average = start
     squares = [np.ones_like(w) for w in theta]
-    acted: Any = None
+    starts = []  # of rounds
     for begins_round, on_policy, batch, _ in calls:
-        acted = start if acted is None else (theta, average) if begins_round else acted
+        if begins_round:
+            starts.append((theta, average))
+        acted = starts[max(0, len(starts) - 1 - config.runtime.lockstep_lag)]
         at = acted if on_policy and stale else (theta, average)
         variables = [*agent._learned, *(variable for variable, _ in agent._averaged)]
         for variable, value in zip(variables, [*at[0], *at[1]], strict=True):
@@ -131,9 +136,9 @@ def distance(a, b):
     return max(np.abs(x - y).max() for x, y in pairs) / max(np.abs(x).max() for x, _ in pairs)
 
 
-@pytest.mark.parametrize(("name", "agent"), CASES)
-def test_on_policy_gradients_are_those_at_the_weights_that_acted(tmp_path, monkeypatch, name, agent):
-    config = make_config(name, agent)
+@pytest.mark.parametrize(("name", "agent", "lag"), CASES)
+def test_on_policy_gradients_are_those_at_the_weights_that_acted(tmp_path, monkeypatch, name, agent, lag):
+    config = make_config(name, agent, lag)
     start, end, calls = recorded_run(config, tmp_path, monkeypatch)
     assert sum(on_policy for _, on_policy, _, _ in calls) == ROUNDS * ENVS
     assert (len(calls) > ROUNDS * ENVS) == (agent == "acer_ratio_1")
@@ -145,3 +150,41 @@ def test_on_policy_gradients_are_those_at_the_weights_that_acted(tmp_path, monke
         assert any(0 < scalars["trust_region_active"] for _, _, _, scalars in calls)
     ratios = [scalars["rho_clipped"] for _, on_policy, _, scalars in calls if on_policy and "rho_clipped" in scalars]
     np.testing.assert_allclose(ratios, 1.0, rtol=1e-4)
+
+
+@pytest.mark.parametrize("agent", ["a3c", "trust_a3c"])
+def test_a_run_with_a_lag_resumes_with_the_weights_that_acted(tmp_path, agent):
+    """The round that waits in the checkpoint was played with weights that are no longer the present ones."""
+    config = make_config("continuous", agent, lag=1)
+    config.frames = 2 * config.frames
+    whole = experiment.build_training(config, 3, Folder(tmp_path / "whole"), print)
+    list(whole)
+    half = experiment.build_training(config, 3, Folder(tmp_path / "halves"), print)
+    for update in half:
+        if update.updates == ROUNDS * ENVS:
+            half.save()
+            break
+    half.close()
+    second = experiment.build_training(config, 3, Folder(tmp_path / "halves"), print)
+    list(second)
+    for training in (whole, second):
+        training.close()
+    assert distance(state_of(whole._learner.agent), state_of(second._learner.agent)) == 0.0
+
+
+def test_free_running_actors_learn_at_their_own_weights(tmp_path):
+    config = make_config("continuous", "a3c")
+    config.runtime.num_actors, config.runtime.envs_per_actor, config.runtime.schedule = 2, 1, "async"
+    training = experiment.build_training(config, 3, Folder(tmp_path), print)
+    assert all(np.isfinite(update.scalars["loss"]) for update in training)
+    training.close()
+
+
+def test_a_batch_of_several_weights_has_no_on_policy_gradient():
+    groups = [UnrollGroup(make_agent("a3c").collect_data_spec, 1, LENGTH) for _ in range(2)]
+    for group, acting in zip(groups, [(1.0,), (2.0,)]):
+        group.acting = acting
+    assert Batch(groups, None).acting == (1.0,)
+    groups[1].version = 3
+    with pytest.raises(ValueError, match=r"weights \[0, 3\] has no on-policy gradient"):
+        _ = Batch(groups, None).acting
