@@ -43,8 +43,8 @@ class Batch:
         """
         if len(set(self.versions)) > 1:
             raise ValueError(
-                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: with runtime.schedule=async "
-                "learner.batch_size may not be above runtime.envs_per_actor."
+                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: with "
+                "runtime.schedule=async learner.batch_size may not be above runtime.envs_per_actor."
             )
         return self.groups[0].acting
 

@@ -1,4 +1,4 @@
-"""What ACER's agents share: losses summed over time and averaged over unrolls, two kinds of updates, the average policy."""
+"""What ACER's agents share: losses summed over time and averaged over unrolls, updates, the average policy."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class UnrollAgent(tf_agent.TFAgent):
     """One update is one call of Algorithm 2 or 3: off-policy by `train`, on-policy by `train_on_policy`.
 
     A call copies the shared weights, theta' <- theta, takes its gradient at theta' and applies it to theta. Off-policy
-    nothing happens in between, and `train` takes the gradient at theta. On-policy a thread acts in between, while others
-    move theta: `train_on_policy` is given the weights that acted and takes the gradient there.
+    nothing happens in between, and `train` takes the gradient at theta. On-policy a thread acts in between, while
+    others move theta: `train_on_policy` is given the weights that acted and takes the gradient there.
 
     Both take a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the last one,
     from which the targets bootstrap; action, reward, discount and policy_info of the last row are not read. mu is what
@@ -124,9 +124,7 @@ class UnrollAgent(tf_agent.TFAgent):
             loss, extra = self._loss(experience, weights, training=True)
         return loss, extra, tape.gradient(loss, self._learned)
 
-    def _apply(
-        self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]
-    ) -> tf_agent.LossInfo:
+    def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         """Applies this replica's gradients to the learned variables and moves the average policy."""
         gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm or NO_CLIP)
         self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)

@@ -1,7 +1,7 @@
-"""On-policy updates of whole runs against Algorithm 2 in NumPy: gradients at the weights that acted, one after the other.
+"""On-policy updates of whole runs against Algorithm 2 in NumPy: gradients at the weights that acted, applied in turn.
 
-The oracle knows nothing of snapshots. It is given the run's batches in order, and keeps theta, theta_a and RMSProp's mean
-of squares as plain arrays, from which each gradient of an agent of its own is taken.
+The oracle knows nothing of snapshots. It is given the run's batches in order, and keeps theta, theta_a and RMSProp's
+mean of squares as plain arrays, from which each gradient of an agent of its own is taken.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def test_on_policy_gradients_are_those_at_the_weights_that_acted(tmp_path, monke
     assert distance(expected, end) < 1e-4
     assert distance(algorithm_2(config, start, calls, stale=False), end) > 1e-2
     if "trust_region_active" in calls[0][-1]:
-        assert any(0 < scalars["trust_region_active"] for _, _, _, scalars in calls)
+        assert any(scalars["trust_region_active"] > 0 for _, _, _, scalars in calls)
     ratios = [scalars["rho_clipped"] for _, on_policy, _, scalars in calls if on_policy and "rho_clipped" in scalars]
     np.testing.assert_allclose(ratios, 1.0, rtol=1e-4)
 

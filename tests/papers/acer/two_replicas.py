@@ -1,6 +1,6 @@
 """Run by `test_agent.py` in a process of its own: all weights after some updates of one device and of two.
 
-`one_<i>` and `two_<i>` are those after off-policy updates, `acting_one_<i>` and `acting_two_<i>` after an on-policy one.
+`one_<i>` and `two_<i>` are those after off-policy updates, `acting_one_<i>` and `acting_two_<i>` after one on-policy.
 """
 
 import sys
