@@ -21,6 +21,7 @@ class LossSettings(NamedTuple):
             for R2D2 (Kapturowski et al., 2019). C-trace refers to those papers for it.
         rescaling: epsilon of h, the rescaling of values of R2D2 (C-trace, Table 1); None for DQN, whose values are
             returns.
+        trace_lambda: factor of the traces of `retrace` and `c_trace`, in [0, 1]; other methods do not read it.
     """
 
     method: str
@@ -28,6 +29,7 @@ class LossSettings(NamedTuple):
     discount: float
     clip_error: float
     rescaling: float | None
+    trace_lambda: float = 1.0
 
 
 class DqnLoss(NamedTuple):
@@ -101,7 +103,12 @@ def dqn_loss(
     log_rho_t = traces.log_ratio(pi_t_a, mu_t_a)
     sequences = targets.Sequences(r_t, discount_t, q_t, q_t_a, pi_t, mu_t, log_rho_t, is_boundary)
     target, contraction = targets.target_of(
-        settings.method, sequences, gamma=settings.discount, n=settings.n, alpha=alpha
+        settings.method,
+        sequences,
+        gamma=settings.discount,
+        n=settings.n,
+        alpha=alpha,
+        trace_lambda=settings.trace_lambda,
     )
     if settings.rescaling is not None:
         target = value_rescaling.rescale(target, epsilon=settings.rescaling)
