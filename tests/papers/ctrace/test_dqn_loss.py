@@ -361,6 +361,12 @@ def test_shapes_that_would_broadcast_are_errors(name: str, change) -> None:
 
 def test_settings_that_mean_nothing_are_errors() -> None:
     data = random_batch(7)
-    for changes, words in (({"method": "tree"}, "c_trace"), ({"clip_error": 0.0}, "clip_error"), ({"n": 0}, "n must")):
+    for changes, words in (
+        ({"method": "tree"}, "c_trace"),
+        ({"clip_error": 0.0}, "clip_error"),
+        ({"n": 0}, "n must"),
+        ({"trace_lambda": 1.01}, "trace_lambda must lie in"),
+        ({"trace_lambda": -0.1}, "trace_lambda must lie in"),
+    ):
         with pytest.raises(ValueError, match=words):
             compute(data, settings("n_step")._replace(**changes))
