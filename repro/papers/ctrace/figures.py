@@ -10,6 +10,7 @@ import ml_collections
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 COLOURS = ("Blues_r", "Greens_r", "Reds_r", "Purples_r")
@@ -61,8 +62,8 @@ def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     names += [TREE_BACKUP] if config.methods.tree_backup else []
     handles = [_handle(family, name) for family, name in enumerate(names)]
     handles.append(Line2D([], [], marker="o", ls="", mfc="none", mec="red", ms=9, label="Retrace"))
-    settings = {"loc": "outside lower center", "fontsize": 8, "frameon": False, "title_fontsize": 8}
-    figure.legend(handles=handles, ncols=len(handles), title=CAPTION, **settings)
+    legend = figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+    legend.set_title(CAPTION, FontProperties(size=8))
     return figure
 
 

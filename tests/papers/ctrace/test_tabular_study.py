@@ -112,7 +112,7 @@ def one_state(pi: float, mu: float, reward: int) -> tabular_tradeoffs.Problem:
 
 
 def test_steps_that_retrace_itself_beats_are_not_averaged():
-    """Retrace contracts like 4.4 steps: for n = 2, 3, 4 no alpha has equal contraction, and a ratio of 0 is no answer."""
+    """Retrace contracts like 4.4 steps: for n = 2, 3, 4 no alpha has equal contraction; a ratio of 0 is no answer."""
     config = tabular_fig1.get_config("smoke")
     problem = one_state(pi=0.0, mu=0.05, reward=1)
     ratios = tabular_tradeoffs.pareto_ratios(problem, 20)
