@@ -27,10 +27,15 @@ def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
 
 
 class SequenceWriter:
-    """Steps in the order of play go in; a sequence of `rows` steps from every `period`-th step of a game comes out.
+    """Steps in the order of play go in; sequences of `rows` steps, `period` steps apart, come out.
 
-    No sequence goes over a game's end. Where it would, rows LAST, which are no transition, fill it up, so that a game's
-    last transitions are in as many sequences as those before them.
+    A sequence's first `lead` rows are there to burn in. What follows them begins at the first, the `period`-th, the
+    2 `period`-th .. step of a game and holds a transition of it. No sequence goes over a game's end: where it would,
+    rows LAST, which are no transition, fill it up, so that a game's last transitions are in as many sequences as those
+    before them. Rows LAST before its first step leave no transition to the burn-in alone.
+
+    Steps that begin amid a game, as in a resumed run, have nothing before them: the core's state would not survive it.
+    The first `lead` of them are burn-in alone.
 
     Args:
         client: of the Reverb server.
@@ -38,7 +43,7 @@ class SequenceWriter:
         layout: of a step.
         rows: of a sequence.
         period: steps between two starts.
-        lead: rows LAST before a game's first.
+        lead: rows to burn in.
 
     Attributes:
         priority: of new sequences.
@@ -67,7 +72,7 @@ class SequenceWriter:
         images = leaves[self._layout.image] if self._layout.image is not None else None
         for row, step_type in enumerate(unroll.step_type):
             if self._count == 0:
-                self._begin_game(leaves, row, images)
+                self._begin_game(leaves, row, images, self._lead if step_type == StepType.FIRST else 0)
             frame = images[row, ..., -1] if images is not None else None
             self._append_row(leaves, row, records[row], frame)
             if step_type == StepType.LAST:
@@ -80,8 +85,8 @@ class SequenceWriter:
     def close(self) -> None:
         self._writer.close()
 
-    def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None) -> None:
-        older = [0] * self._lead + list(range(STACK - 1))  # so that the first stack is whole, whatever leads to it
+    def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None, lead: int) -> None:
+        older = [0] * lead + list(range(STACK - 1))  # so that the first stack is whole, whatever leads to it
         if images is not None:
             for i in older[: STACK - 1]:
                 self._writer.append({FRAME: images[row, ..., i]})
@@ -90,10 +95,11 @@ class SequenceWriter:
             self._append_row(leaves, row, self._as_last(leaves, row), frame)
 
     def _end_game(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:
-        last = self._count - 1  # number of the LAST row: sequences start before it
-        final_start = (last - 1) // self._period * self._period
-        while self._count < final_start + self._rows:
-            self._append_row(leaves, row, record, frame)
+        transition = self._count - 2  # number of the row before the LAST one
+        final_start = (transition - self._lead) // self._period * self._period  # the last with a transition to learn
+        if final_start >= 0:
+            while self._count < final_start + self._rows:
+                self._append_row(leaves, row, record, frame)
         self._writer.end_episode()
         self._count = 0
 
