@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from repro.replay.sequences import ReplayEndedError, Sample, SequenceReplay
+from repro.replay.sequences import Sample, SequenceReplay
 from repro.runtime.learner import Learner
 from repro.runtime.players import Players
 from repro.runtime.training import EpisodeLog, RunSettings, Training
@@ -38,8 +39,9 @@ class SequenceLearning(NamedTuple):
 class SequenceTraining(Training):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where draws are by priority, a sequence's priority is renewed with each gradient step, and new ones get the largest
-    so far.
+    Where draws are by priority, a sequence's priority is renewed with each gradient step. New ones get the largest that
+    was given in the last `replay_updates` gradient steps, at the start 1: Schaul et al. (2016, Algorithm 1) take the
+    largest in memory, and sequences that got theirs before have left.
 
     Args:
         learner, weights: sharing one agent.
@@ -50,6 +52,7 @@ class SequenceTraining(Training):
         replay: not yet started.
         settings: see `SequenceLearning`.
         scalars: names of what the agent logs besides the loss.
+        replay_updates: updates in which new sequences replace all of a full replay.
     """
 
     shown = ("loss", "alpha")
@@ -65,6 +68,7 @@ class SequenceTraining(Training):
         replay: SequenceReplay,
         settings: SequenceLearning,
         scalars: Sequence[str],
+        replay_updates: int,
     ) -> None:
         super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
         self._learner = learner
@@ -73,7 +77,7 @@ class SequenceTraining(Training):
         self._replay = replay
         self._settings = settings
         self._gradient_steps = 0
-        self._largest_priority = 1.0
+        self._largest_priorities = deque([1.0], maxlen=replay_updates)  # of each gradient step
         self._scalars = dict.fromkeys(("loss", *scalars), float("nan"))
         self._restore()
 
@@ -93,24 +97,17 @@ class SequenceTraining(Training):
         if not self.updates:
             self._replay.start()
         self._players.start()
-        self._players.set_priority(self._largest_priority)
+        self._players.set_priority(max(self._largest_priorities))
         self._weights.publish(self.updates)
 
     def _update(self) -> tuple[dict[str, float], float]:
         frames = self.frames + self.frames_per_update
         lag = self._players.play(self.updates, frames)
         if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
-            self._scalars = self._learn(self._sample())
+            self._scalars = self._learn(self._replay.sample(self._settings.batch_size))
         if (self.updates + 1) % self._settings.publish_period == 0:
             self._weights.publish(self.updates + 1)
         return self._scalars, lag
-
-    def _sample(self) -> Sample:
-        try:
-            return self._replay.sample(self._settings.batch_size)
-        except ReplayEndedError:
-            self._players.check()
-            raise
 
     def _learn(self, sample: Sample) -> dict[str, float]:
         """One gradient step; returns what it logs."""
@@ -123,8 +120,8 @@ class SequenceTraining(Training):
             scalars = self._learner.step(place(sample.sequences), place(weights))
             priorities = self._learner.per_sequence["priorities"]
             self._replay.set_priorities(sample.keys, priorities)
-            self._largest_priority = max(self._largest_priority, float(priorities.max()))
-            self._players.set_priority(self._largest_priority)
+            self._largest_priorities.append(float(priorities.max()))
+            self._players.set_priority(max(self._largest_priorities))
         self._gradient_steps += 1
         return scalars
 
@@ -132,14 +129,15 @@ class SequenceTraining(Training):
         return {
             "players": self._players.get_state(),
             "gradient_steps": self._gradient_steps,
-            "largest_priority": self._largest_priority,
+            "largest_priorities": np.array(self._largest_priorities),
             "scalars": self._scalars,
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._players.set_state(state["players"])
         self._gradient_steps = state["gradient_steps"]
-        self._largest_priority = state["largest_priority"]
+        self._largest_priorities.clear()
+        self._largest_priorities.extend(state["largest_priorities"].tolist())
         self._scalars = state["scalars"]
 
     def _save_more(self, folder: Path) -> None:

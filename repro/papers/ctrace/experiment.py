@@ -18,7 +18,6 @@ from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.papers.ctrace import dqn_parts, r2d2_parts
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent
 from repro.papers.ctrace.methods import method_of
-from repro.replay.sequence_writer import IN_FLIGHT
 from repro.replay.sequences import SequenceReplay
 from repro.runtime import checkpoint, devices
 from repro.runtime.actor import Actor
@@ -36,9 +35,6 @@ from repro.runtime.weights import WeightsPublisher
 
 WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
-
-SLACK = 4
-"""Batches that learner and remote actors may be apart from their ratio."""
 
 PARTS: dict[str, ModuleType] = {"dqn": dqn_parts, "r2d2": r2d2_parts}
 """What an experiment is made of."""
@@ -98,16 +94,18 @@ def build_training(
     episodes = EpisodeLog()
     join = _local if runtime.schedule == "lockstep" else _remote
     players, weights, replay = join(config, seed, run, agent, episodes, warn)
+    settings, steps = parts.sequence_settings(config, method_of(config)), _steps_per_update(config)
     return SequenceTraining(
         learner,
         players,
         weights,
         episodes,
         run_settings(config, run, warn),
-        _steps_per_update(config) * config.env.frame_skip,
+        steps * config.env.frame_skip,
         replay,
         parts.sequence_learning(config),
         SCALARS,
+        replay_updates=max(1, settings.capacity * settings.period // steps),
     )
 
 
@@ -130,11 +128,11 @@ def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, star
     environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
     environment = make_environment(config, envs, int(environment_seed))
     policy = make_local_policy(config, environment, parts.make_exploration(config)[index].epsilon)
-    reporter, steps = Reporter(reverb.Client(address)), config.learner.steps_per_update
-    actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
+    reporter, weights = Reporter(reverb.Client(address), index), PulledWeights(address)
+    steps = config.learner.steps_per_update
+    actor = Actor(environment, policy, weights, steps, int(action_seed), reporter.append)
     settings = parts.sequence_settings(config, method_of(config))
-    renew = max(1, config.learner.publish_steps // steps)
-    play_for(actor, policy.trajectory_spec, settings, reporter, address, steps, renew)
+    play_for(actor, policy.trajectory_spec, settings, weights, reporter, address, steps)
 
 
 def _local(
@@ -178,20 +176,12 @@ def _remote(
     episodes: EpisodeLog,
     warn: Callable[[str], None],
 ) -> tuple[Players, WeightsPublisher, SequenceReplay]:
-    """Actors in processes of their own. The replay's limiter keeps the ratio of lockstep, give or take some batches."""
-    parts, batch_size = PARTS[config.experiment], config.learner.batch_size
-    weights, settings = (
-        RemoteWeights(agent.collect_policy.variables()),
-        parts.sequence_settings(config, method_of(config)),
-    )
-    samples_per_insert = batch_size * settings.period / _steps_per_update(config)
-    first_sequences = max(1, config.replay.first_frames // config.env.frame_skip // settings.period)
-    limiter = reverb.rate_limiters.SampleToInsertRatio(
-        samples_per_insert, first_sequences, SLACK * max(batch_size, samples_per_insert * IN_FLIGHT)
-    )
-    replay = SequenceReplay(
-        agent.collect_data_spec, settings, run.path / WORKING, limiter, make_tables(agent.collect_policy.variables())
-    )
+    """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
+    parts, variables = PARTS[config.experiment], agent.collect_policy.variables()
+    num_actors, _ = parts.num_actors(config)
+    weights, settings = RemoteWeights(variables), parts.sequence_settings(config, method_of(config))
+    tables = make_tables(variables, waiting_unrolls=num_actors)
+    replay = SequenceReplay(agent.collect_data_spec, settings, run.path / WORKING, tables)
 
     def command(index: int, start: int, address: str) -> list[str]:
         flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
@@ -201,9 +191,8 @@ def _remote(
         replay,
         weights,
         command,
-        parts.num_actors(config)[0],
+        num_actors,
         episodes.append,
-        first_frames=config.replay.first_frames,
         frames_per_step=config.env.frame_skip,
         logs=run.path / "actors",
         warn=warn,
