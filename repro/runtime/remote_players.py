@@ -13,7 +13,7 @@ from typing import Any
 from repro.replay.sequences import SequenceReplay
 from repro.runtime.actor import Episode
 from repro.runtime.players import PlayersError
-from repro.runtime.remote import RemoteWeights, Reports
+from repro.runtime.remote import PlayedUnroll, RemoteWeights, Reports
 
 POLL_SECONDS = 0.02
 QUICK_SECONDS = 20.0
@@ -86,20 +86,22 @@ class RemotePlayers:
         for keeper in self._keepers:
             keeper.start()
 
-    def play(self, updates: int, frames: int) -> float:
+    def play(self, gradient_steps: int, frames: int) -> float:
         """Waits until actors have played so many frames, and takes no more of what they reported."""
+        taken: list[PlayedUnroll] = []
         while True:
             self.check()
             self._look()
-            self._end_silent()
-            while self._frames < frames and self._read(frames):
-                pass
+            taken += self._take(frames)
             if self._frames >= frames:
                 break
             time.sleep(POLL_SECONDS)
+        if taken:
+            steps = sum(unroll.steps for unroll in taken)
+            self._version = sum(unroll.steps * unroll.version for unroll in taken) / steps
         for episode in self._reports.read_games():
             self._on_episode(episode)
-        return updates - self._version
+        return gradient_steps - self._version
 
     def check(self) -> None:
         while self._warnings:
@@ -128,28 +130,27 @@ class RemotePlayers:
             if keeper.is_alive():
                 keeper.join(timeout=30)
 
+    def _take(self, frames: int) -> list[PlayedUnroll]:
+        """Takes the unrolls that wait, until so many frames were played."""
+        taken: list[PlayedUnroll] = []
+        while self._frames < frames:
+            most = -(-(frames - self._frames) // self._unroll_frames) if self._unroll_frames else 1
+            unrolls = self._reports.read_unrolls(most)
+            if not unrolls:
+                break
+            for unroll in unrolls:
+                self._unroll_frames = unroll.steps * self._frames_per_step
+                self._frames += self._unroll_frames
+                self._seen[unroll.actor] = self._clock
+                self._reported.add(unroll.actor)
+            taken += unrolls
+        return taken
+
     def _look(self) -> None:
+        """Kills actors that hang; they are then started again."""
         now = time.monotonic()
         self._clock += min(now - self._looked, AWAY_SECONDS)
         self._looked = now
-
-    def _read(self, frames: int) -> bool:
-        """Takes unrolls until so many frames were played, or all that wait; returns whether there were any."""
-        most = -(-(frames - self._frames) // self._unroll_frames) if self._unroll_frames else 1
-        unrolls = self._reports.read_unrolls(most)
-        steps = sum(unroll.steps for unroll in unrolls)
-        if not steps:
-            return False
-        self._frames += steps * self._frames_per_step
-        self._unroll_frames = unrolls[-1].steps * self._frames_per_step
-        self._version = sum(unroll.steps * unroll.version for unroll in unrolls) / steps
-        for unroll in unrolls:
-            self._seen[unroll.actor] = self._clock
-            self._reported.add(unroll.actor)
-        return True
-
-    def _end_silent(self) -> None:
-        """Kills actors that hang; they are then started again."""
         for i, process in tuple(self._processes.items()):
             if self._clock - self._seen[i] > SILENT_SECONDS:
                 self._seen[i] = self._clock
