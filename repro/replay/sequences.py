@@ -69,8 +69,8 @@ class SequenceReplay:
     Sequences that overlap share their steps, and stacks of four grey frames are stored frame by frame, so that a step
     costs one frame and some bytes, compressed. Draws cannot be seeded: a run with this replay repeats in distribution.
 
-    Clients are of this machine, but Reverb's server cannot be bound to it: it listens on every interface, on a port that
-    is chosen at each start, and trusts whoever connects. A firewall has to keep others out.
+    Clients are of this machine, but Reverb's server cannot be bound to it: it listens on every interface, on a port
+    that is chosen at each start, and trusts whoever connects. A firewall has to keep others out.
 
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
