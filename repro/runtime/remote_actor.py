@@ -34,7 +34,7 @@ def play_for(
     address: str,
     steps: int,
 ) -> NoReturn:
-    """Plays for ever; the process ends when the server is gone.
+    """Plays for ever; `end_with` was called, so that the process ends when the server is gone.
 
     Args:
         actor: whose games go to `reporter`.
@@ -46,7 +46,6 @@ def play_for(
         steps: T of an unroll, after which it is stored and reported, and the actor looks for new weights.
     """
     client = reverb.Client(address)
-    threading.Thread(target=_end_with, args=(address,), daemon=True).start()
     num_envs = actor.environment.num_envs
     writers = [make_writer(client, spec, settings) for _ in range(num_envs)]
     group = UnrollGroup(spec, num_envs, steps)
@@ -59,8 +58,15 @@ def play_for(
         reporter.report(steps * num_envs, group.version)
 
 
+def end_with(address: str) -> None:
+    """Ends this process once no server is at an address; to be called before the first of Reverb's calls.
+
+    Those wait for a server, which may not come again: it was gone before this process had started.
+    """
+    threading.Thread(target=_end_with, args=(address,), daemon=True).start()
+
+
 def _end_with(address: str) -> None:
-    """Ends this process once the server is gone; a writer would wait for another one to come."""
     failed = 0
     while failed < MOST_FAILED_LOOKS:
         time.sleep(LOOK_SECONDS)

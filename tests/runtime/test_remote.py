@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -174,6 +175,19 @@ def test_actor_ends_after_several_failed_looks_in_a_row(monkeypatch):
     remote_actor._end_with("localhost:1")
     assert ended == [0]
     assert list(answers) == []
+
+
+def test_actor_whose_server_is_gone_before_it_asks_ends():
+    """Reverb's calls wait for a server that will not come."""
+    code = "\n".join(
+        [
+            "from repro.runtime import remote, remote_actor",
+            "remote_actor.LOOK_SECONDS = 0.1",
+            "remote_actor.end_with('localhost:1')",
+            "remote.PulledWeights('localhost:1')",
+        ]
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=LONGEST_SECONDS, check=False).returncode == 0
 
 
 def test_a_server_answers_and_a_closed_port_does_not():

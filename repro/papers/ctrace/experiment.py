@@ -24,7 +24,7 @@ from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
 from repro.runtime.players import LocalPlayers, Players
 from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.runtime.remote_actor import play_for
+from repro.runtime.remote_actor import end_with, play_for
 from repro.runtime.remote_players import RemotePlayers
 from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sequence_training import SequenceTraining
@@ -125,6 +125,7 @@ def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, star
     num_actors, envs = parts.num_actors(config)
     if index >= num_actors:
         raise ValueError(f"There is no actor {index}: runtime.num_actors={num_actors}.")
+    end_with(address)
     environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
     environment = make_environment(config, envs, int(environment_seed))
     policy = make_local_policy(config, environment, parts.make_exploration(config)[index].epsilon)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
 from repro.runtime.players import LocalPlayers, Players
 from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.runtime.remote_actor import play_for
+from repro.runtime.remote_actor import end_with, play_for
 from repro.runtime.remote_players import RemotePlayers
 from repro.runtime.sequence_training import SequenceLearning, SequenceTraining
 from repro.runtime.sources import GroupSizes, LockstepSource
@@ -108,11 +109,11 @@ class CountingCatch(Catch):
 
     def __init__(self, num_envs: int, seed: int, file: Path) -> None:
         super().__init__(num_envs, seed)
-        self._file, self._steps = file, 0
+        self._file, self._steps = os.open(file, os.O_CREAT | os.O_WRONLY), 0
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         self._steps += self.num_envs
-        self._file.write_text(str(self._steps))
+        os.pwrite(self._file, f"{self._steps:12d}".encode(), 0)  # at once: the process may be ended at any time
         return super().step(actions)
 
 
@@ -198,6 +199,7 @@ def make_loop(
 
 def play_catch(address: str, index: int, start: int, steps: int, period: int, file: Path) -> None:
     """What an actor of `make_loop` with processes does."""
+    end_with(address)
     environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
     policy, weights = make_policy(environment, 0.5), PulledWeights(address)
     reporter = Reporter(reverb.Client(address), index)
