@@ -63,10 +63,10 @@ def end_with(address: str) -> None:
 
     Those wait for a server, which may not come again: it was gone before this process had started.
     """
-    threading.Thread(target=_end_with, args=(address,), daemon=True).start()
+    threading.Thread(target=_watch, args=(address,), daemon=True).start()
 
 
-def _end_with(address: str) -> None:
+def _watch(address: str) -> None:
     failed = 0
     while failed < MOST_FAILED_LOOKS:
         time.sleep(LOOK_SECONDS)

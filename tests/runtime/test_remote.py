@@ -172,7 +172,7 @@ def test_actor_ends_after_several_failed_looks_in_a_row(monkeypatch):
     monkeypatch.setattr(remote_actor, "LOOK_SECONDS", 0.0)
     monkeypatch.setattr(remote_actor, "_answers", lambda address: next(answers))
     monkeypatch.setattr(os, "_exit", ended.append)
-    remote_actor._end_with("localhost:1")
+    remote_actor._watch("localhost:1")
     assert ended == [0]
     assert list(answers) == []
 
