@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 import reverb
@@ -18,6 +19,9 @@ CHUNK = 8
 
 IN_FLIGHT = 32
 """Sequences that may be on their way to the server."""
+
+Priority: TypeAlias = Callable[[Trajectory], float]
+"""Of a new sequence, from its rows: arrays [rows, ...], frames and core states left out."""
 
 
 def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
@@ -44,13 +48,18 @@ class SequenceWriter:
         rows: of a sequence.
         period: steps between two starts.
         lead: rows to burn in.
-
-    Attributes:
-        priority: of new sequences.
+        priority: see `Priority`; None: 1 for all.
     """
 
     def __init__(
-        self, client: reverb.Client, table: str, layout: StepLayout, rows: int, period: int, lead: int
+        self,
+        client: reverb.Client,
+        table: str,
+        layout: StepLayout,
+        rows: int,
+        period: int,
+        lead: int,
+        priority: Priority | None = None,
     ) -> None:
         self._layout = layout
         self._table = table
@@ -63,7 +72,8 @@ class SequenceWriter:
                 (column,), num_keep_alive_refs=keep, max_chunk_length=1 if column == STATE else CHUNK
             )
         self._count = 0  # rows of this game so far
-        self.priority = 1.0
+        self._priority = priority
+        self._records: deque[np.ndarray] = deque(maxlen=rows)  # of the last rows
 
     def append(self, unroll: Trajectory) -> None:
         """Takes steps of one environment, arrays [T, ...], which follow those of the call before."""
@@ -110,6 +120,7 @@ class SequenceWriter:
         if self._layout.states and self._count % self._period == 0:
             data[STATE] = self._layout.pack_state(leaves, row)
         self._writer.append(data)
+        self._records.append(record)
         self._count += 1
         start = self._count - self._rows
         if start >= 0 and start % self._period == 0:
@@ -119,8 +130,14 @@ class SequenceWriter:
                 sequence[FRAME] = history[FRAME][-self._frames :]
             if self._layout.states:
                 sequence[STATE] = history[STATE][-self._rows]
-            self._writer.create_item(self._table, self.priority, sequence)
+            self._writer.create_item(self._table, self._priority_of_rows(), sequence)
             self._writer.flush(IN_FLIGHT)
+
+    def _priority_of_rows(self) -> float:
+        if self._priority is None:
+            return 1.0
+        leaves = self._layout.unpack(np.stack(self._records), None)
+        return self._priority(tf.nest.pack_sequence_as(self._layout.spec, leaves))
 
     def _as_last(self, leaves: list[np.ndarray], row: int) -> np.ndarray:
         """The record of a row, its step type LAST."""

@@ -15,7 +15,7 @@ from tf_agents.trajectories import Trajectory
 
 from repro.quiet import quiet_stderr
 from repro.replay.frame_stacks import restack
-from repro.replay.sequence_writer import SequenceWriter
+from repro.replay.sequence_writer import Priority, SequenceWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 TABLE = "sequences"
@@ -53,14 +53,18 @@ class Sample(NamedTuple):
     size: np.ndarray
 
 
-def make_writer(client: reverb.Client, spec: Trajectory, settings: SequenceSettings) -> SequenceWriter:
+def make_writer(
+    client: reverb.Client, spec: Trajectory, settings: SequenceSettings, priority: Priority | None
+) -> SequenceWriter:
     """A writer for one environment, in whatever process.
 
     Args:
         client: of the replay's server.
         spec, settings: of the replay.
+        priority: of new sequences; None: 1 for all.
     """
-    return SequenceWriter(client, TABLE, StepLayout(spec), settings.steps + 1, settings.period, settings.lead)
+    layout = StepLayout(spec)
+    return SequenceWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
 
 
 class SequenceReplay:
@@ -125,9 +129,9 @@ class SequenceReplay:
         """Sequences that can be drawn."""
         return int(self._client.server_info()[TABLE].current_size)
 
-    def make_writer(self) -> SequenceWriter:
-        """A writer for one environment."""
-        return make_writer(self._client, self._layout.spec, self._settings)
+    def make_writer(self, priority: Priority | None = None) -> SequenceWriter:
+        """A writer for one environment; see the function."""
+        return make_writer(self._client, self._layout.spec, self._settings, priority)
 
     def sample(self, size: int) -> Sample:
         """Draws `size` sequences; waits while the replay is empty."""

@@ -1,6 +1,6 @@
 """Actors in processes of their own, which meet the learner at the replay's Reverb server.
 
-Besides the sequences it has four tables: the learner's latest weights, a notice of what is new, a queue of the unrolls
+Besides the sequences it has four tables: the learner's latest weights, their version alone, a queue of the unrolls
 that actors played, and one of the games that ended.
 """
 
@@ -18,12 +18,10 @@ from repro.quiet import quiet_stderr
 from repro.runtime.actor import Episode
 from repro.runtime.weights import WeightsPublisher, WeightsSnapshot
 
-WEIGHTS, NOTICE, UNROLLS, GAMES = "weights", "notice", "unrolls", "games"
+WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
 MOST_GAMES = 100_000
 """That may wait for the learner to read of them; it does so at every update."""
 
-NOTICE_SPEC = tf.TensorSpec([2], tf.float64)
-"""Version of the latest weights, and the priority of new sequences."""
 UNROLL_SPEC = tf.TensorSpec([3], tf.float64)
 """Number of the actor, environment steps, and the version of the weights that made them."""
 GAME_SPEC = tf.TensorSpec([2], tf.float64)
@@ -51,7 +49,7 @@ def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int) -> list[
     weights = [tf.TensorSpec([], tf.int64), *(tf.TensorSpec(v.shape, v.dtype) for v in variables)]
     return [
         _newest(WEIGHTS, weights),
-        _newest(NOTICE, [NOTICE_SPEC]),
+        _newest(VERSION, [tf.TensorSpec([], tf.int64)]),
         reverb.Table.queue(UNROLLS, waiting_unrolls, signature=UNROLL_SPEC),
         reverb.Table.queue(GAMES, MOST_GAMES, signature=GAME_SPEC),
     ]
@@ -79,28 +77,18 @@ class RemoteWeights(WeightsPublisher):
     def __init__(self, variables: Sequence[tf.Variable]) -> None:
         super().__init__(variables)
         self._container: reverb_variable_container.ReverbVariableContainer | None = None
-        self._priority = 1.0
 
     def connect(self, address: str) -> None:
         """Begins to publish to a server with `make_tables`."""
         with quiet_stderr():
-            self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, NOTICE])
+            self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
 
     def publish(self, version: int) -> None:
         super().publish(version)
         if self._container is not None:
-            self._container.push([tf.constant(version, tf.int64), *self.latest.values], WEIGHTS)
-            self._notify()
-
-    def publish_priority(self, priority: float) -> None:
-        """Tells the priority of new sequences, beside the version of the weights published last."""
-        if priority != self._priority:
-            self._priority = priority
-            self._notify()
-
-    def _notify(self) -> None:
-        if self._container is not None and self.latest.values:
-            self._container.push([tf.constant([self.latest.version, self._priority], tf.float64)], NOTICE)
+            number = tf.constant(version, tf.int64)
+            self._container.push([number, *self.latest.values], WEIGHTS)
+            self._container.push([number], VERSION)
 
 
 class PulledWeights:
@@ -108,20 +96,16 @@ class PulledWeights:
 
     Args:
         address: of the server.
-
-    Attributes:
-        priority: of new sequences, at the last look.
     """
 
     def __init__(self, address: str) -> None:
         with quiet_stderr():
-            self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, NOTICE])
+            self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
         self._held: WeightsSnapshot | None = None
-        self.priority = 1.0
 
     @property
     def latest(self) -> WeightsSnapshot:
-        newest, self.priority = self._container.pull(NOTICE)[0].numpy().tolist()
+        newest = int(self._container.pull(VERSION)[0])
         if self._held is None or self._held.version != newest:
             version, *values = self._container.pull(WEIGHTS)
             self._held = WeightsSnapshot(int(version), tuple(values))

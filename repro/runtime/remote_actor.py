@@ -11,10 +11,10 @@ from typing import NoReturn
 import reverb
 from tf_agents.trajectories import Trajectory
 
-from repro.replay.sequence_writer import write_group
+from repro.replay.sequence_writer import Priority, write_group
 from repro.replay.sequences import SequenceSettings, make_writer
 from repro.runtime.actor import Actor
-from repro.runtime.remote import PulledWeights, Reporter
+from repro.runtime.remote import Reporter
 from repro.runtime.unrolls import UnrollGroup
 
 LOOK_SECONDS = 2.0
@@ -29,7 +29,7 @@ def play_for(
     actor: Actor,
     spec: Trajectory,
     settings: SequenceSettings,
-    weights: PulledWeights,
+    priority: Priority | None,
     reporter: Reporter,
     address: str,
     steps: int,
@@ -37,22 +37,20 @@ def play_for(
     """Plays for ever; `end_with` was called, so that the process ends when the server is gone.
 
     Args:
-        actor: whose games go to `reporter`.
+        actor: whose weights come from the server, and whose games go to `reporter`.
         spec: of one step of one environment.
         settings: of the replay.
-        weights: those of the actor.
+        priority: of new sequences; None: 1 for all.
         reporter: to the learner.
         address: of the server.
         steps: T of an unroll, after which it is stored and reported, and the actor looks for new weights.
     """
     client = reverb.Client(address)
     num_envs = actor.environment.num_envs
-    writers = [make_writer(client, spec, settings) for _ in range(num_envs)]
+    writers = [make_writer(client, spec, settings, priority) for _ in range(num_envs)]
     group = UnrollGroup(spec, num_envs, steps)
     while True:
         actor.renew_weights()
-        for writer in writers:
-            writer.priority = weights.priority
         actor.collect([group])
         write_group(writers, group.arrays)
         reporter.report(steps * num_envs, group.version)

@@ -109,10 +109,6 @@ class RemotePlayers:
         if self._error is not None:
             raise self._error
 
-    def set_priority(self, priority: float) -> None:
-        """Actors hear of it when they look for new weights."""
-        self._weights.publish_priority(priority)
-
     def flush(self) -> None:
         """What actors have not sent yet is not in the replay that is saved; they send it later."""
 

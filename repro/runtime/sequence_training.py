@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,9 +38,8 @@ class SequenceLearning(NamedTuple):
 class SequenceTraining(Training):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where draws are by priority, a sequence's priority is renewed with each gradient step. New ones get the largest that
-    was given in the last `replay_updates` gradient steps, at the start 1: Schaul et al. (2016, Algorithm 1) take the
-    largest in memory, and sequences that got theirs before have left.
+    Where draws are by priority, a sequence's priority is renewed with each gradient step on it. The first is of the
+    player's making.
 
     Args:
         learner, weights: sharing one agent.
@@ -52,7 +50,6 @@ class SequenceTraining(Training):
         replay: not yet started.
         settings: see `SequenceLearning`.
         scalars: names of what the agent logs besides the loss.
-        replay_updates: updates in which new sequences replace all of a full replay.
     """
 
     shown = ("loss", "alpha")
@@ -68,7 +65,6 @@ class SequenceTraining(Training):
         replay: SequenceReplay,
         settings: SequenceLearning,
         scalars: Sequence[str],
-        replay_updates: int,
     ) -> None:
         super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
         self._learner = learner
@@ -77,7 +73,6 @@ class SequenceTraining(Training):
         self._replay = replay
         self._settings = settings
         self._gradient_steps = 0
-        self._largest_priorities = deque([1.0], maxlen=replay_updates)  # of each gradient step
         self._scalars = dict.fromkeys(("loss", *scalars), float("nan"))
         self._restore()
 
@@ -97,7 +92,6 @@ class SequenceTraining(Training):
         if not self.updates:
             self._replay.start()
         self._players.start()
-        self._players.set_priority(max(self._largest_priorities))
         self._weights.publish(self._gradient_steps)
 
     def _update(self) -> tuple[dict[str, float], float]:
@@ -118,10 +112,7 @@ class SequenceTraining(Training):
             weights = (sample.size * sample.probabilities) ** -beta
             weights = (weights / weights.max()).astype(np.float32)
             scalars = self._learner.step(place(sample.sequences), place(weights))
-            priorities = self._learner.per_sequence["priorities"]
-            self._replay.set_priorities(sample.keys, priorities)
-            self._largest_priorities.append(float(priorities.max()))
-            self._players.set_priority(max(self._largest_priorities))
+            self._replay.set_priorities(sample.keys, self._learner.per_sequence["priorities"])
         self._gradient_steps += 1
         return scalars
 
@@ -129,15 +120,12 @@ class SequenceTraining(Training):
         return {
             "players": self._players.get_state(),
             "gradient_steps": self._gradient_steps,
-            "largest_priorities": np.array(self._largest_priorities),
             "scalars": self._scalars,
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._players.set_state(state["players"])
         self._gradient_steps = state["gradient_steps"]
-        self._largest_priorities.clear()
-        self._largest_priorities.extend(state["largest_priorities"].tolist())
         self._scalars = state["scalars"]
 
     def _save_more(self, folder: Path) -> None:

@@ -70,7 +70,6 @@ def test_actor_waits_while_its_unrolls_wait(address):
 
 def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch):
     weights = RemoteWeights(variables)
-    weights.publish_priority(4.0)  # nobody listens yet
     weights.connect(address)
     weights.publish(3)
     pulled, tables = PulledWeights(address), []
@@ -78,16 +77,11 @@ def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch)
     monkeypatch.setattr(pulled._container, "pull", lambda table: tables.append(table) or pull(table))
     for _ in range(3):
         assert pulled.latest.version == 3
-        assert pulled.priority == 4.0
     assert tables.count(WEIGHTS) == 1
     variables[0].assign([5.0, 6.0])
-    weights.publish_priority(0.3)
-    assert pulled.latest.version == 3
-    assert pulled.priority == 0.3
     weights.publish(4)
     version, values = pulled.latest
     assert version == 4
-    assert pulled.priority == 0.3
     np.testing.assert_array_equal(values[0], [5.0, 6.0])
     assert tables.count(WEIGHTS) == 2
 

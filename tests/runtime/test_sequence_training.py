@@ -30,33 +30,17 @@ def test_resumed_run_continues_with_its_replay(tmp_path):
             break
     loop.save()
     stored, weights = len(loop._replay), [v.numpy() for v in agent.variables]
-    largest = list(loop._largest_priorities)
     loop.close()
 
     again, episodes, agent = make_loop(tmp_path, updates=30, prioritised=True)
     assert again.updates == 20
     assert episodes.games > 0
     assert len(again._replay) == stored > 100
-    assert list(again._largest_priorities) == largest
     for a, b in zip(weights, (v.numpy() for v in agent.variables), strict=True):
         np.testing.assert_array_equal(a, b)
     assert [update.updates for update in again][-1] == 30
     assert again.summary()["gradient_steps"] == int(agent.train_step_counter) == 25
     again.close()
-
-
-def test_new_sequences_get_the_largest_priority_of_the_last_updates(tmp_path):
-    loop, _, _ = make_loop(tmp_path, updates=40, prioritised=True, replay_updates=4)
-    given, announced = [1.0], []
-    give, announce = loop._replay.set_priorities, loop._players.set_priority
-    loop._replay.set_priorities = lambda keys, new: given.append(float(new.max())) or give(keys, new)
-    loop._players.set_priority = lambda priority: announced.append(priority) or announce(priority)
-    for _ in loop:
-        pass
-    loop.close()
-    assert len(given) == 36
-    assert announced == [max(given[max(0, i - 3) : i + 1]) for i in range(36)]
-    assert announced != [max(given[: i + 1]) for i in range(36)]  # a maximum of the whole run never falls
 
 
 def test_replay_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, monkeypatch):

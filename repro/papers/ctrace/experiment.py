@@ -17,6 +17,7 @@ from repro.environments.atari import AtariEnvironment, make_atari
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.papers.ctrace import dqn_parts, r2d2_parts
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent
+from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.methods import method_of
 from repro.replay.sequences import SequenceReplay
 from repro.runtime import checkpoint, devices
@@ -68,6 +69,15 @@ def make_local_policy(
     return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
 
 
+def initial_priority(config: ml_collections.ConfigDict) -> InitialPriority | None:
+    """Gives new sequences their priority; None where draws are uniform."""
+    parts, method = PARTS[config.experiment], method_of(config)
+    if not parts.sequence_settings(config, method).priority_exponent:
+        return None
+    loss, replay = parts.loss_settings(config, method), config.replay
+    return InitialPriority(loss.n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
+
+
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
 ) -> SequenceTraining:
@@ -94,18 +104,16 @@ def build_training(
     episodes = EpisodeLog()
     join = _local if runtime.schedule == "lockstep" else _remote
     players, weights, replay = join(config, seed, run, agent, episodes, warn)
-    settings, steps = parts.sequence_settings(config, method_of(config)), _steps_per_update(config)
     return SequenceTraining(
         learner,
         players,
         weights,
         episodes,
         run_settings(config, run, warn),
-        steps * config.env.frame_skip,
+        _steps_per_update(config) * config.env.frame_skip,
         replay,
         parts.sequence_learning(config),
         SCALARS,
-        replay_updates=max(1, settings.capacity * settings.period // steps),
     )
 
 
@@ -129,11 +137,10 @@ def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, star
     environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
     environment = make_environment(config, envs, int(environment_seed))
     policy = make_local_policy(config, environment, parts.make_exploration(config)[index].epsilon)
-    reporter, weights = Reporter(reverb.Client(address), index), PulledWeights(address)
-    steps = config.learner.steps_per_update
-    actor = Actor(environment, policy, weights, steps, int(action_seed), reporter.append)
+    reporter, steps = Reporter(reverb.Client(address), index), config.learner.steps_per_update
+    actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
     settings = parts.sequence_settings(config, method_of(config))
-    play_for(actor, policy.trajectory_spec, settings, weights, reporter, address, steps)
+    play_for(actor, policy.trajectory_spec, settings, initial_priority(config), reporter, address, steps)
 
 
 def _local(
@@ -166,7 +173,8 @@ def _local(
             exploration.set_frames(frames)
 
     replay = SequenceReplay(spec, parts.sequence_settings(config, method_of(config)), run.path / WORKING)
-    return LocalPlayers(source, replay, num_actors * envs, set_frames), weights, replay
+    players = LocalPlayers(source, replay, num_actors * envs, set_frames, initial_priority(config))
+    return players, weights, replay
 
 
 def _remote(

@@ -19,6 +19,7 @@ from repro.networks.recurrent_q import RecurrentQ
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import LinearEpsilon
+from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
@@ -117,6 +118,11 @@ class CountingCatch(Catch):
         return super().step(actions)
 
 
+def initial_priority(n: int) -> InitialPriority | None:
+    """That of `make_loop`."""
+    return InitialPriority(n, GAMMA, 1e-3, 0.9, 0) if n else None
+
+
 def make_policy(environment: Catch, epsilon: tf.Variable | float) -> EpsilonGreedyPolicy:
     """A collect policy with variables of its own."""
     network = QNetwork(dense_torso(0), 3, seed=0)
@@ -135,14 +141,14 @@ def make_loop(
     schedule: str = "lockstep",
     period: int = 1,
     capacity: int = 2000,
-    replay_updates: int = 100,
+    initial_n: int = N,
     frames_per_step: int = 1,
     warn: object = print,
 ) -> tuple[SequenceTraining, EpisodeLog, CtraceAgent]:
     """A run on Catch, a Reverb server and all.
 
-    The steps that were played are in files `played_*` of its folder. `frames_per_step` is what actors in processes
-    count a step for; other values than 1 are wrong.
+    The steps that were played are in files `played_*` of its folder. `initial_n` is that of `InitialPriority`, 0 gives
+    all new sequences 1. `frames_per_step` is what actors in processes count a step for; other values than 1 are wrong.
     """
     agent = make_agent(method, seed, target_period=20)
     learner, spec = Learner(agent, tf.distribute.get_strategy()), agent.collect_data_spec
@@ -162,13 +168,13 @@ def make_loop(
             place=None,
         )
         replay = SequenceReplay(spec, settings, folder / "saving")
-        players = LocalPlayers(source, replay, ENVIRONMENTS, exploration.set_frames)
+        players = LocalPlayers(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
     else:
         weights = RemoteWeights(variables)
         replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
 
         def command(index: int, start: int, address: str) -> list[str]:
-            own = (address, index, start, steps_per_update, period, folder / f"played_{index}_{start}")
+            own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
             return [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
 
         players = RemotePlayers(
@@ -192,17 +198,15 @@ def make_loop(
         replay,
         SequenceLearning(16, FIRST_FRAMES, 1, 0.4 if prioritised else None),
         SCALARS,
-        replay_updates,
     )
     return loop, episodes, agent
 
 
-def play_catch(address: str, index: int, start: int, steps: int, period: int, file: Path) -> None:
+def play_catch(address: str, index: int, start: int, steps: int, period: int, initial_n: int, file: Path) -> None:
     """What an actor of `make_loop` with processes does."""
     end_with(address)
     environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
-    policy, weights = make_policy(environment, 0.5), PulledWeights(address)
-    reporter = Reporter(reverb.Client(address), index)
-    actor = Actor(environment, policy, weights, steps, index, reporter.append)
+    policy, reporter = make_policy(environment, 0.5), Reporter(reverb.Client(address), index)
+    actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
     settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's
-    play_for(actor, policy.trajectory_spec, settings, weights, reporter, address, steps)
+    play_for(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)

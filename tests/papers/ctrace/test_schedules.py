@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 import pytest
 import reverb
+import tensorflow as tf
+from tf_agents.trajectories import Trajectory
 
 from repro.replay.sequences import TABLE
-from tests.papers.ctrace.small import ENVIRONMENTS, FIRST_FRAMES, make_loop
+from repro.replay.step_layout import STEP, StepLayout
+from tests.papers.ctrace.small import ENVIRONMENTS, FIRST_FRAMES, N, initial_priority, make_loop
 
 UPDATES, STEPS_PER_UPDATE = 80, 5
 FRAMES_PER_UPDATE = ENVIRONMENTS * STEPS_PER_UPDATE
@@ -23,51 +26,38 @@ class Run(NamedTuple):
 
     gradient_steps, frames: of its summary.
     played: steps that its games were played.
-    announced: priorities of new sequences, in the order in which the learner named them.
-    entered: those of sequences that were never drawn.
+    entered: sequences that were never drawn, and the priority with which each entered.
     """
 
     gradient_steps: int
     frames: int
     played: int
-    announced: list[float]
-    entered: list[float]
+    entered: list[tuple[Trajectory, float]]
 
 
-def run_catch(folder: Path, schedule: str, *, forward: bool = True, frames_per_step: int = 1) -> Run:
-    """Games of Catch have 5 steps, so that two sequences come of a game where a period of 4 steps would suggest 1.5.
-
-    `forward`: whether actors hear of priorities.
-    """
+def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
+    """Games of Catch have 5 steps, so that two sequences come of a game where a period of 4 steps would suggest 1.5."""
     folder.mkdir()
-    loop, _, _ = make_loop(
-        folder,
-        updates=UPDATES,
-        prioritised=True,
-        schedule=schedule,
-        period=4,
-        capacity=100,  # what entered in the last 15 updates
-        replay_updates=3,
-        frames_per_step=frames_per_step,
+    loop, _, agent = make_loop(
+        folder, updates=UPDATES, prioritised=True, schedule=schedule, period=4, capacity=100, **wrong
     )
-    announced, announce = [], loop._players.set_priority
-
-    def set_priority(priority: float) -> None:
-        announced.append(priority)
-        if forward:
-            announce(priority)
-
-    loop._players.set_priority = set_priority
     try:
         for _ in loop:
             pass
-        drawn = reverb.Client(loop._replay.address).sample(TABLE, 600, emit_timesteps=False)
-        entered = [sample.info.priority for sample in drawn if sample.info.times_sampled == 1]
+        drawn = reverb.Client(loop._replay.address).sample(
+            TABLE, 600, emit_timesteps=False, unpack_as_table_signature=True
+        )
+        layout = StepLayout(agent.collect_data_spec)
+        entered = [
+            (tf.nest.pack_sequence_as(layout.spec, layout.unpack(sample.data[STEP], None)), sample.info.priority)
+            for sample in drawn
+            if sample.info.times_sampled == 1
+        ]
         summary = loop.summary()
     finally:
         loop.close()
     played = sum(int(file.read_text()) for file in folder.glob("played_*"))
-    return Run(summary["gradient_steps"], summary["frames"], played, announced, entered)
+    return Run(summary["gradient_steps"], summary["frames"], played, entered)
 
 
 def check_pace(run: Run, ahead: int) -> None:
@@ -78,10 +68,10 @@ def check_pace(run: Run, ahead: int) -> None:
 
 
 def check_priorities(run: Run) -> None:
-    """New sequences have a priority that the learner named of late."""
+    """New sequences have the priority that their rows say."""
     assert len(run.entered) > 10
-    assert set(run.entered) <= set(run.announced[-40:])
-    assert 1.0 not in run.announced[-40:]
+    for rows, priority in run.entered:
+        assert priority == pytest.approx(initial_priority(N)(rows), rel=1e-6)
 
 
 @pytest.mark.parametrize("schedule", ["lockstep", "processes"])
@@ -91,11 +81,11 @@ def test_pace_frames_and_priorities(tmp_path, schedule):
     check_priorities(run)
 
 
-def test_wrong_count_and_deaf_actors_are_seen(tmp_path):
-    run = run_catch(tmp_path / "run", "processes", forward=False, frames_per_step=2)
+def test_wrong_frames_and_priorities_are_seen(tmp_path):
+    run = run_catch(tmp_path / "run", "processes", initial_n=0, frames_per_step=2)
     with pytest.raises(AssertionError):
         check_pace(run, AHEAD["processes"])
     assert run.played < run.frames
     with pytest.raises(AssertionError):
         check_priorities(run)
-    assert set(run.entered) == {1.0}
+    assert {priority for _, priority in run.entered} == {1.0}
