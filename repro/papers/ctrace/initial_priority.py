@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from tf_agents.trajectories import StepType, Trajectory
 
 
-class InitialPriority(NamedTuple):
+@dataclass(frozen=True)
+class InitialPriority:
     """eta max |d_s| + (1 - eta) mean |d_s| over a sequence's transitions, like the learner's (R2D2, Section 2.3).
 
         d_s = h(sum_{k<n} gamma^k r_{s+k} + gamma^n h^-1(max_a Q(x_{s+n}, a))) - Q(x_s, a_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_td_errors_are_those_of_the_definition(n, burn_in):
         size = np.abs(expected)
         live = (rows.step_type[burn_in:-1] != StepType.LAST).sum()
         assert priority(rows) == pytest.approx(0.9 * size.max() + 0.1 * size.sum() / live, rel=1e-4)
-        seen |= not np.allclose(priority._replace(n=n + 1).td_errors(rows), expected)
+        seen |= not np.allclose(replace(priority, n=n + 1).td_errors(rows), expected)
     assert seen == (n < 14)  # another n is told apart where a window can be so long
 
 
