@@ -38,8 +38,7 @@ class SequenceLearning(NamedTuple):
 class SequenceTraining(Training):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where draws are by priority, a sequence's priority is renewed with each gradient step on it. The first is of the
-    player's making.
+    Where draws are by priority, players give a new sequence its first, and each gradient step on it another.
 
     Args:
         learner, weights: sharing one agent.
