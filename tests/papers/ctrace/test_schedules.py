@@ -81,6 +81,25 @@ def test_pace_frames_and_priorities(tmp_path, schedule):
     check_priorities(run)
 
 
+def test_resumed_processes_keep_the_pace(tmp_path):
+    """What waited in the queue at the checkpoint is taken; what an actor held is played in vain."""
+    for stop in (UPDATES // 2, None):
+        loop, _, agent = make_loop(tmp_path, updates=UPDATES, prioritised=True, schedule="processes", period=4)
+        frames = loop.frames
+        for update in loop:
+            if update.updates == stop:
+                loop.save()
+                break
+        loop.close()
+        for file in tmp_path.glob("played_*"):
+            file.rename(tmp_path / f"before_{frames}_{file.name}")
+    played = sum(int(file.read_text()) for file in tmp_path.glob("before_*"))
+    summary, ahead = loop.summary(), AHEAD["processes"]
+    assert frames == FRAMES_PER_UPDATE * UPDATES // 2
+    check_pace(Run(summary["gradient_steps"], summary["frames"], played, []), 2 * ahead)
+    assert int(agent.train_step_counter) == summary["gradient_steps"]
+
+
 def test_wrong_frames_and_priorities_are_seen(tmp_path):
     run = run_catch(tmp_path / "run", "processes", initial_n=0, frames_per_step=2)
     with pytest.raises(AssertionError):
