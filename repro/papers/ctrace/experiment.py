@@ -112,7 +112,7 @@ def build_training(
         run_settings(config, run, warn),
         _steps_per_update(config) * config.env.frame_skip,
         replay,
-        parts.sequence_learning(config),
+        parts.sequence_learning(config, method_of(config)),
         SCALARS,
     )
 
