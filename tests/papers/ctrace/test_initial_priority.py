@@ -10,6 +10,8 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
+from paper_configs.ctrace import dqn, r2d2
+from repro.papers.ctrace import experiment
 from repro.papers.ctrace.initial_priority import InitialPriority
 from tests.papers.ctrace.small import BURN_IN, GAMMA, STEPS, N, make_agent, random_batch
 
@@ -114,3 +116,13 @@ def test_learner_with_the_actors_weights_gives_the_same():
     found = [priority(tf.nest.map_structure(lambda x, b=b: x[b], rows)) for b in range(6)]
     assert batch.step_type.shape[1] == BURN_IN + STEPS + 1
     np.testing.assert_allclose(found, extras["priorities"], rtol=1e-4)
+
+
+def test_configured_for_prioritised_replay_alone():
+    config = r2d2.get_config("paper")
+    expected = InitialPriority(5, 0.997, 1e-3, 0.9, 40)
+    for agent in config.agents:
+        config.agent = agent
+        n = 5 if agent.startswith("n_step") else 1
+        assert experiment.initial_priority(config) == replace(expected, n=n)
+    assert experiment.initial_priority(dqn.get_config("paper")) is None
