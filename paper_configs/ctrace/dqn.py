@@ -60,25 +60,26 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.time_reduction = "mean"  # over a sequence's steps, or sum; assumed: so that a transition has the weight
     # that it has in Double DQN's batch. Beside Adam's epsilon of 1e-8 a factor of 16 in the gradient hardly matters
 
-    config.exploration = ml_collections.ConfigDict()  # the actor's epsilon, linear in frames, then constant
-    config.exploration.first = 1.0  # Mnih et al. (2015)
+    config.exploration = ml_collections.ConfigDict()  # the actor's epsilon, which falls from replay.first_frames on
+    config.exploration.first = 1.0  # until then, too; Mnih et al. (2015)
     config.exploration.last = 0.1  # Mnih et al. (2015)
-    config.exploration.frames = 4_000_000  # a million agent steps; Mnih et al. (2015)
+    config.exploration.frames = 4_000_000  # of the fall, a million agent steps; Mnih et al. (2015)
 
     config.replay = ml_collections.ConfigDict()
     config.replay.steps = 16  # transitions of a sequence, for targets of more than one step; Appendix E.2
     config.replay.period = 4  # steps between the starts of two sequences; assumed: those between two gradient steps
     config.replay.frames = 4_000_000  # a million agent steps; Mnih et al. (2015)
-    config.replay.first_frames = 200_000  # before the first gradient step, 50 000 agent steps; Mnih et al. (2015)
+    config.replay.first_frames = 200_000  # before the first gradient step, 50 000 random steps; Mnih et al. (2015)
 
     config.learner = ml_collections.ConfigDict()
     config.learner.batch_size = 32  # sequences, of the agents that learn from sequences; Mnih et al. (2015)
     config.learner.one_step_batch_size = 512  # transitions, of Double DQN; assumed: as many as in 32 sequences of 16,
     # so that agents differ in their targets alone; Mnih et al. (2015) have 32, and the paper does not say
     config.learner.steps_per_update = 4  # agent steps between two gradient steps; Mnih et al. (2015)
-    config.learner.learning_rate = 1e-5  # constant; Appendix E.2, for Double DQN assumed
+    config.learner.learning_rate = 1e-5  # constant; Appendix E.2 for n-step and Retrace, assumed for others
     config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E
     config.learner.target_period = 10_000  # gradient steps between two copies to the target network; Mnih et al. (2015)
+    # print "parameter updates"; assumed: code that follows them counts 10 000 agent steps, which are 2 500 updates
     config.learner.clip_global_norm = 0.0  # 0 = none; Mnih et al. (2015)
 
     config.evaluation = ml_collections.ConfigDict()

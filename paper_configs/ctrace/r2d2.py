@@ -24,7 +24,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     )
     config.agent = "ctrace"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 10_000_000_000  # frames per game; assumed: the paper prints no budget, this is R2D2's
+    config.frames = 10_000_000_000  # frames per game; assumed: neither paper prints it, this is R2D2's on DMLab
     config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
 
     config.env = ml_collections.ConfigDict()
@@ -41,7 +41,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.reward_clip = 0.0  # rewards are not clipped, values are rescaled; R2D2
     config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
     config.env.sticky_probability = 0.0  # of repeating the last action; assumed: neither paper mentions it
-    config.env.full_action_set = False  # the game's minimal set; assumed: as in DQN
+    config.env.full_action_set = True  # all 18 actions; R2D2, Section 2.3
     config.env.max_frames = 108_000  # frames, 30 minutes; Appendix E
     config.env.time_limit_is_terminal = False  # assumed: a time limit does not make the value zero
     config.env.last_action_and_reward = True  # inputs of the LSTM; Appendix E.1
@@ -67,19 +67,22 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.replay.burn_in = 40  # l, steps before them; Table 1
     config.replay.period = 40  # steps between the starts of two sequences; R2D2
     config.replay.sequences = 100_000  # Table 1
-    config.replay.first_frames = 800_000  # before the first gradient step, 5 000 sequences; assumed: neither says
+    config.replay.first_frames = 200_000  # before the first gradient step, 50 000 transitions; Ape-X, to which R2D2's
+    # Table 2 refers for what it lacks; assumed: as reimplementations of Ape-X have it
     config.replay.priority_exponent = 0.9  # Table 1
     config.replay.importance_exponent = 0.6  # Table 1
     config.replay.priority_of_max = 0.9  # eta: of the largest TD error in a priority, the rest of their mean; R2D2
+    config.replay.first_priority_n = 5  # n of the returns in a new sequence's priority, where the agent has no n of its
+    # own; R2D2, Section 2.3
 
     config.learner = ml_collections.ConfigDict()
     config.learner.batch_size = 64  # sequences; Table 1
-    config.learner.steps_per_update = 20  # of each environment between two gradient steps: 256 of them make 5 120 new
-    # steps, which each update replays once on average; R2D2 has no such number, its actors are free
+    config.learner.steps_per_update = 25  # of each environment between two gradient steps: 256 of them make 6 400 new
+    # steps, and each update learns from 5 120, so that a step is replayed 0.8 times; R2D2, appendix
     config.learner.learning_rate = 1e-4  # constant; Table 1
     config.learner.adam_epsilon = 1e-3  # Table 1
     config.learner.target_period = 2_500  # updates between two copies to the target network; Table 1
-    config.learner.clip_global_norm = 0.0  # 0 = none; neither paper mentions a bound
+    config.learner.clip_global_norm = 40.0  # of the network's gradient, 0 = none; Ape-X, as for replay.first_frames
     config.learner.publish_steps = 400  # steps of an actor between two copies of the weights; Table 1
 
     config.evaluation = ml_collections.ConfigDict()

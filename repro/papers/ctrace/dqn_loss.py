@@ -18,7 +18,7 @@ class LossSettings(NamedTuple):
         n: steps of `n_step`, at least 1; other methods do not read it.
         discount: gamma in [0, 1).
         clip_error: bound of the gradient with respect to a TD error, above 0: 1 for DQN (Mnih et al., 2015), infinity
-            for R2D2 (Kapturowski et al., 2019). C-trace refers to those papers for it.
+            for R2D2 (assumed: no paper prints its loss; Acme and SEED RL have the square).
         rescaling: epsilon of h, the rescaling of values of R2D2 (C-trace, Table 1); None for DQN, whose values are
             returns.
         trace_lambda: factor of the traces of `retrace` and `c_trace`, in [0, 1]; other methods do not read it.

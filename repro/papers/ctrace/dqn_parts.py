@@ -36,7 +36,8 @@ def num_actors(config: ml_collections.ConfigDict) -> tuple[int, int]:
 
 def make_exploration(config: ml_collections.ConfigDict) -> list[Exploration]:
     """The epsilon of each actor."""
-    return [LinearEpsilon(config.exploration.first, config.exploration.last, config.exploration.frames)]
+    exploration, begin = config.exploration, config.replay.first_frames
+    return [LinearEpsilon(exploration.first, exploration.last, exploration.frames, begin=begin)]
 
 
 def loss_settings(config: ml_collections.ConfigDict, method: Method) -> LossSettings:

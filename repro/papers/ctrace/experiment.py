@@ -75,7 +75,8 @@ def initial_priority(config: ml_collections.ConfigDict) -> InitialPriority | Non
     if not parts.sequence_settings(config, method).priority_exponent:
         return None
     loss, replay = parts.loss_settings(config, method), config.replay
-    return InitialPriority(loss.n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
+    n = method.n if method.target == "n_step" else replay.first_priority_n
+    return InitialPriority(n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
 
 
 def build_training(

@@ -22,20 +22,24 @@ class Exploration(Protocol):
 
 
 class LinearEpsilon:
-    """From `first` to `last`, linearly over so many frames, then constant (Mnih et al., 2015).
+    """`first` until `begin` frames were played, then linearly to `last` over `frames` more, then constant.
+
+    So Mnih et al. (2015) have it: a uniform random policy fills the replay before learning starts.
 
     Raises:
-        ValueError: no frames.
+        ValueError: no frames, or a negative `begin`.
     """
 
-    def __init__(self, first: float, last: float, frames: int) -> None:
+    def __init__(self, first: float, last: float, frames: int, *, begin: int) -> None:
         if frames < 1:
             raise ValueError(f"exploration.frames={frames}: must be at least 1.")
-        self._first, self._last, self._frames = first, last, frames
+        if begin < 0:
+            raise ValueError(f"replay.first_frames={begin}: must be at least 0.")
+        self._first, self._last, self._frames, self._begin = first, last, frames, begin
         self.epsilon = tf.Variable(first, dtype=tf.float32, trainable=False, name="epsilon")
 
     def set_frames(self, frames: int) -> None:
-        share = min(frames / self._frames, 1.0)
+        share = min(max(frames - self._begin, 0) / self._frames, 1.0)
         self.epsilon.assign(self._first + share * (self._last - self._first))
 
 

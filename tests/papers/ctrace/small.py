@@ -163,7 +163,7 @@ def make_loop(
     settings = SequenceSettings(STEPS, period, 0, capacity, 0.6 if prioritised else 0.0)
     players: Players
     if schedule == "lockstep":
-        weights, exploration = WeightsPublisher(variables), LinearEpsilon(1.0, 0.1, 4000)
+        weights, exploration = WeightsPublisher(variables), LinearEpsilon(1.0, 0.1, 4000, begin=FIRST_FRAMES)
         environment = CountingCatch(ENVIRONMENTS, seed, folder / "played_local")
         policy = make_policy(environment, exploration.epsilon)
         actor = Actor(environment, policy, weights, steps_per_update, seed, episodes.append)

@@ -123,6 +123,9 @@ def test_configured_for_prioritised_replay_alone():
     expected = InitialPriority(5, 0.997, 1e-3, 0.9, 40)
     for agent in config.agents:
         config.agent = agent
-        n = 5 if agent.startswith("n_step") else 1
+        assert experiment.initial_priority(config) == expected  # R2D2, Section 2.3
+        config.replay.first_priority_n = 3
+        n = 5 if agent.startswith("n_step") else 3
         assert experiment.initial_priority(config) == replace(expected, n=n)
+        config.replay.first_priority_n = 5
     assert experiment.initial_priority(dqn.get_config("paper")) is None

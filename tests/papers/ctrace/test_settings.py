@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
 from paper_configs.ctrace import dqn, r2d2
 from repro.evaluation.records import plain_config
+from repro.evaluation.staleness import config_difference
 from repro.papers.ctrace import experiment
 from repro.papers.ctrace.methods import Method, method_of
 from repro.runtime.run_directory import RunDirectory
 
 SCALES = ("smoke", "desk", "paper")
+README = Path(experiment.__file__).with_name("README.md")
 
 
 def config_of(module, agent, scale="desk", **changes):
@@ -49,6 +53,9 @@ def test_transitions_of_each_scale():
         for agent in ("double_dqn", "ctrace_gamma10"):
             config = config_of(dqn, agent, scale)
             assert (transitions_per_update(config), samples_per_transition(config)) == (count, samples)
+    for scale, count, samples in (("desk", 320, 4), ("paper", 5120, 0.8)):  # 0.8: Kapturowski et al. (2019), appendix
+        config = config_of(r2d2, "ctrace", scale)
+        assert (transitions_per_update(config), samples_per_transition(config)) == (count, samples)
     standard = config_of(dqn, "double_dqn", "paper", **{"learner.one_step_batch_size": 32})  # Mnih et al. (2015)
     assert (transitions_per_update(standard), samples_per_transition(standard)) == (32, 8)
 
@@ -129,3 +136,46 @@ def test_each_experiments_reduction_over_time_reaches_its_agent(module, expected
         config = config_of(module, "retrace", scale, **({"loss.time_reduction": other} if other else {}))
         learning = experiment.PARTS[config.experiment].learning(config, method_of(config))
         assert learning.time_reduction == (other or expected)
+
+
+def test_r2d2_takes_what_its_own_paper_prints():
+    """Kapturowski et al. (2019): Section 2.3; Table 2, which refers to Ape-X for the rest; C-trace's Table 1."""
+    config = r2d2.get_config("paper")
+    assert config.env.full_action_set
+    assert r2d2.get_config("desk").env.full_action_set
+    assert config.replay.first_frames == 50_000 * config.env.frame_skip
+    for agent in config.agents:
+        changed = config_of(r2d2, agent, "paper")
+        method = method_of(changed)
+        assert experiment.PARTS["r2d2"].learning(changed, method).clip_global_norm == 40.0
+        period = experiment.PARTS["r2d2"].sequence_learning(changed, method).publish_period
+        assert period * config.learner.steps_per_update == 400
+
+
+def desk_table():
+    """Rows of the README's table of both scales: field to (DQN paper, desk, R2D2 paper, desk), as numbers or names."""
+    section = README.read_text().split("## Desk scale of the agents")[1]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+    return {row[0].strip("`"): tuple(map(cell_value, row[1:5])) for row in cells}
+
+
+def cell_value(text):
+    text = text.removesuffix(" (assumed)").strip("`")
+    if number := re.fullmatch(r"(\d[\d ]*(?:\.\d+)?(?:e-?\d+)?)([MG]?)", text):
+        return float(number[1].replace(" ", "")) * {"": 1.0, "M": 1e6, "G": 1e9}[number[2]]
+    return text
+
+
+@pytest.mark.parametrize(("module", "columns"), [(dqn, slice(0, 2)), (r2d2, slice(2, 4))])
+def test_desk_differs_from_the_paper_only_where_the_readme_says(module, columns):
+    paper, desk = (plain_config(module.get_config(scale)) for scale in ("paper", "desk"))
+    written = {field: row[columns] for field, row in desk_table().items() if row[columns] != ("", "")}
+    assert {field: (value_of(paper, field), value_of(desk, field)) for field in written} == written
+    assert set(config_difference(desk, paper)) - {"scale"} == set(written)
+
+
+def value_of(config, field):
+    for name in field.split("."):
+        config = config[name]
+    return config

@@ -1,0 +1,83 @@
+"""The epsilon of DQN's actor: 1 until the replay's first frames are played, then falling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from paper_configs.ctrace import dqn
+from repro.evaluation.records import plain_config
+from repro.papers.ctrace import dqn_parts, experiment
+from repro.papers.ctrace.exploration import LinearEpsilon
+from repro.runtime.run_directory import RunDirectory
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"), [(0, 1.0), (300, 1.0), (400, 1.0), (500, 0.75), (600, 0.5), (800, 0.0), (10_000, 0.0)]
+)
+def test_epsilon_falls_from_begin_on(frames, expected):
+    exploration = LinearEpsilon(1.0, 0.0, 400, begin=400)
+    exploration.set_frames(frames)
+    assert float(exploration.epsilon) == pytest.approx(expected)
+
+
+def test_impossible_frames_are_an_error():
+    with pytest.raises(ValueError, match=r"exploration\.frames=0: must be at least 1"):
+        LinearEpsilon(1.0, 0.1, 0, begin=10)
+    with pytest.raises(ValueError, match=r"replay\.first_frames=-1: must be at least 0"):
+        LinearEpsilon(1.0, 0.1, 10, begin=-1)
+
+
+@pytest.mark.parametrize("scale", dqn.SCALES)
+def test_the_first_frames_are_played_uniformly_at_random(scale):
+    """Mnih et al. (2015), Extended Data Table 1: a uniform random policy fills the replay before learning starts."""
+    config = dqn.get_config(scale)
+    (exploration,) = dqn_parts.make_exploration(config)
+    begin, length = config.replay.first_frames, config.exploration.frames
+    for frames, expected in (
+        (0, 1.0),
+        (begin, 1.0),
+        (begin + length // 2, (1.0 + config.exploration.last) / 2),
+        (begin + length, config.exploration.last),
+    ):
+        exploration.set_frames(frames)
+        assert float(exploration.epsilon) == pytest.approx(expected)
+
+
+def stored_epsilons(folder):
+    """Those of mu in all batches of a short run whose learning begins after 400 of its 1200 frames."""
+    config = dqn.get_config("smoke")
+    config.agent, config.frames = "double_dqn", 1200
+    config.replay.first_frames = 400
+    config.exploration.frames = 400
+    config.runtime.compile = "graph"
+    loop, found = experiment.build_training(config, 1, RunDirectory(folder, plain_config(config), 1), print), []
+    sample = loop._replay.sample
+
+    def keep(size):
+        drawn = sample(size)
+        found.append(drawn.sequences.policy_info["epsilon"][:, 0])
+        return drawn
+
+    loop._replay.sample = keep
+    try:
+        for _ in loop:
+            pass
+    finally:
+        loop.close()
+    return found
+
+
+def test_the_behaviour_stored_is_the_policy_that_played(tmp_path, monkeypatch):
+    found = stored_epsilons(tmp_path / "run")
+    assert (found[0] == 1.0).all()
+    assert np.unique(found[-1]).size > 10  # the steps of as many epsilons
+    assert np.min(found) == pytest.approx(0.1)
+
+    def from_the_start(config):
+        return [LinearEpsilon(config.exploration.first, config.exploration.last, config.exploration.frames, begin=0)]
+
+    monkeypatch.setattr(dqn_parts, "make_exploration", from_the_start)
+    tf.keras.backend.clear_session()
+    assert np.min(stored_epsilons(tmp_path / "wrong")[0]) < 0.5
