@@ -100,12 +100,13 @@ class Ddpg(FusedAgent):
         return _q(self._critic.parts(self.critic_weights), standard, mean), mean
 
     def refresh(self) -> None:
-        self._acting_policy = self._standardising(self._policy.numpy())
-        self._acting_critic = self._standardising(self._critic.numpy())
+        self._acting_policy = self._policy.numpy()
+        self._acting_critic = self._critic.numpy()
 
     def act(self, state: np.ndarray) -> Acting:
-        mean = np.tanh(mlp.apply_numpy(self._acting_policy, state))
-        value = mlp.apply_numpy(self._acting_critic, np.concatenate([state, mean]))
+        standard = self._standardise_numpy(state)
+        mean = np.tanh(mlp.apply_numpy(self._acting_policy, standard))
+        value = mlp.apply_numpy(self._acting_critic, np.concatenate([standard, mean]))
         return Acting(float(value[0]), mean, self._deviation)
 
     def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:

@@ -141,15 +141,15 @@ class FusedAgent(abc.ABC):
         """
 
     def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
-        """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
+        """Standardises states from now on (Appendix B), in learning and in acting."""
         self.state_mean.assign(mean)
         self.state_deviation.assign(deviation)
         self.take_over_statistics()
 
     def take_over_statistics(self) -> None:
-        """Acting standardises as learning does from the next `refresh` on; for after a checkpoint was restored."""
+        """Acting standardises as learning does from now on; for after a checkpoint was restored."""
         self._offset = self.state_mean.numpy()
-        self._scale = (1.0 / (self.state_deviation.numpy() + EPSILON)).astype(np.float32)
+        self._divisor = self.state_deviation.numpy() + np.float32(EPSILON)
 
     def train(
         self,
@@ -192,12 +192,7 @@ class FusedAgent(abc.ABC):
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
         return (state - self.state_mean) / (self.state_deviation + EPSILON)
 
-    def _standardising(self, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The network that standardises its state: a linear map, which the first layer takes in.
-
-        The state stands in the first S inputs; others, as the critic's action, stay as they are.
-        """
-        first, bias, *rest = weights
-        of_state, of_others = np.split(first, [self._offset.size])
-        of_state = of_state * self._scale[:, None]
-        return [np.concatenate([of_state, of_others]), bias - self._offset @ of_state, *rest]
+    def _standardise_numpy(self, state: np.ndarray) -> np.ndarray:
+        """As `_standardise`, for acting. The first layer cannot take it in: an input whose deviation is 0 is divided by
+        1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in float32."""
+        return (state - self._offset) / self._divisor

@@ -86,10 +86,10 @@ class Naf(FusedAgent):
         return self._outputs(self._network.parts(self.weights), self._standardise(state))
 
     def refresh(self) -> None:
-        self._acting = self._standardising(self._network.numpy())
+        self._acting = self._network.numpy()
 
     def act(self, state: np.ndarray) -> Acting:
-        outputs = mlp.apply_numpy(self._acting, state)
+        outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
         return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
 
     def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:

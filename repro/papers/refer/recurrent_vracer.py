@@ -100,7 +100,7 @@ class RecurrentVRacer(VRacer):
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
             hc[:, newest] = 0.0
-        lstm.advance_numpy(self._acting, state, self._lstm_state)
+        lstm.advance_numpy(self._acting, self._standardise_numpy(state), self._lstm_state)
         outputs = lstm.outputs_numpy(self._acting, self._lstm_state, oldest)
         self._acted += 1
         return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)

@@ -83,13 +83,12 @@ class VRacer(FusedAgent):
 
     def refresh(self) -> None:
         """Takes the current weights over for acting."""
-        *weights, raw = self._network.numpy()
-        self._acting = self._standardising(weights)
+        *self._acting, raw = self._network.numpy()
         self._deviation = np.sqrt(np.log1p(np.exp(raw)))
 
     def act(self, state: np.ndarray) -> Acting:
         """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
-        outputs = mlp.apply_numpy(self._acting, state)
+        outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
         return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
 
     def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
