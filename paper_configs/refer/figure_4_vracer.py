@@ -49,6 +49,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.refer.max_far_share = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say
+    config.refer.max_log_ratio = 7.0  # log rho is cut to +-7, in all rules; assumed: the authors' code of 2019
+    # Target of Eq. 9: current = Eq. 7 with V and rho as they are now, stored = as the memory held it. assumed: the
+    # authors' code; Section 2 says stored.
+    config.refer.value_target = "current"
 
     config.prioritised = ml_collections.ConfigDict()  # of vracer_per; Section 5 says rank-based, and no more
     config.prioritised.alpha = 0.5  # assumed: 1 / sqrt(rank) in the authors' released code; Schaul et al. have 0.7
@@ -57,7 +61,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
-    config.memory.start_steps = 2**14  # N_start; assumed: not printed, a sixteenth of the memory
+    # N_start, on top of `frames`; assumed: not printed, the authors' code, at scale desk too: it takes no gradient steps
+    config.memory.start_steps = 2**17
+    # V(s_T) of an episode that was cut is computed anew when its last step is drawn; assumed: the authors' code
+    config.memory.refresh_last_value = True
 
     config.ppo = ppo()
     config.baselines = ml_collections.ConfigDict({"acer": "acer", "acer_fast": "acer"})  # the paper whose code they are

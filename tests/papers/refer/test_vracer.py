@@ -5,15 +5,16 @@ import pytest
 import tensorflow as tf
 
 from repro.distributions import gaussian
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import NAMES, VRacer, VRacerSettings
 from repro.replay.refer import Minibatch
 from tests.papers.refer.small import A, B, S, random_batch, scalars
 
-SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 1e-2, "refer", "none")
+SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 1e-2, Variant("refer", "none", 7.0, "current"))
 
 
 def _agent(steps_per_call=1, **changes):
-    settings = SETTINGS._replace(**changes)
+    settings = SETTINGS._replace(variant=SETTINGS.variant._replace(**changes))
     return VRacer(S, A, settings, np.random.default_rng(0), steps_per_call, compile_with_xla=False)
 
 
@@ -109,4 +110,4 @@ def test_beta_of_0_leaves_the_penalty_alone():
 
 @pytest.mark.parametrize(("form", "extra"), [("none", 0), ("quadratic", 3), ("gaussian", 5)])
 def test_advantages_add_outputs(form, extra):
-    assert _agent(advantage=form).forward(_batch().state)[2].shape == (B, extra)
+    assert _agent(form=form).forward(_batch().state)[2].shape == (B, extra)
