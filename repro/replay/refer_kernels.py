@@ -60,9 +60,7 @@ def is_far(rho: float, c_max: float) -> bool:
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
-def corrected(
-    value: float, advantage: float, rho: float, reward: float, next_v_tbc: float, discount: float
-) -> float:
+def corrected(value: float, advantage: float, rho: float, reward: float, next_v_tbc: float, discount: float) -> float:
     """Eq. 7 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short.
 
     `contract` makes it one fused multiplication and addition with one rounding, wherever this is called: half as long.

@@ -57,7 +57,9 @@ class NaiveMemory:
 
     def cut_ends(self, serials):
         """Drawn steps that are the last of an episode which did not terminate, each once."""
-        found = {serial for serial in serials for e, t in [self.find(serial)] if not e["end"] and t == len(e["steps"]) - 1}
+        found = {
+            serial for serial in serials for e, t in [self.find(serial)] if not e["end"] and t == len(e["steps"]) - 1
+        }
         return sorted(found)
 
     def update_last_values(self, serials, values):

@@ -172,7 +172,9 @@ def test_a_new_value_of_the_last_state_reaches_the_whole_episode():
     memory.add_episode(**random_episode(random, 5), terminated=True)
     before = memory.gather(np.arange(15)).v_tbc
     assert memory.cut_ends(np.array([14, 9, 3, 4, 9])).tolist() == [4, 9]  # 14 is the end of one that terminated
-    np.testing.assert_array_equal(memory.last_states(np.array([9, 2])), memory.get_state()["episode_last_state"][[1, 0]])
+    np.testing.assert_array_equal(
+        memory.last_states(np.array([9, 2])), memory.get_state()["episode_last_state"][[1, 0]]
+    )
     memory.update_last_values(np.array([4]), np.array([100.0]))
     after = memory.gather(np.arange(15))
     assert (after.v_tbc[:5] > before[:5] + 50.0).all()

@@ -303,7 +303,9 @@ def test_naf_under_each_rule(rule):
 def test_eager_graph_and_xla_agree():
     def function(action, mean, deviation, behaviour_mean, behaviour_deviation, v, coefficients, q_ret, v_tbc):
         policies = Policies(mean, deviation, behaviour_mean, behaviour_deviation)
-        return vracer_loss(action, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, variant("refer", "gaussian")).total
+        return vracer_loss(
+            action, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, variant("refer", "gaussian")
+        ).total
 
     arguments = [x.astype(np.float32) for x in (ACTION, *POLICIES, V, COEFFICIENTS, Q_RET, V_TBC)]
     expected = function(*arguments)
