@@ -61,7 +61,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
-    # N_start, on top of `frames`; assumed: not printed, the authors' code, at scale desk too: it takes no gradient steps
+    # N_start, on top of `frames`; assumed: the authors' code, as it is not printed; at scale desk too, as it is cheap
     config.memory.start_steps = 2**17
     # V(s_T) of an episode that was cut is computed anew when its last step is drawn; assumed: the authors' code
     config.memory.refresh_last_value = True

@@ -168,8 +168,8 @@ def build_training(
     is_prioritised = config.agent.endswith("_per")
     if config.memory.start_steps + environment.max_steps > config.memory.capacity:
         raise ValueError(
-            f"memory.capacity={config.memory.capacity} must hold memory.start_steps={config.memory.start_steps} and one "
-            f"more episode, of up to {environment.max_steps} steps."
+            f"memory.capacity={config.memory.capacity} must hold memory.start_steps={config.memory.start_steps} and "
+            f"one more episode, of up to {environment.max_steps} steps."
         )
     memory = ReferMemory(
         config.memory.capacity,

@@ -201,7 +201,8 @@ class FusedAgent(abc.ABC):
             weight: importance weights of a prioritised draw, in (0, 1], [K B]; None for 1, that of a uniform one.
 
         Returns:
-            rho, V(s), A(s, a) and the error of every drawn step, float32 [K B], and means of the losses and extras by name.
+            rho, V(s), A(s, a) and the error of every drawn step, float32 [K B], and means of the losses and extras by
+            name.
         """
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
         parts = {name: getattr(batch, name) for name in self.FIELDS}
@@ -210,7 +211,8 @@ class FusedAgent(abc.ABC):
         with contextlib.nullcontext() if self._compiled else quiet_stderr():
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
-        return Learned(*(x.numpy().ravel() for x in steps), dict(zip(self.NAMES, means.numpy().tolist())))
+        rho, value, advantage, error = (x.numpy().ravel() for x in steps)
+        return Learned(rho, value, advantage, error, dict(zip(self.NAMES, means.numpy().tolist())))
 
     def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> Learned:
         shape = batches["state"].shape[1:2]
@@ -220,7 +222,8 @@ class FusedAgent(abc.ABC):
             *steps, means = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
             arrays = [array.write(k, x) for array, x in zip(arrays, steps)]
             sums += means
-        return Learned(*(array.stack() for array in arrays), sums / self.steps_per_call)
+        rho, value, advantage, error = (array.stack() for array in arrays)
+        return Learned(rho, value, advantage, error, sums / self.steps_per_call)
 
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
         return (state - self.state_mean) / (self.state_deviation + EPSILON)

@@ -181,8 +181,8 @@ def vracer_loss(
 ) -> VRacerLoss:
     """V-RACER's loss (Algorithm 3), Eqs. (5) + (9), and (23) where an advantage is fitted, under ReF-ER (Eq. 10).
 
-    Where an advantage is fitted Q(s, a) is V(s) + A(s, a) and not V(s) (Appendix E). It enters the estimates of returns,
-    Eqs. (6) and (7), and so V_tbc and, through V_tbc of the step after, Q_ret; Eq. (5) has V(s_k) alone as it stands.
+    Where an advantage is fitted Q(s, a) is V(s) + A(s, a) and not V(s) (Appendix E). It enters the estimates of
+    returns, Eqs. (6) and (7), and so V_tbc and, through V_tbc of the step after, Q_ret. Eq. (5) keeps V(s_k) alone.
 
     One network gives V, the policy and the coefficients, so Rule 1 skips the whole loss of a far-policy sample,
     beta scales the whole loss, and the penalty concerns the policy's outputs.

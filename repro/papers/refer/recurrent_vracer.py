@@ -96,7 +96,7 @@ class RecurrentVRacer(VRacer):
         self._acted = 0  # steps since the episode began
 
     def act(self, state: np.ndarray) -> Acting:
-        """Value, policy and coefficients at the next state of the episode, float32 [S], from the weights of the last `refresh`."""
+        """Value, policy and coefficients at the next state, float32 [S], from the weights of the last `refresh`."""
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
             hc[:, newest] = 0.0

@@ -8,8 +8,8 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import gaussian
 from repro.papers.refer import experiment, loss
-from repro.papers.refer.recurrent_vracer import RecurrentVRacer, WindowBatch
 from repro.papers.refer.loss import Variant
+from repro.papers.refer.recurrent_vracer import RecurrentVRacer, WindowBatch
 from repro.papers.refer.vracer import VRacerSettings
 from repro.replay.refer import ReferMemory
 from repro.runtime.run_directory import RunDirectory
