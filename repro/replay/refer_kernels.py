@@ -175,7 +175,7 @@ def update(
     discount: float,
     inverse: float,
 ) -> None:
-    """Writes ratios, values and advantages of drawn steps, in the order of the batch, and corrects what depends on them.
+    """Writes ratios, values and advantages of drawn steps, in the order of the batch, and corrects V_tbc before them.
 
     V_tbc of a step depends on what follows it, so one pass from the last drawn step to the first does it. It leaves an
     episode as soon as a stored float32 value does not change: then no earlier one does, up to the next drawn step.

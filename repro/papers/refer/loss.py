@@ -134,9 +134,8 @@ def value_target(
         current: V(s_k) + min(1, rho_k) (Q_ret_k - V(s_k) - A(s_k, a_k))    (Eq. 7), of the network as it is
         stored:  what the memory held when the step was sampled, Eq. (7) of the network that it was sampled by last
 
-    Q_ret_k is the stored one in both. The paper says that the stored V_tbc_k gives the gradient (Section 2), and in its
-    remark on Algorithm 3 that it was computed when subsequent steps were drawn, which is true of Q_ret_k alone. The
-    authors' released code has the first form in every version. The difference is that of far-policy samples: rho near 0
+    Q_ret_k is the stored one in both. Section 2 and Algorithm 3 say that the stored V_tbc_k gives the gradient; every
+    version of the authors' released code has the first form. They differ most for far-policy samples: rho near 0
     leaves V(s_k) alone in the first, while the second draws it back to what it was.
 
     Args:

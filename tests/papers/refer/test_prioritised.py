@@ -79,8 +79,7 @@ def test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
     def learning(batch, beta, c_max, rate, weight):
         np.testing.assert_array_equal(weight, calls[-1][1])
         learned = train(batch, beta, c_max, rate, weight)
-        error = np.minimum(1.0, learned.rho) * (learned.value - batch.q_ret)  # V - V_tbc of Eqs. (7) and (9)
-        np.testing.assert_allclose(learned.td_error, error, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(learned.td_error, learned.value - batch.v_tbc, rtol=1e-6, atol=1e-7)  # Eq. (9)
         twin.errors |= dict(zip(calls[-1][0].tolist(), np.abs(learned.td_error).tolist()))
         return learned
 

@@ -21,7 +21,7 @@ SETTINGS = VRacerSettings(UNITS, 6**0.5, 0.1, 0.2, 1e-2, Variant("refer", "none"
 
 
 def agent_of(steps_per_call=1, compile_with_xla=False, window=W, **changes):
-    settings = SETTINGS._replace(**changes)
+    settings = SETTINGS._replace(variant=SETTINGS.variant._replace(**changes))
     return RecurrentVRacer(S, A, settings, np.random.default_rng(0), steps_per_call, compile_with_xla, window)
 
 

@@ -34,6 +34,12 @@ def test_without_one_of_the_rules_it_learns_too(tmp_path, agent):
     assert np.nanmax(trail[:, 1]) > 60
 
 
+@pytest.mark.parametrize("form", ["quadratic", "gaussian"])
+def test_with_an_advantage_it_learns_too(tmp_path, form):
+    training, _ = _run(tmp_path, advantage=form)
+    assert training.summary()["evaluation"]["mean"] > 60
+
+
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
     right = loss.off_policy_gradient_loss
     monkeypatch.setattr(loss, "off_policy_gradient_loss", lambda *arguments: -right(*arguments))
