@@ -141,7 +141,7 @@ def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     assert seven.learner.learning_rate == 1e-4
     environment = make_mujoco(eight.env, 1, 0)
     agent = experiment.make_agent(experiment._of_agent(eight), environment, np.random.default_rng(0))
-    assert (agent._settings.units, agent._settings.rule) == ((64, 64), "refer")
+    assert (agent._settings.units, agent._settings.variant.rule) == ((64, 64), "refer")
     environment.close()
 
 
