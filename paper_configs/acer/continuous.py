@@ -25,6 +25,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.name = "acer_tasks"  # the package of environments; docs/acer_tasks.md
     config.env.task = "cartpole"  # cartpole, reacher3, cheetah, fish, walker or humanoid
     config.env.max_steps = 500  # steps of an episode; Appendix E.1
+    config.env.control_cost_of = "executed"  # or "chosen": before the clip to the actuators' range; assumed: a policy
+    # whose mean is 28 would otherwise pay 242 000 an episode for a movement that never happens
 
     config.network = ml_collections.ConfigDict()
     config.network.units = (128, 128)  # of mean and value; assumed: the paper prints no layers

@@ -29,8 +29,11 @@ TURN = (math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5))
 """The quaternion of 90 degrees about the vertical: what pointed along x points along y, what along y along -x."""
 
 
-def make(task: str, num_envs: int = 2, seed: int = 0, max_steps: int = 500) -> MujocoEnvironment:
-    return make_acer_task({"name": "acer_tasks", "task": task, "max_steps": max_steps}, num_envs, seed)
+def make(
+    task: str, num_envs: int = 2, seed: int = 0, max_steps: int = 500, control_cost_of: str = "executed"
+) -> MujocoEnvironment:
+    config = {"name": "acer_tasks", "task": task, "max_steps": max_steps, "control_cost_of": control_cost_of}
+    return make_acer_task(config, num_envs, seed)
 
 
 def at(task: str, qpos: dict[int, Any] | None = None, qvel: dict[int, float] | None = None) -> ControlTask:
@@ -344,18 +347,48 @@ def test_a_random_policy_for_an_episode(task: str) -> None:
     assert sum(warning.number for warning in environment._tasks[0].data.warning) == 0
 
 
+CONTROL_COSTS = {"cartpole": 0.0, "reacher3": 0.0, "cheetah": 0.1, "fish": 0.01, "walker": 0.01, "humanoid": 0.01}
+"""What a unit of |a|^2 costs."""
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_an_action_beyond_the_bounds_is_clipped(task: str) -> None:
-    """By the simulation; cheetah's cost alone shows the price of what was asked for."""
+def test_an_action_beyond_the_bounds_costs_what_is_executed(task: str) -> None:
+    """A step with three times the bounds is the step with the bounds: same state, same reward."""
     bound, beyond = make(task, 1), make(task, 1)
     bound.reset()
     beyond.reset()
     one = np.ones((1, bound.num_actions))
     expected, found = bound.step(one), beyond.step(3 * one)
     np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
     assert not np.array_equal(expected[0], make(task, 1).reset()[0])
-    if task == "cheetah":
-        assert expected[1][0] - found[1][0] == pytest.approx(0.1 * 6 * (9 - 1), rel=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_cost_of_the_chosen_action_remains_available(task: str) -> None:
+    """The same step under both readings: they differ by the cost of 9 instead of 1 for each component."""
+    executed, chosen = make(task, 1), make(task, 1, control_cost_of="chosen")
+    executed.reset()
+    chosen.reset()
+    beyond = 3 * np.ones((1, executed.num_actions))
+    expected, found = executed.step(beyond), chosen.step(beyond)
+    np.testing.assert_array_equal(found[0], expected[0])
+    difference = CONTROL_COSTS[task] * executed.num_actions * (9 - 1)
+    assert expected[1][0] - found[1][0] == pytest.approx(difference, rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["cheetah", "fish", "walker", "humanoid"])
+def test_no_action_makes_an_episode_cost_five_digits(task: str) -> None:
+    """A mean of 28 cost the cheetah 242 000 an episode for movements that never happened."""
+    returns = {}
+    for control_cost_of in ("executed", "chosen"):
+        environment = make(task, 1, control_cost_of=control_cost_of)
+        environment.reset()
+        action = np.full((1, environment.num_actions), 28.0)
+        rewards = [environment.step(action)[1][0] for _ in range(500)]
+        returns[control_cost_of] = float(np.sum(rewards))
+    assert returns["executed"] > -10_000
+    assert returns["chosen"] < returns["executed"] - 10_000
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -411,6 +444,10 @@ def test_names_and_wrong_settings() -> None:
         names.task_name("gym", "walker")
     with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
         make("walker", max_steps=0)
+    with pytest.raises(ValueError, match="control_cost_of must be one of executed, chosen, got 'asked'"):
+        make("walker", control_cost_of="asked")
+    with pytest.raises(ValueError, match="control_cost_of must be one of executed, chosen, got 'asked'"):
+        TASKS["walker"]("asked")
     with pytest.raises(ValueError, match="lacks the field 'max_steps'"):
         make_acer_task({"task": "walker"}, 1, 0)
     with pytest.raises(ValueError, match="has a field 'version' that is not read"):
