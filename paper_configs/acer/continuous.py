@@ -29,8 +29,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     # whose mean is 28 would otherwise pay 242 000 an episode for a movement that never happens
 
     config.network = ml_collections.ConfigDict()
-    config.network.units = (128, 128)  # of mean and value; assumed: the paper prints no layers
-    config.network.advantage_units = (128,)  # the "additional small network"; Section 6, its size is assumed
+    config.network.units = (64, 64)  # of mean and value; assumed: the paper prints no layers
+    config.network.advantage_units = (64,)  # the "additional small network"; Section 6, its size is assumed
+    config.network.mean_bound = 1.0  # of the mean's components, by a tanh, 0 for none; assumed: actions beyond 1 act
+    # like 1, so an unbounded mean drifts away (to 20 on the cart-pole) and with it the noise that explores
     config.network.deviation = 0.3  # of the policy, fixed; Section 6
     config.network.dueling_samples = 5  # n of Eq. 13; Section 6
 
