@@ -123,8 +123,8 @@ MUTANTS = [
     Mutant(
         "Retrace not truncated",
         TRACES,
-        "tf.exp(tf.minimum(0.0, _constant(log_rho)))",
-        "tf.exp(_constant(log_rho))",
+        "tf.exp(tf.minimum(0.0, constant(log_rho)))",
+        "tf.exp(constant(log_rho))",
     ),
     Mutant(
         "alpha and 1 - alpha exchanged in the trace",
@@ -141,8 +141,8 @@ MUTANTS = [
     Mutant(
         "ACER's root missing",
         TRACES,
-        "_constant(log_rho) / action_dimension",
-        "_constant(log_rho)",
+        "constant(log_rho) / action_dimension",
+        "constant(log_rho)",
     ),
     Mutant(
         "greedy policy's ratio not safe",
@@ -279,8 +279,8 @@ MUTANTS = [
     Mutant(
         "policy gradient without baseline",
         ACER_LOSS,
-        "(_constant(q_ret) - value)",
-        "_constant(q_ret)",
+        "(constant(q_ret) - value)",
+        "constant(q_ret)",
     ),
     Mutant(
         "divergence of the other direction",
@@ -323,6 +323,12 @@ MUTANTS = [
         ACER_AGENT,
         "self._average_network(observation[:, :-1]",
         "self._network(observation[:, :-1]",
+    ),
+    Mutant(
+        "on-policy gradient at the present weights",
+        UNROLL_AGENT,
+        "_assign(self.acting_variables, acting)",
+        "_assign(self.acting_variables, present)",
     ),
     Mutant(
         "sum over unrolls",
