@@ -1,0 +1,1 @@
+"""Wrong variants of operators, losses, update rules and replay rules, each of which a named test must catch."""

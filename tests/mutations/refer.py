@@ -1,0 +1,78 @@
+"""Wrong variants of ReF-ER: its rules, beta, the losses of V-RACER, DDPG and NAF, advantages, exploration, PPO."""
+
+from tests.mutations.variant import Variant
+
+RULES, BETA = "repro/papers/refer/refer_rules.py", "repro/papers/refer/beta_update.py"
+LOSS, ADVANTAGES = "repro/papers/refer/loss.py", "repro/papers/refer/advantages.py"
+EXPLORATION, GAE = "repro/papers/refer/exploration.py", "repro/papers/refer/ppo_advantages.py"
+PRIORITISED, DDPG, VRACER = (f"repro/papers/refer/{name}.py" for name in ("prioritised", "ddpg", "vracer"))
+T_R, T_B = "tests/papers/refer/test_refer_rules.py", "tests/papers/refer/test_beta_update.py"
+T_L, T_A = "tests/papers/refer/test_loss.py", "tests/papers/refer/test_advantages.py"
+T_E, T_G = "tests/papers/refer/test_exploration.py", "tests/papers/refer/test_ppo_advantages.py"
+T_P, T_D, T_V = (f"tests/papers/refer/test_{name}.py" for name in ("prioritised", "ddpg", "vracer"))
+
+VARIANTS = [
+    Variant("ReF-ER: Rule 1 inverted", RULES, "tf.where(near_policy(rho, c_max), loss, tf.zeros_like(loss))", "tf.where(near_policy(rho, c_max), tf.zeros_like(loss), loss)", T_R),
+    Variant("ReF-ER: Rule 1 without its lower bound", RULES, "return (rho > 1.0 / c_max) & (rho < c_max)", "return rho < c_max", T_R),
+    Variant("ReF-ER: bounds are near-policy", RULES, "return (rho > 1.0 / c_max) & (rho < c_max)", "return (rho >= 1.0 / c_max) & (rho <= c_max)", T_R),
+    Variant("ReF-ER: Rule 1 skips the penalty, too", RULES, "task, penalty = beta * task, (1.0 - beta) * kl", "task, penalty = beta * task, tf.where(near_policy(rho, c_max), (1.0 - beta) * kl, 0.0)", T_R),
+    Variant("ReF-ER: beta and 1 - beta exchanged", RULES, "task, penalty = beta * task, (1.0 - beta) * kl", "task, penalty = (1.0 - beta) * task, beta * kl", T_R),
+    Variant("ReF-ER: the loss not weighted by beta", RULES, "task, penalty = beta * task, (1.0 - beta) * kl", "penalty = (1.0 - beta) * kl", T_R),
+    Variant("ReF-ER: printed sign of the penalty", RULES, "task, penalty = beta * task, (1.0 - beta) * kl", "task, penalty = beta * task, -(1.0 - beta) * kl", T_R),
+    Variant("ReF-ER: ReF-ER-1 has both rules", RULES, '"refer_1": (True,  False)', '"refer_1": (True,  True)', T_R),
+    Variant("ReF-ER: ReF-ER-2 has both rules", RULES, '"refer_2": (False, True)', '"refer_2": (True, True)', T_R),
+    Variant("ReF-ER: ReF-ER-2 does not clip its weights", RULES, "REFER_2_CLIP = 1e3", "REFER_2_CLIP = 1e6", T_R),
+    Variant("ReF-ER: weights pass a gradient", RULES, "return tf.stop_gradient(tf.minimum(tf.exp(log_rho), largest))", "return tf.minimum(tf.exp(log_rho), largest)", T_R),
+    Variant("ReF-ER: beta passes a gradient", RULES, "beta, c_max = (tf.stop_gradient(tf.cast(x, loss.dtype)) for x in (beta, c_max))", "beta, c_max = (tf.cast(x, loss.dtype) for x in (beta, c_max))", T_R),
+    Variant("ReF-ER: c_max anneals to 0", RULES, "return 1.0 + c / (1.0 + annealing * step)", "return (1.0 + c) / (1.0 + annealing * step)", T_R),
+    Variant("ReF-ER: c_max anneals in no time", RULES, "return 1.0 + c / (1.0 + annealing * step)", "return 1.0 + c / (1.0 + annealing) ** step", T_R),
+    Variant("ReF-ER: c_max does not anneal", RULES, "return 1.0 + c / (1.0 + annealing * step)", "return 1.0 + c + 0.0 * annealing * step", T_R),
+    Variant("ReF-ER: learning rate does not anneal", RULES, "return learning_rate / (1.0 + annealing * step)", "return learning_rate + 0.0 * annealing * step", T_R),
+    Variant("ReF-ER: beta moves the other way", BETA, "num_far / num_samples > max_far_share", "num_far / num_samples <= max_far_share", T_B),
+    Variant("ReF-ER: beta falls at a share of exactly D", BETA, "num_far / num_samples > max_far_share", "num_far / num_samples >= max_far_share", T_B),
+    Variant("ReF-ER: beta rises by addition", BETA, "else shrunk + step_size", "else beta + step_size", T_B),
+    Variant("ReF-ER: beta falls by subtraction", BETA, "shrunk = (1.0 - step_size) * beta", "shrunk = beta - step_size", T_B),
+    Variant("V-RACER: policy climbs down", LOSS, "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi", "return tf.stop_gradient(rho * (q_ret - v)) * log_pi", T_L),
+    Variant("V-RACER: gradient not weighted by rho", LOSS, "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi", "return -tf.stop_gradient(q_ret - v) * log_pi", T_L),
+    Variant("V-RACER: no baseline", LOSS, "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi", "return -tf.stop_gradient(rho * q_ret) * log_pi", T_L),
+    Variant("V-RACER: advantage moves the value", LOSS, "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi", "return -rho * (q_ret - v) * log_pi", T_L),
+    Variant("V-RACER: square of the value not halved", LOSS, "return 0.5 * tf.square(v - tf.stop_gradient(v_tbc))", "return tf.square(v - tf.stop_gradient(v_tbc))", T_L),
+    Variant("V-RACER: weight of the advantage not squared", LOSS, "return 0.5 * tf.square(rho * (action_advantage + v - q_ret))", "return 0.5 * rho * tf.square(action_advantage + v - q_ret)", T_L),
+    Variant("V-RACER: KL(pi || mu)", LOSS, "    weight = refer_rules.importance_weight(log_rho, rule)\n    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)", "    weight = refer_rules.importance_weight(log_rho, rule)\n    kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, policies.behaviour_deviation)", T_L),
+    Variant("DDPG and NAF: KL(pi || mu)", LOSS, "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)", "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n    kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, policies.behaviour_deviation)", T_L),
+    Variant("V-RACER: Rule 1 spares the value", LOSS, "refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, rule)", "refer_rules.refer_loss(policy + fitted, kl, rho, beta, c_max, rule)", T_L),
+    Variant("V-RACER: stored ratios are clipped", LOSS, "rho = tf.stop_gradient(tf.exp(log_rho))\n    total", "rho = tf.minimum(weight, 2.0)\n    total", T_L),
+    Variant("DDPG: policy climbs down", LOSS, "refer_rules.refer_loss(-q_of_mean, kl,", "refer_rules.refer_loss(q_of_mean, kl,", T_L),
+    Variant("DDPG: critic under beta", LOSS, "critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)", "critic = beta * refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)", T_L),
+    Variant("DDPG: critic without Rule 1", LOSS, "critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)", "critic = 0.5 * tf.square(td_error)", T_L),
+    Variant("DDPG and NAF: target passes a gradient", LOSS, "return tf.stop_gradient(r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value)))", "return r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value))", T_L),
+    Variant("DDPG and NAF: bootstrap past the end", LOSS, "discount * tf.where(goes_on, next_value, tf.zeros_like(next_value))", "discount * next_value", T_L),
+    Variant("NAF: with a factor of 1/2", LOSS, "return v - tf.reduce_sum(tf.square(lower", "return v - 0.5 * tf.reduce_sum(tf.square(lower", T_L),
+    Variant("NAF: largest away from the mean", LOSS, "return v - tf.reduce_sum(tf.square(lower", "return v + tf.reduce_sum(tf.square(lower", T_L),
+    Variant("advantages: expectation as printed", ADVANTAGES, "expected = -0.5 * lower.trace(variance)", "expected = lower.trace(variance)", T_A),
+    Variant("advantages: expectation left out", ADVANTAGES, "return f - expected", "return f + 0.0 * expected", T_A),
+    Variant("advantages: diagonal may be negative", ADVANTAGES, "self._diagonal = tf.nn.softplus(entries @ (one_hot[rows] * one_hot[columns]))", "self._diagonal = entries @ (one_hot[rows] * one_hot[columns])", T_A),
+    Variant("advantages: L in place of its transpose", ADVANTAGES, "(self._below * (u @ self._by_row)) @ self._by_column", "(self._below * (u @ tf.transpose(self._by_column))) @ tf.transpose(self._by_row)", T_A),
+    Variant("advantages: sides of the Gaussian exchanged", ADVANTAGES, "width = tf.where(u > 0.0, above, below)", "width = tf.where(u > 0.0, below, above)", T_A),
+    Variant("advantages: deviation for the variance", ADVANTAGES, "variance = tf.square(deviation) + tf.zeros_like(mean)", "variance = deviation + tf.zeros_like(mean)", T_A),
+    Variant("advantages: gradient to the mean", ADVANTAGES, "action, mean, deviation = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, deviation))", "action, mean, deviation = (tf.convert_to_tensor(x) for x in (action, mean, deviation))", T_A),
+    Variant("Ornstein-Uhlenbeck: theta of the past", EXPLORATION, "(1.0 - theta) * last_noise", "theta * last_noise", T_E),
+    Variant("Ornstein-Uhlenbeck: independent noise", EXPLORATION, "noise = (1.0 - theta) * last_noise + deviation", "noise = 0.0 * last_noise + deviation", T_E),
+    Variant("Ornstein-Uhlenbeck: noise of the wrong size", EXPLORATION, "+ deviation * generator.standard_normal(mean.shape)", "+ deviation * theta * generator.standard_normal(mean.shape)", T_E),
+    Variant("GAE: bootstraps after a fall", GAE, "tf.where(terminated, 0.0, next_value)", "next_value", T_G),
+    Variant("GAE: a time limit counts as a fall", GAE, "tf.where(terminated, 0.0, next_value)", "tf.where(last, 0.0, next_value)", T_G),
+    Variant("GAE: lambda missing", GAE, "discount * lambda_)", "discount)", T_G),
+    Variant("GAE: gamma missing in the trace", GAE, "tf.fill(tf.shape(delta), discount * lambda_)", "tf.fill(tf.shape(delta), lambda_)", T_G),
+    Variant("GAE: sums over the end of an episode", GAE, "decay, ~last)", "decay, tf.ones_like(last))", T_G),
+    Variant("PER: exponent falls", PRIORITISED, "settings.initial_beta + (1.0 - settings.initial_beta) *", "settings.initial_beta - settings.initial_beta *", T_P),
+    Variant("PER: one draw for every gradient step", PRIORITISED, "importance_exponent(step, settings))", "importance_exponent(steps[0], settings))", T_P),
+    Variant("DDPG: targets move after the step", DDPG, "        self.target_weights.assign_add(settings.target_update * (self.weights - self.target_weights))\n", "        self.target_weights.assign_add(settings.target_update * (self.weights - policy_gradient - self.target_weights))\n", T_D),
+    Variant("DDPG: weight decay left out", DDPG, "critic_gradient = flatten(tape.gradient(critic_loss, critic_parts)) + decay", "critic_gradient = flatten(tape.gradient(critic_loss, critic_parts)) + 0.0 * decay", T_D),
+    Variant("DDPG: target of the present networks", DDPG, "_q(self._critic.parts(self.target_critic_weights), next_standard, next_mean)", "_q(self._critic.parts(self.critic_weights), next_standard, next_mean)", T_D),
+    Variant("DDPG: both learn at one rate", DDPG, "learning_rate * (settings.policy_learning_rate / settings.learning_rate)", "learning_rate", T_D),
+    Variant("DDPG: means without bounds", DDPG, "return tf.tanh(mlp.apply_mlp(parts, standard))", "return mlp.apply_mlp(parts, standard)", T_D),
+    Variant("V-RACER: sum over the batch", VRACER, 'loss = tf.reduce_mean(batch["weight"] * losses.total)', 'loss = tf.reduce_sum(batch["weight"] * losses.total)', T_V),
+    Variant("V-RACER: importance weights not read", VRACER, 'loss = tf.reduce_mean(batch["weight"] * losses.total)', "loss = tf.reduce_mean(losses.total)", T_P),
+    Variant("V-RACER: deviation of the raw variance", VRACER, "deviation = gaussian.deviation_of(parts[-1])", "deviation = tf.nn.softplus(parts[-1])", T_V),
+    Variant("V-RACER: learning rate not read", VRACER, "self.optimizer.learning_rate.assign(learning_rate)", "pass", T_V),
+]
