@@ -168,10 +168,7 @@ class Job(_Recorded):
             "gradient_steps": complete["gradient_steps"],
             "wall_seconds": complete["seconds"],
             "frames_per_second": complete["frames"] / complete["seconds"],
-            "policy_lag": {
-                "mean": float(np.mean([row["lag"] for row in rows])),
-                "max": max(row["lag"] for row in rows),
-            },
+            "policy_lag": complete["policy_lag"],
             "curve": records.thin_curve(
                 [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),

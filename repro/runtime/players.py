@@ -25,11 +25,11 @@ class Players(Protocol):
     def start(self) -> None:
         """Begins to play; the replay was started."""
 
-    def play(self, updates: int, frames: int) -> float:
-        """Returns when the steps up to a number of frames are stored: the mean policy lag, in updates, of the newest.
+    def play(self, gradient_steps: int, frames: int) -> float:
+        """Returns when the steps up to a number of frames are stored: the newest steps' mean lag, in gradient steps.
 
         Args:
-            updates: of the learner so far.
+            gradient_steps: of the learner so far.
             frames: units of the budget, of the whole run.
 
         Raises:
@@ -78,14 +78,14 @@ class LocalPlayers:
     def start(self) -> None:
         self._writers = [self._replay.make_writer() for _ in range(self._num_envs)]
 
-    def play(self, updates: int, frames: int) -> float:
+    def play(self, gradient_steps: int, frames: int) -> float:
         self._on_frames(frames)
         batch = self._source.next()
         writers = iter(self._writers)
         for group in batch.groups:
             write_group(writers, group.arrays)
         self._source.release(batch)
-        return updates - float(np.mean(batch.versions))
+        return gradient_steps - float(np.mean(batch.versions))
 
     def check(self) -> None:
         """An actor's error is raised in `play`."""

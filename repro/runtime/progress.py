@@ -52,6 +52,7 @@ class Progress:
         self._every = max(1, total_updates // POINTS)
         self._total = total_updates
         self._last: Update | None = None
+        self._lags: list[float] = []  # of the updates since the last row
         self._keep_rows_until(first_update)
         self._writer = tf.summary.create_file_writer(str(run.tensorboard))
         terminal = sys.stderr.isatty()
@@ -69,13 +70,14 @@ class Progress:
         )
 
     def __call__(self, update: Update) -> None:
-        """Shows the update, and logs it every `total / POINTS` updates and at the end."""
+        """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then."""
         score = "-" if math.isnan(update.mean_return) else f"{update.mean_return:.1f}"
         texts = [f"return {score} ({min(update.games, 100)} games)"]
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
         texts += [f"{name} {known[name]:.3g}" for name in self._shown if name in known]
         self._bar.set_postfix_str(", ".join([*texts, f"lag {update.lag:.1f}"]), refresh=False)
         self._bar.update(update.frames - self._bar.n)
+        self._lags.append(update.lag)
         if update.updates % self._every == 0 or update.updates == self._total:
             self._log(update)
 
@@ -94,10 +96,11 @@ class Progress:
             "frames_per_second": frames / seconds if before and seconds else math.nan,
             "mean_return": update.mean_return,
             "games": update.games,
-            "lag": update.lag,
+            "lag": sum(self._lags) / len(self._lags),
             **update.scalars,
         }
         self._last = update
+        self._lags.clear()
         new = not self._path.exists()
         with self._path.open("a", newline="") as file:
             writer = csv.DictWriter(file, row, lineterminator="\n")

@@ -79,14 +79,14 @@ class RemotePlayers:
         for keeper in self._keepers:
             keeper.start()
 
-    def play(self, updates: int, frames: int) -> float:
+    def play(self, gradient_steps: int, frames: int) -> float:
         """Waits only before the first gradient step; later the replay itself waits for new sequences."""
         while True:
             self.check()
             if time.monotonic() - self._last_read > POLL_SECONDS:
                 self._read()
             if self._frames >= min(frames, self._first_frames):
-                return updates - self._version
+                return gradient_steps - self._version
             time.sleep(POLL_SECONDS)
 
     def check(self) -> None:

@@ -62,18 +62,17 @@ class ReplayTraining(TrainingLoop):
         self._settings = settings
         self._generator = generator
         self._drawn = drawn or {}
-        self._gradient_steps = 0
         self._scalars: dict[str, float] = {}
         super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
         drawn = {"drawn": self._drawn} if self._drawn else {}
-        return super().summary() | {"gradient_steps": self._gradient_steps} | drawn
+        return super().summary() | drawn
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()
-        lag = self.updates - float(np.mean(batch.versions))
+        lag = self._lag(batch)
         steps = []
         if self._settings.on_policy:
             steps.append(self._learner.step(batch.trajectory))
@@ -83,8 +82,8 @@ class ReplayTraining(TrainingLoop):
         size = self._settings.batch_size or sum(len(group.arrays.reward) for group in batch.groups)
         self._source.release(batch)
         steps += self._learn_again(size)
-        self._publish()
         self._gradient_steps += len(steps)
+        self._publish()
         if steps:  # otherwise what was said last stands
             self._scalars = {name: float(np.mean([step[name] for step in steps])) for name in steps[0]}
         return self._scalars, lag
@@ -103,13 +102,12 @@ class ReplayTraining(TrainingLoop):
         return steps
 
     def _get_state(self) -> dict[str, Any]:
-        own = {"gradient_steps": self._gradient_steps, "generator": pack_generator(self._generator)}
+        own = {"generator": pack_generator(self._generator), "scalars": self._scalars}
         replay = {"replay": self._replay.get_state()} if self._replay is not None else {}
-        return super()._get_state() | own | replay | {"scalars": self._scalars}
+        return super()._get_state() | own | replay
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        self._gradient_steps = state["gradient_steps"]
         unpack_generator(self._generator, state["generator"])
         self._scalars = state["scalars"]
         if self._replay is not None:

@@ -94,15 +94,15 @@ class SequenceTraining(Training):
             self._replay.start()
         self._players.start()
         self._players.set_priority(self._largest_priority)
-        self._weights.publish(self.updates)
+        self._weights.publish(self._gradient_steps)
 
     def _update(self) -> tuple[dict[str, float], float]:
         frames = self.frames + self.frames_per_update
-        lag = self._players.play(self.updates, frames)
+        lag = self._players.play(self._gradient_steps, frames)
         if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
             self._scalars = self._learn(self._sample())
         if (self.updates + 1) % self._settings.publish_period == 0:
-            self._weights.publish(self.updates + 1)
+            self._weights.publish(self._gradient_steps)
         return self._scalars, lag
 
     def _sample(self) -> Sample:

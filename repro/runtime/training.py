@@ -17,7 +17,7 @@ from repro.runtime import checkpoint
 from repro.runtime.actor import Episode
 from repro.runtime.learner import Learner
 from repro.runtime.run_directory import RunDirectory
-from repro.runtime.sources import BatchSource
+from repro.runtime.sources import Batch, BatchSource
 from repro.runtime.weights import WeightsPublisher
 from repro.runtime.window import Window
 
@@ -69,7 +69,7 @@ class Update(NamedTuple):
     frames: int
     seconds: float  # of training, interruptions left out
     scalars: dict[str, float]  # loss and the agent's extras
-    lag: float  # mean over the batch of the updates between acting and learning
+    lag: float  # mean over the new batch: gradient steps from the weights that acted to those that learn from it
     mean_return: float  # of the last games
     games: int
 
@@ -127,6 +127,7 @@ class Training(abc.ABC):
         self._episodes = episodes
         self._run = run
         self._seconds = 0.0
+        self._lag_sum = self._lag_max = 0.0
         self.unit = run.unit
         self.updates = 0
         self.frames_per_update = frames_per_update
@@ -138,7 +139,7 @@ class Training(abc.ABC):
 
     @abc.abstractmethod
     def _update(self) -> tuple[dict[str, float], float]:
-        """One update: the loss and the agent's extras by name, and the policy lag in updates.
+        """One update: the loss and the agent's extras by name, and the policy lag, in gradient steps, of what is new.
 
         Raises:
             NonFiniteLossError: the run diverged.
@@ -188,6 +189,7 @@ class Training(abc.ABC):
         while not self.complete:
             scalars, lag = self._update()
             self.updates += 1
+            self._lag_sum, self._lag_max = self._lag_sum + lag, max(self._lag_max, lag)
             self._episodes.now = self.frames
             now = time.monotonic()
             self._seconds += now - clock
@@ -202,7 +204,12 @@ class Training(abc.ABC):
     def save(self) -> Path:
         """Writes a checkpoint of this moment; call it only when `can_save`."""
         own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
-        counters = {"updates": self.updates, "seconds": self._seconds, "episodes": self._episodes.get_state()}
+        counters = {
+            "updates": self.updates,
+            "seconds": self._seconds,
+            "lag": np.array([self._lag_sum, self._lag_max]),
+            "episodes": self._episodes.get_state(),
+        }
         return checkpoint.save(self._run.checkpoints, self.updates, self._variables, counters | own, self._save_more)
 
     def summary(self) -> dict[str, Any]:
@@ -213,6 +220,7 @@ class Training(abc.ABC):
             "frames": self.frames,
             "seconds": self._seconds,
             "games": self._episodes.games,
+            "policy_lag": {"mean": self._lag_sum / self.updates if self.updates else 0.0, "max": self._lag_max},
             **({"evaluation": window.evaluation(self.frames)} if window else {}),
         }
 
@@ -222,6 +230,7 @@ class Training(abc.ABC):
         if state is not None:
             self.updates = state["updates"]
             self._seconds = state["seconds"]
+            self._lag_sum, self._lag_max = map(float, state["lag"])
             self._episodes.set_state(state["episodes"])
             self._episodes.now = self.frames
             self._set_state(state)
@@ -250,6 +259,7 @@ class TrainingLoop(Training):
         self._learner = learner
         self._source = source
         self._weights = weights
+        self._gradient_steps = 0
         self._restore()
 
     @property
@@ -260,24 +270,33 @@ class TrainingLoop(Training):
     def close(self) -> None:
         self._source.close()
 
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return super().summary() | {"gradient_steps": self._gradient_steps}
+
     def _begin(self) -> None:
-        self._weights.publish(self.updates)
+        self._weights.publish(self._gradient_steps)
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()
+        lag = self._lag(batch)
         scalars = self._learner.step(batch.trajectory)
-        lag = self.updates - float(np.mean(batch.versions))
+        self._gradient_steps += 1
         self._source.release(batch)
         self._publish()
         return scalars, lag
 
+    def _lag(self, batch: Batch) -> float:
+        return self._gradient_steps - float(np.mean(batch.versions))
+
     def _publish(self) -> None:
         """Gives actors the weights after this update, where they look at them before the next."""
         if self._source.between_rounds:
-            self._weights.publish(self.updates + 1)
+            self._weights.publish(self._gradient_steps)
 
     def _get_state(self) -> dict[str, Any]:
-        return {"source": self._source.get_state()}
+        return {"source": self._source.get_state(), "gradient_steps": self._gradient_steps}
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._source.set_state(state["source"])
+        self._gradient_steps = state["gradient_steps"]

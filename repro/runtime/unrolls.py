@@ -35,7 +35,7 @@ class UnrollGroup:
         spec: `trajectory_spec`, unwrapped.
         arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
             its step type count.
-        version: learner updates made before the behaviour weights were taken.
+        version: gradient steps made before the behaviour weights were taken.
     """
 
     def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:

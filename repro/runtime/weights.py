@@ -34,5 +34,5 @@ class WeightsPublisher:
         self.latest = WeightsSnapshot(-1, ())
 
     def publish(self, version: int) -> None:
-        """Takes a snapshot after update number `version`."""
+        """Takes a snapshot after so many gradient steps."""
         self.latest = WeightsSnapshot(version, tuple(v.read_value() for v in self._variables))

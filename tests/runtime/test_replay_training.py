@@ -68,6 +68,35 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
     assert whole.summary()["gradient_steps"] == second.summary()["gradient_steps"]
 
 
+def test_policy_lag_counts_gradient_steps_over_every_batch(tmp_path):
+    # Two batches a round under the same weights: the second waits for the gradient steps on the first and the replay.
+    loop, _, agent = make_loop(tmp_path, updates=40, lag=0, replay_settings=ReplaySettings(True, 3.0))
+    steps, lags = [0], []
+    for update in loop:
+        steps.append(int(agent.train_step_counter))
+        lags.append(update.lag)
+    loop.close()
+    waited = [steps[i] - steps[i - i % 2] for i in range(40)]
+    assert lags == waited
+    assert max(waited) > 4  # more than the one batch before it
+    assert loop.summary()["policy_lag"] == {"mean": pytest.approx(np.mean(waited)), "max": max(waited)}
+
+
+def test_policy_lag_survives_a_stop(tmp_path):
+    settings = ReplaySettings(True, 3.0)
+    whole, _, _ = make_loop(tmp_path / "whole", updates=12, lag=0, replay_settings=settings)
+    _finish(whole)
+    first, _, _ = make_loop(tmp_path / "halves", updates=12, lag=0, replay_settings=settings)
+    for update in first:
+        if update.updates == 6:
+            first.save()
+            break
+    first.close()
+    second, _, _ = make_loop(tmp_path / "halves", updates=12, lag=0, replay_settings=settings)
+    _finish(second)
+    assert second.summary()["policy_lag"] == whole.summary()["policy_lag"]
+
+
 def test_actors_may_run_freely(tmp_path):
     settings = ReplaySettings(True, 1.0)
     loop, episodes, _ = make_loop(tmp_path, updates=20, schedule="async", replay_settings=settings)

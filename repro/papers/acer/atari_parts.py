@@ -12,6 +12,7 @@ from tf_agents.policies import tf_policy
 from repro.environments.atari import AtariEnvironment, make_atari
 from repro.networks import atari
 from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.networks.initializers import distinct_seeds
 from repro.networks.policy_q import PolicyQ
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
@@ -52,7 +53,8 @@ def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int)
     """Raises ValueError for an unknown torso."""
     if config.network.torso not in TORSOS:
         raise ValueError(f"network.torso={config.network.torso!r}: choose {' or '.join(TORSOS)}.")
-    return PolicyQ(TORSOS[config.network.torso](seed=seed), num_actions, seed=seed)
+    seeds = distinct_seeds(seed)
+    return PolicyQ(TORSOS[config.network.torso](seed=next(seeds)), num_actions, seed=next(seeds))
 
 
 def make_agent(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_collections
 
 from repro.networks import atari
+from repro.networks.initializers import distinct_seeds
 from repro.networks.q_network import QNetwork
 from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import Learning
@@ -24,7 +25,8 @@ def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int)
     """Raises ValueError for an unknown torso."""
     if config.network.torso not in TORSOS:
         raise ValueError(f"network.torso={config.network.torso!r}: choose {' or '.join(TORSOS)}.")
-    return QNetwork(TORSOS[config.network.torso](seed=seed), num_actions, seed=seed)
+    seeds = distinct_seeds(seed)
+    return QNetwork(TORSOS[config.network.torso](seed=next(seeds)), num_actions, seed=next(seeds))
 
 
 def num_actors(config: ml_collections.ConfigDict) -> tuple[int, int]:

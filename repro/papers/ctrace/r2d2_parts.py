@@ -7,6 +7,7 @@ import numpy as np
 
 from repro.networks import atari
 from repro.networks.epsilon_greedy_policy import ape_x_epsilons
+from repro.networks.initializers import distinct_seeds
 from repro.networks.recurrent_q import RecurrentQ
 from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import Learning
@@ -27,8 +28,9 @@ def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int)
     network = config.network
     if network.torso not in TORSOS:
         raise ValueError(f"network.torso={network.torso!r}: choose {' or '.join(TORSOS)}.")
-    torso = TORSOS[network.torso](seed=seed)
-    return RecurrentQ(torso, num_actions, network.core_units, network.dueling_units, seed=seed)
+    seeds = distinct_seeds(seed)
+    torso = TORSOS[network.torso](seed=next(seeds))
+    return RecurrentQ(torso, num_actions, network.core_units, network.dueling_units, seed=next(seeds))
 
 
 def num_actors(config: ml_collections.ConfigDict) -> tuple[int, int]:

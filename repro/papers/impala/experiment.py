@@ -15,6 +15,7 @@ from repro.evaluation.protocol import describe_protocol
 from repro.networks import atari
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.networks.initializers import distinct_seeds
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
@@ -43,8 +44,9 @@ def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int)
     """Raises ValueError for an unknown torso."""
     if config.network.torso not in TORSOS:
         raise ValueError(f"network.torso={config.network.torso!r}: choose {' or '.join(TORSOS)}.")
-    torso = TORSOS[config.network.torso](seed=seed)
-    return ActorCritic(torso, num_actions, config.network.core_units or None, seed=seed)
+    seeds = distinct_seeds(seed)
+    torso = TORSOS[config.network.torso](seed=next(seeds))
+    return ActorCritic(torso, num_actions, config.network.core_units or None, seed=next(seeds))
 
 
 def make_agent(config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int) -> ImpalaAgent:

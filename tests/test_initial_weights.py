@@ -1,0 +1,85 @@
+"""Initial weights of every network of every experiment: no two variables are made from the same random numbers."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+
+import ml_collections
+import numpy as np
+import pytest
+
+from repro.environments.mujoco import make_mujoco
+from repro.papers import experiment_of
+from repro.papers.acer import experiment as acer
+from repro.papers.ctrace import experiment as ctrace
+from repro.papers.impala import experiment as impala
+from repro.papers.refer import experiment as refer
+from repro.papers.refer.fused import FlatWeights
+from tests.test_paper_configs import EXPERIMENTS
+
+SEED = 5
+
+LARGE, SMALL = 100, 8
+"""Entries from which unrelated variables correlate below 0.3, and from which they do not look the same."""
+
+
+def trained_agents() -> list[tuple[str, str]]:
+    found = []
+    for name in EXPERIMENTS:
+        config = importlib.import_module(f"paper_configs.{name}").get_config("paper")
+        if "study" not in config:
+            found += [(name, agent) for agent in config.get("agents", (config.agent,))]
+    return found
+
+
+def initial_weights(config: ml_collections.ConfigDict) -> list[np.ndarray]:
+    """Of all networks that a new agent of the configuration trains."""
+    module, config = experiment_of(config)
+    if module is refer:
+        config, rng = refer._of_agent(config), np.random.default_rng(SEED)
+        environment = make_mujoco(config.env, 1, 0)
+        make = refer.make_ppo if config.agent == "ppo" else refer.make_agent
+        networks = [x for x in vars(make(config, environment, rng)).values() if isinstance(x, FlatWeights)]
+        return [array for network in networks for array in network.numpy()]
+    parts = {impala: lambda: impala, acer: lambda: acer.PARTS[config.experiment], ctrace: lambda: ctrace}[module]()
+    with config.unlocked():
+        config.runtime.env_threads = 1
+    environment = parts.make_environment(config, 1, 0)
+    if module is acer and config.experiment != "atari":
+        network = parts.make_network(config, environment, SEED)
+    else:
+        maker = ctrace.PARTS[config.experiment] if module is ctrace else parts
+        network = maker.make_network(config, environment.num_actions, SEED)
+        network.build_variables(environment.time_step_spec.observation)
+    environment.close()
+    return [variable.numpy() for variable in network.trainable_variables]
+
+
+def correlations(arrays: list[np.ndarray]) -> list[tuple[int, float]]:
+    """Of each pair of random arrays: the length of their common prefix, and its correlation."""
+    flat = [array.ravel() for array in arrays if array.size >= SMALL and array.std() > 0]
+    flat = [x for x in flat if np.unique(x).size > 2]  # biases are constant, or one constant for each gate
+    found = []
+    for x, y in itertools.combinations(flat, 2):
+        size = min(x.size, y.size)
+        found.append((size, abs(float(np.corrcoef(x[:size], y[:size])[0, 1]))))
+    return found
+
+
+@pytest.mark.parametrize(("name", "agent"), trained_agents())
+def test_no_two_variables_share_random_numbers(name, agent):
+    config = importlib.import_module(f"paper_configs.{name}").get_config("paper")
+    config.agent = agent
+    pairs = correlations(initial_weights(config))
+    assert len(pairs) >= 3
+    assert max((r for size, r in pairs if size >= LARGE), default=0.0) < 0.3
+    assert max((r for size, r in pairs if size < LARGE), default=0.0) < 0.95
+
+
+def test_a_scaled_copy_of_a_prefix_is_noticed():
+    rng = np.random.default_rng(0)
+    torso = rng.normal(size=(8, 8, 4, 16))
+    head = 0.3 * torso.ravel()[:600].reshape(100, 6)
+    assert correlations([torso, head]) == [(600, pytest.approx(1.0))]
+    assert correlations([torso, rng.normal(size=(100, 6))])[0][1] < 0.3
