@@ -25,12 +25,10 @@ from typing import Any
 
 import pytest
 
-from tests.mutations import acer, ctrace, distributions, impala, networks, ops, optimizers, refer, replay
+from tests.mutations import VARIANTS
 from tests.mutations.variant import Variant
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = (ops, distributions, optimizers, networks, impala, acer, refer, ctrace, replay)
-VARIANTS: list[Variant] = [variant for module in MODULES for variant in module.VARIANTS]
 TIMEOUT_S = 300.0
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -74,7 +72,9 @@ def run_tests(tree: Path, tests: list[str]) -> dict[str, Any]:
     sys.path[:] = [str(tree), *(path for path in sys.path if Path(path or ROOT).resolve() != ROOT)]
     sys.dont_write_bytecode = True
     first = FirstFailure()
-    code = pytest.main(["-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no:unraisableexception", *tests], plugins=[first])
+    code = pytest.main(
+        ["-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no:unraisableexception", *tests], plugins=[first]
+    )
     assert sys.modules["repro"].__file__ == str(tree / "repro" / "__init__.py"), sys.modules["repro"].__file__
     return {"code": int(code), "test": first.test, "error": first.error}
 

@@ -14,13 +14,17 @@ from tf_agents.policies.policy_saver import PolicySaver
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs.tensor_spec import to_nest_array_spec
 from tf_agents.trajectories import StepType
+from tf_agents.trajectories.time_step import time_step_spec
 
+from repro.networks.actor_critic import ActorCritic
+from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import impala_loss
 from repro.runtime.learner import Learner
+from repro.runtime.unrolls import UnrollGroup
 from tests.support import two_replicas
 from tests.support.batches import random_batch
 from tests.support.catch import COLUMNS, ROWS, Catch
-from tests.support.training import SETTINGS, make_agent
+from tests.support.training import SETTINGS, dense_torso, make_agent
 
 
 def step(agent, batch, jit_compile=False):
@@ -97,10 +101,53 @@ def test_the_gradient_is_clipped_and_the_counter_counts():
     assert scalars["gradient_norm"] == pytest.approx(norm, rel=1e-4)
     for variable, old, g in zip(variables, before, gradients):
         clipped = 40.0 / norm * g
-        np.testing.assert_allclose(old - variable, 0.5 * clipped / np.sqrt(1.0 + 0.01 * clipped**2), rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(
+            old - variable, 0.5 * clipped / np.sqrt(1.0 + 0.01 * clipped**2), rtol=1e-3, atol=1e-5
+        )
         unclipped = 0.5 * g / np.sqrt(1.0 + 0.01 * g**2)
         assert not np.allclose(old - variable, unclipped, rtol=0.1, atol=1e-5)
     assert int(agent.train_step_counter) == 1
+
+
+def recurrent_batch(agent, seed):
+    """Unrolls with frames, last actions, last rewards and the core's state on every row."""
+    rng = np.random.default_rng(seed)
+    arrays = UnrollGroup(agent.collect_data_spec, 3, 4).arrays
+    for leaf in tf.nest.flatten(arrays):
+        leaf[:] = rng.integers(3, size=leaf.shape) if leaf.dtype.kind in "iu" else rng.normal(size=leaf.shape)
+    arrays.step_type[:] = StepType.MID
+    arrays.discount[:] = 1.0
+    return arrays
+
+
+def test_a_recurrent_core_starts_from_the_state_before_the_unroll():
+    frame = Catch(1, 0).time_step_spec.observation
+    last = {"last_action": tf.TensorSpec((), tf.int32), "last_reward": tf.TensorSpec((), tf.float32)}
+    agent = ImpalaAgent(
+        time_step_spec({"frame": frame} | last),
+        Catch(1, 0).action_spec,
+        network=ActorCritic(dense_torso(0), 3, 4, seed=0),
+        optimizer=tf.keras.optimizers.Adam(0.1),
+        discount=0.99,
+        loss_settings=SETTINGS,
+        clip_global_norm=40.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+    batch = recurrent_batch(agent, 0)
+
+    def value_of(changed_row):
+        """The mean of V over the unroll, once the state of one row is another."""
+        state = tuple(part.copy() for part in batch.policy_info["core_state"])
+        for part in state:
+            part[:, changed_row] += 1.0
+        changed = batch._replace(policy_info=batch.policy_info | {"core_state": state})
+        return float(agent.loss(tf.nest.map_structure(tf.constant, changed)).extra["value"])
+
+    h, c = (tf.constant(part[:, 0] + 1.0) for part in batch.policy_info["core_state"])
+    _, values, _ = agent._network(batch.observation, tf.constant(batch.step_type), (h, c))
+    assert value_of(0) == pytest.approx(float(tf.reduce_mean(values[:, :-1])), rel=1e-5)
+    assert value_of(1) == pytest.approx(value_of(3), rel=1e-5)
+    assert value_of(0) != pytest.approx(value_of(1), rel=1e-2)
 
 
 def test_collects_through_a_tf_agents_driver_and_learns_from_its_replay_buffer():
