@@ -395,7 +395,7 @@ VARIANTS = [
         BASELINES,
         "0.0) & ~steps.is_boundary",
         "0.0)",
-        f"{TEST_BASELINES}::test_updates_by_hand",
+        f"{TEST_BASELINES}::test_products_end_with_the_episode",
     ),
     Variant(
         "TIS: policy not weighted",
@@ -571,6 +571,14 @@ VARIANTS = [
         'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")',
         'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis", "tis")',
         f"{TEST_CONTINUOUS_AGENT}::test_the_average_policy_follows_where_there_is_a_trust_region",
+    ),
+    Variant(
+        "continuous ACER: Trust-A3C without its trust region",
+        CONTINUOUS_AGENT,
+        'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")',
+        'WITH_TRUST_REGION = ("acer", "trust_tis")',
+        "tests/papers/acer/test_continuous_learning.py::test_trust_a3c_learns_more_slowly",
+        slow=True,
     ),
     Variant(
         "continuous ACER: A3C in the place of TIS",
