@@ -22,6 +22,9 @@ TEST_FUSED = "tests/papers/refer/test_fused.py"
 TEST_DDPG = "tests/papers/refer/test_ddpg.py"
 TEST_VRACER = "tests/papers/refer/test_vracer.py"
 
+TRAINING = "repro/papers/refer/training.py"
+TEST_TRAINING = "tests/papers/refer/test_training.py"
+
 VARIANTS = [
     Variant(
         "ReF-ER: Rule 1 inverted",
@@ -472,5 +475,37 @@ VARIANTS = [
         "self.optimizer.learning_rate.assign(learning_rate)",
         "pass",
         f"{TEST_VRACER}::test_one_step_is_adam_on_the_gradient_of_the_paper",
+    ),
+    Variant(
+        "ReF-ER: beta read after its update",
+        TRAINING,
+        "            beta[i] = self._beta\n            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)\n",
+        "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)\n            beta[i] = self._beta\n",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+    Variant(
+        "ReF-ER: one update of beta for all steps of a call",
+        TRAINING,
+        "            self._beta = update_beta(self._beta, num_far,",
+        "            self._beta = self._beta if i else update_beta(self._beta, num_far,",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+    Variant(
+        "ReF-ER: beta's step does not anneal",
+        TRAINING,
+        "step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)",
+        "step_size = settings.beta_step_size",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+    Variant(
+        "ReF-ER: far share of the bound of the first step",
+        TRAINING,
+        "memory.set_c_max(c_max[-1])",
+        "memory.set_c_max(2.0 * c_max[-1])",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
     ),
 ]
