@@ -18,6 +18,9 @@ TEST_BASELINES = "tests/papers/acer/test_baselines.py"
 TEST_CONTINUOUS_AGENT = "tests/papers/acer/test_continuous_agent.py"
 TEST_REPLAY_TRAINING = "tests/runtime/test_replay_training.py"
 
+CONTINUOUS_PARTS = "repro/papers/acer/continuous_parts.py"
+TEST_EXPERIMENT = "tests/papers/acer/test_experiment.py"
+
 VARIANTS = [
     Variant(
         "ACER: gradient pushed out of the trust region",
@@ -614,5 +617,21 @@ VARIANTS = [
         "self._replay.add(group.arrays)",
         "len(group.arrays)",
         f"{TEST_REPLAY_TRAINING}::test_replayed_batches_may_have_a_size_of_their_own",
+    ),
+    Variant(
+        "continuous ACER: Trust-A3C learns from what is replayed",
+        CONTINUOUS_PARTS,
+        'on_policy = config.agent.endswith("a3c")',
+        'on_policy = config.agent == "a3c"',
+        f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
+        slow=True,
+    ),
+    Variant(
+        "continuous ACER: learns from what is new, too",
+        CONTINUOUS_PARTS,
+        "return ReplaySettings(on_policy, 0.0",
+        "return ReplaySettings(True, 0.0",
+        f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
+        slow=True,
     ),
 ]

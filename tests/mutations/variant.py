@@ -13,7 +13,7 @@ class Variant(NamedTuple):
     old: text that occurs exactly once in the file.
     new: what replaces it.
     test: a test file, or a test in it as `path::function`.
-    slow: left out by `--fast`; the test takes seconds.
+    slow: the test takes more than some seconds, too long for `--fast`.
     """
 
     name: str

@@ -39,13 +39,14 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
 
 
 def test_graph_and_xla_make_the_same_update():
-    results = []
+    results, begin = [], [v.numpy() for v in make_agent(Catch(1, 0), seed=1).trainable_variables]
     for jit_compile in (False, True):
         agent = make_agent(Catch(1, 0), seed=1)
         step(agent, random_batch(agent, 4, seed=0), jit_compile)
         results.append([v.numpy() for v in agent.trainable_variables])
-    for a, b in zip(*results, strict=True):
+    for a, b, start in zip(*results, begin, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+        assert np.abs(a - start).max() > 1e-4
 
 
 def losses_by_hand(agent, batch):

@@ -79,7 +79,7 @@ def test_one_step_is_adam_on_the_gradient_of_the_paper():
         if abs(slope) > 1e-2:
             assert after[i] - before[i] == pytest.approx(-1e-2 * np.sign(slope), rel=1e-2)
             large += 1
-    assert large >= 10
+    assert large >= 5
 
 
 def test_acting_is_the_network_on_standardised_states():
