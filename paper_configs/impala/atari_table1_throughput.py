@@ -1,8 +1,7 @@
-"""The single-machine rows of Table 1 (frames per second) on Atari instead of DeepMind Lab.
+"""Frames per second of one machine on an Atari game: what Table 1 measures on two tasks of DeepMind Lab.
 
-Table 1 times IMPALA on two DeepMind Lab tasks, 48 actors on 48 cores. Here the same system is timed on a game;
-the record's `frames_per_second` is the result, its score means nothing. `runtime.schedule=lockstep` with
-`runtime.lockstep_lag=0` is the table's batched A2C with synchronised trajectories.
+It answers no row of Table 1, which has larger colour frames, an LSTM and unrolls of 100 steps (Table C.3 of version 1).
+The record's `frames_per_second` is the result, from the first frame on, compilation included; its score means nothing.
 """
 
 import ml_collections
@@ -16,10 +15,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     published = atari_shallow.get_config("paper")
     config.experiment = "atari_table1_throughput"
     config.agent = "impala_async"
-    config.learner = published.learner  # batch 32, unroll 20; Table 1
+    config.learner = published.learner  # batch 32, Table 1; unroll 20, Table F.1
     config.evaluation.episodes = 2  # assumed: throughput needs none, a record needs some
     config.evaluation.num_envs = 2
-    config.env.max_frames = 8_000  # frames; assumed: keeps the token evaluation short
+    config.env.max_frames = 8_000  # frames of a game; assumed: keeps the token evaluation short, cuts timed games too
     if scale == "paper":
         config.runtime.num_actors = 48  # Table 1, "IMPALA 48 actors"
         config.runtime.envs_per_actor = 1  # one environment per actor; Section 3

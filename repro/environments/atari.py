@@ -358,7 +358,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         beginning, out_of_time = self._over, self._out_of_time
         self._keep(actions)
         self._stacked, reward, over, _, info = self._ale.step(actions)
-        life_lost = (info["lives"] < self._lives) & (info["lives"] > 0) & ~over
+        life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
         self._lives = info["lives"]
         self._frames = info["episode_frame_number"] - self._first_frame
         self._out_of_time = (self._frames >= self.config.max_frames) & ~over

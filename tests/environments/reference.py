@@ -112,7 +112,7 @@ class ReferenceGame:
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool]:
         """Returns observation [H, W, C], unclipped reward, whether the game is over, whether a life was lost."""
         frames, reward, over, _, info = self._env.step(action)
-        lost = 0 < info["lives"] < self.lives and not over
+        lost = info["lives"] < self.lives and not over
         self.lives = info["lives"]
         self.episode_return += float(reward)
         return _channels_last(frames), float(reward), over, lost

@@ -100,6 +100,13 @@ def test_life_loss_ends_only_the_learning_episode(plain: dict[str, Any]) -> None
     assert not (lost[:-1] & (plain["episode_frames"][1:] <= plain["episode_frames"][:-1])).any()  # it goes on
 
 
+def test_the_last_life_counts_where_the_game_runs_on_without_lives() -> None:
+    """Bank Heist begins with four lives and plays on for a while at none."""
+    seen = play(make(num_envs=1, task="bank_heist"), 1500)
+    first_game = np.flatnonzero(seen["game_over"][:, 0])[0]
+    assert seen["terminated"][:first_game, 0].sum() == 4
+
+
 def test_returns_are_of_whole_games_and_unclipped() -> None:
     seen = play(make(num_envs=1, task="space_invaders", reward_clip=0.0), 900)
     ends = np.flatnonzero(seen["game_over"][:, 0])
