@@ -10,15 +10,15 @@ CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
 BASELINES = "repro/papers/acer/baselines.py"
 CONTINUOUS_AGENT = "repro/papers/acer/continuous_agent.py"
 REPLAY_TRAINING = "repro/runtime/replay_training.py"
+CONTINUOUS_PARTS = "repro/papers/acer/continuous_parts.py"
 TEST_TRUST_REGION = "tests/papers/acer/test_trust_region.py"
 TEST_LOSS = "tests/papers/acer/test_loss.py"
 TEST_AGENT = "tests/papers/acer/test_agent.py"
 TEST_CONTINUOUS_LOSS = "tests/papers/acer/test_continuous_loss.py"
 TEST_BASELINES = "tests/papers/acer/test_baselines.py"
 TEST_CONTINUOUS_AGENT = "tests/papers/acer/test_continuous_agent.py"
+TEST_CONTINUOUS_LEARNING = "tests/papers/acer/test_continuous_learning.py"
 TEST_REPLAY_TRAINING = "tests/runtime/test_replay_training.py"
-
-CONTINUOUS_PARTS = "repro/papers/acer/continuous_parts.py"
 TEST_EXPERIMENT = "tests/papers/acer/test_experiment.py"
 
 VARIANTS = [
@@ -27,42 +27,42 @@ VARIANTS = [
         TRUST_REGION,
         "return g - tf.maximum(0.0, step)",
         "return g + tf.maximum(0.0, step)",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_constraint_holds_and_is_tight_where_it_acts",
     ),
     Variant(
         "ACER: projected where the constraint holds",
         TRUST_REGION,
         "tf.maximum(0.0, step) * direction",
         "step * direction",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_constraint_holds_and_is_tight_where_it_acts",
     ),
     Variant(
         "ACER: trust region of width 0",
         TRUST_REGION,
         " - tf.math.divide_no_nan(delta, largest)",
         " - 0.0 * delta",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_constraint_holds_and_is_tight_where_it_acts",
     ),
     Variant(
         "ACER: width not scaled with k",
         TRUST_REGION,
         "tf.math.divide_no_nan(delta, largest)",
         "delta",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_constraint_holds_and_is_tight_where_it_acts",
     ),
     Variant(
         "ACER: projection not divided by |k|^2",
         TRUST_REGION,
         "step = tf.math.divide_no_nan(excess, tf.reduce_sum(tf.square(direction), axis=-1, keepdims=True))",
         "step = excess",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_constraint_holds_and_is_tight_where_it_acts",
     ),
     Variant(
         "ACER: surrogate of the other sign",
         TRUST_REGION,
         "return -tf.reduce_sum(z * phi",
         "return tf.reduce_sum(z * phi",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_surrogate_is_the_product_with_the_jacobian",
     ),
     Variant(
         "ACER: ACER's Retrace not truncated",
@@ -511,7 +511,7 @@ VARIANTS = [
         TRUST_REGION,
         "z, phi = tf.stop_gradient(tf.convert_to_tensor(z, tf.float32)), tf.convert_to_tensor(phi, tf.float32)",
         "z, phi = tf.convert_to_tensor(z, tf.float32), tf.convert_to_tensor(phi, tf.float32)",
-        TEST_TRUST_REGION,
+        f"{TEST_TRUST_REGION}::test_live_and_dead_gradients",
     ),
     Variant(
         "ACER: sum over actors' time averaged",
@@ -580,7 +580,7 @@ VARIANTS = [
         CONTINUOUS_AGENT,
         'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")',
         'WITH_TRUST_REGION = ("acer", "trust_tis")',
-        "tests/papers/acer/test_continuous_learning.py::test_trust_a3c_learns_more_slowly",
+        f"{TEST_CONTINUOUS_LEARNING}::test_trust_a3c_learns_more_slowly",
         slow=True,
     ),
     Variant(
@@ -607,8 +607,8 @@ VARIANTS = [
     Variant(
         "ACER: batches not learned from when they come",
         REPLAY_TRAINING,
-        "if self._settings.on_policy:",
-        "if False:",
+        "steps = []\n        if ",
+        "steps = []\n        if False and ",
         f"{TEST_REPLAY_TRAINING}::test_gradient_steps_are_the_ratio_on_average",
     ),
     Variant(

@@ -242,15 +242,8 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: reads on past a cut",
         KERNELS,
-        "        if serial == starts[slot] + lengths[slot] - 1:\n"
-        "            next_v_tbc = last_values[slot]\n"
-        "        else:\n"
-        "            next_v_tbc = numbers[(serial + 1) % capacity, V_TBC]\n"
-        "        reward = numbers[row, REWARD] * inverse\n"
-        "        numbers[row, V_TBC]",
-        "        next_v_tbc = numbers[(serial + 1) % capacity, V_TBC]\n"
-        "        reward = numbers[row, REWARD] * inverse\n"
-        "        numbers[row, V_TBC]",
+        "        if serial == starts[slot] + lengths[slot] - 1:\n            next_v_tbc",
+        "        if serial == -1:\n            next_v_tbc",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),
