@@ -54,7 +54,7 @@ def test_ratios_and_values_are_those_before_the_step():
 
 
 def test_one_step_is_adam_on_the_gradient_of_the_paper():
-    agent, batch = _agent(rule="none"), _batch()
+    agent, batch = _agent(rule="none", learning_rate=5e-3), _batch()  # its own rate is not read
     before = agent.weights.numpy().astype(np.float64)
     agent.train(batch, *scalars())
 
