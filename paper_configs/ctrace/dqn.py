@@ -15,7 +15,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "ctrace"
     config.experiment = "dqn"
-    config.agents = (  # the target of each; n of n_step_<n>, and Gamma = gamma^<n> of ctrace_gamma<n>; Section 4.2, E.2
+    config.agents = (  # n of n_step_<n>, Gamma = gamma^<k> of ctrace_gamma<k>; Section 4.2, Appendix E.2, Figure 10
         "double_dqn",
         "n_step_5",
         "n_step_3",
@@ -23,6 +23,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "ctrace_gamma10",
         "ctrace_gamma7",
         "ctrace_gamma5",
+        "retrace_lambda97",  # with lambda = 0.97, here and below; Appendix E
+        "ctrace_gamma10_lambda97",
     )
     config.agent = "ctrace_gamma10"  # one of them, and the name in records
     config.scale = scale
@@ -54,6 +56,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.99  # gamma per agent step; Mnih et al. (2015)
     config.loss.clip_error = 1.0  # bound of a TD error's gradient; Mnih et al. (2015)
+    config.loss.trace_lambda = 1.0  # lambda of Retrace and C-trace; Appendix E
+    config.loss.time_reduction = "mean"  # over a sequence's steps, or sum; assumed: so that a transition has the weight
+    # that it has in Double DQN's batch. Beside Adam's epsilon of 1e-8 a factor of 16 in the gradient hardly matters
 
     config.exploration = ml_collections.ConfigDict()  # the actor's epsilon, linear in frames, then constant
     config.exploration.first = 1.0  # Mnih et al. (2015)
@@ -67,7 +72,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.replay.first_frames = 200_000  # before the first gradient step, 50 000 agent steps; Mnih et al. (2015)
 
     config.learner = ml_collections.ConfigDict()
-    config.learner.batch_size = 32  # sequences, or transitions of Double DQN; Mnih et al. (2015)
+    config.learner.batch_size = 32  # sequences, of the agents that learn from sequences; Mnih et al. (2015)
+    config.learner.one_step_batch_size = 512  # transitions, of Double DQN; assumed: as many as in 32 sequences of 16,
+    # so that agents differ in their targets alone; Mnih et al. (2015) have 32, and the paper does not say
     config.learner.steps_per_update = 4  # agent steps between two gradient steps; Mnih et al. (2015)
     config.learner.learning_rate = 1e-5  # constant; Appendix E.2, for Double DQN assumed
     config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E
@@ -101,6 +108,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.frames = 16_000
         config.replay.first_frames = 4_000
         config.learner.batch_size = 8
+        config.learner.one_step_batch_size = 128
         config.learner.target_period = 100
         config.exploration.frames = 10_000
         config.env.max_frames = 2_000
@@ -113,6 +121,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.frames = 400_000
         config.replay.first_frames = 40_000
         config.learner.batch_size = 8
+        config.learner.one_step_batch_size = 128
         config.learner.steps_per_update = 8
         config.learner.learning_rate = 5e-4
         config.learner.target_period = 500

@@ -15,7 +15,13 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "ctrace"
     config.experiment = "r2d2"
-    config.agents = ("n_step", "retrace", "ctrace")  # the target of each; n = 10 and Gamma = gamma^10, Section 4.1
+    config.agents = (
+        "n_step_5",  # uncorrected returns of n = 5; R2D2, whose hyper-parameters these agents have (Appendix E.1)
+        "retrace",  # Section 4.1
+        "ctrace",  # Gamma = gamma^10; Section 4.1
+        "retrace_lambda97",  # with lambda = 0.97; Appendix E
+        "ctrace_lambda97",  # with lambda = 0.97; Appendix E
+    )
     config.agent = "ctrace"  # one of them, and the name in records
     config.scale = scale
     config.frames = 10_000_000_000  # frames per game; assumed: the paper prints no budget, this is R2D2's
@@ -48,6 +54,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.997  # gamma per agent step; Table 1
     config.loss.rescaling = 1e-3  # epsilon of h; Table 1
+    config.loss.trace_lambda = 1.0  # lambda of Retrace and C-trace; Appendix E
+    config.loss.time_reduction = "sum"  # over a sequence's steps; assumed: neither paper prints the loss, and R2D2 in
+    # Acme (JAX, TF) and SEED RL sums; a mean would be a gradient 80 times smaller against Adam's epsilon of 1e-3
 
     config.exploration = ml_collections.ConfigDict()  # epsilon_i = base^(1 + spread i / (N - 1)) of environment i
     config.exploration.base = 0.4  # Horgan et al. (2018), as R2D2

@@ -19,4 +19,5 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     devices.configure_threads(deterministic=False)
     config = dqn.get_config("paper")
     config.agent = "double_dqn"
+    config.learner.one_step_batch_size = 32  # that of Mnih et al. (2015)
     return sequences.measure("ctrace_dqn", config, seconds, repeats)

@@ -185,3 +185,27 @@ def test_human_normalised_scores_are_compared_in_percentage_points(measured, bet
 
 def _evaluation(game, agent, seed, final):
     return make_record(seed, game, "r2d2", agent, final, config={"frames": 10}, episodes=30)["evaluation"]
+
+
+def test_every_agent_of_a_row_can_be_run():
+    for row in published.load("ctrace").rows:
+        if row.experiment in ("dqn", "r2d2"):
+            for other in (row.agent, *row.protocol.get("against", ())):
+                experiment, agent = other.split("/") if "/" in other else (row.experiment, other)
+                assert agent in staleness.current_config("ctrace", experiment, "paper")["agents"], row.column
+    lambdas = [row for row in published.load("ctrace").rows if "lambda" in row.column]
+    assert len(lambdas) == 4
+    for row in lambdas:
+        (other,) = row.protocol["against"]
+        assert other == f"{row.agent}_lambda97"
+
+
+def test_n_of_r2d2_s_own_agent_is_not_given_as_printed():
+    """Section 4.1 prints n = 10 for the rate that C-trace aims for, and no n of the n-step agent."""
+    settings = [s for s in published.load("ctrace").settings if s.name.startswith("n of ")]
+    assert [(s.name, s.value, set(s.experiments)) for s in settings] == [
+        ("n of the update whose contraction rate is targeted", 10, {"r2d2", "dqn"})
+    ]
+    against = {other for row in published.load("ctrace").rows for other in row.protocol.get("against", ())}
+    assert "n_step_5" in against
+    assert not against & {"n_step", "r2d2/n_step"}

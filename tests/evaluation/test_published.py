@@ -76,7 +76,7 @@ COUNTS = {
         "Section 10": 4,
     },
 }
-CTRACE_COUNTS = {"Figure 4": 13, "Appendix E": 4, "Figure 10": 2, "Figure 12": 3, "Figure 13": 1}
+CTRACE_COUNTS = {"Figure 4": 13, "Appendix E": 7, "Figure 10": 2, "Figure 12": 3, "Figure 13": 1}
 TASKS = (
     "rooms_watermaze",
     "rooms_keys_doors_puzzle",

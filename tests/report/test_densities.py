@@ -140,11 +140,11 @@ def test_the_title_says_the_numbers():
 def test_the_page_draws_rates_for_records_that_keep_them(tmp_path):
     for seed in (1, 2):
         write(tmp_path / "results", _logged(_rates(seed), seed, [0.97] * 200))
-        write(tmp_path / "results", _logged([0.997] * 9, seed, [0.97] * 9, task="alien", agent="n_step"))
+        write(tmp_path / "results", _logged([0.997] * 9, seed, [0.97] * 9, task="alien", agent="n_step_5"))
         write(tmp_path / "results", make_record(seed, "pong"))
     text = page.write_report(tmp_path / "report", tmp_path / "results").read_text()
     cards = {card.split('"', 1)[0]: card for card in text.split('<article class="card" id="')[1:]}
-    of_ctrace, of_n_step = cards["ctrace-r2d2-pong-ctrace"], cards["ctrace-r2d2-alien-n_step"]
+    of_ctrace, of_n_step = cards["ctrace-r2d2-pong-ctrace"], cards["ctrace-r2d2-alien-n_step_5"]
     assert 'aria-label="Densities of the observed contraction rates of ctrace on pong' in of_ctrace
     assert of_ctrace.count('<polygon class="density"') == 2
     assert of_n_step.count("always 0.9970") == 2

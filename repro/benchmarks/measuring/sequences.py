@@ -65,7 +65,8 @@ def _measure_once(config: ml_collections.ConfigDict, seed: int, seconds: float) 
     make_policy = functools.partial(_local_policy, config)
     played = _play(config, agent.collect_data_spec)
     with tempfile.TemporaryDirectory() as folder:
-        settings = parts.sequence_settings(config, method_of(config))
+        method = method_of(config)
+        settings = parts.sequence_settings(config, method)
         replay = SequenceReplay(agent.collect_data_spec, settings, Path(folder) / "saving")
         replay.start()
         writer, before, stored = replay.make_writer(), _resident_bytes(), 0
@@ -74,7 +75,7 @@ def _measure_once(config: ml_collections.ConfigDict, seed: int, seconds: float) 
             stored += PLAYED
         writer.flush()
         bytes_per_step = (_resident_bytes() - before) / stored
-        batch_size = config.learner.batch_size
+        batch_size = parts.sequence_learning(config, method).batch_size
         batch = learner.place(replay.sample(batch_size).sequences)
         new_steps = num_actors * envs * steps  # between two gradient steps
 

@@ -18,6 +18,9 @@ from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.dqn_loss import DqnLoss, LossSettings, dqn_loss
 
+TIME_REDUCTIONS = {"mean": tf.reduce_mean, "sum": tf.reduce_sum}
+"""Of the loss over the steps of a sequence."""
+
 SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradient_norm")
 """What `train` logs of a batch, besides the loss."""
 
@@ -31,6 +34,7 @@ class Learning(NamedTuple):
     clip_global_norm: bound on the global norm of the gradient; 0 for none.
     burn_in: rows of a sequence that only warm a recurrent core; 0 for a network without one.
     priority_of_max: weight of the largest absolute TD error in a sequence's priority; the rest is the mean's.
+    time_reduction: of the loss over the transitions of a sequence, `mean` or `sum`.
     """
 
     optimizer: tf.keras.optimizers.Optimizer
@@ -39,6 +43,7 @@ class Learning(NamedTuple):
     clip_global_norm: float
     burn_in: int = 0
     priority_of_max: float = 0.9
+    time_reduction: str = "mean"
 
 
 class CtraceAgent(tf_agent.TFAgent):
@@ -46,10 +51,12 @@ class CtraceAgent(tf_agent.TFAgent):
 
     `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` draws them, burn-in before
     them. mu is made of the greedy action and the epsilon in `policy_info`, a recurrent core starts from
-    `policy_info["core_state"]`, [B, units]. The loss is the mean over the transitions of a sequence and over the
-    batch, weighted by `weights` [B] where given; under `tf.distribute` over the batches of all replicas.
+    `policy_info["core_state"]`, [B, units]. The loss is the mean or the sum over the rows of a sequence,
+    boundary rows counting 0, and the mean over the batch, weighted by `weights` [B] where given; under `tf.distribute`
+    over the batches of all replicas.
 
-    C-trace's alpha is sigmoid(phi) of a variable that every method has and C-trace alone learns.
+    C-trace's alpha is sigmoid(phi) of a variable that every method has and C-trace alone learns, always by the mean
+    over all rows (Appendix E: "average observed contraction rate .. over the mini-batch").
 
     Args:
         time_step_spec, action_spec: of one unbatched environment.
@@ -59,6 +66,9 @@ class CtraceAgent(tf_agent.TFAgent):
         evaluation_epsilon: of `policy`; `collect_policy` explores with probability 1, actors have an epsilon of their
             own.
         train_step_counter: int64 variable, incremented at each update.
+
+    Raises:
+        ValueError: unknown `time_reduction`.
     """
 
     def __init__(
@@ -73,6 +83,8 @@ class CtraceAgent(tf_agent.TFAgent):
         evaluation_epsilon: float,
         train_step_counter: tf.Variable,
     ) -> None:
+        if learning.time_reduction not in TIME_REDUCTIONS:
+            raise ValueError(f"loss.time_reduction={learning.time_reduction!r}: choose {' or '.join(TIME_REDUCTIONS)}.")
         self._network = network
         self._target_network = target_network
         self._learning = learning
@@ -80,8 +92,9 @@ class CtraceAgent(tf_agent.TFAgent):
         self._loss_settings = loss_settings
         for each in (network, target_network):
             each.build_variables(time_step_spec.observation)
-        self._phi = tf.Variable(0.0, name="phi")  # alpha = 1/2; the paper is silent
-        self._learned = [*network.trainable_variables, self._phi]
+        self._phi = tf.Variable(0.0, name="phi")  # alpha = 1/2; not specified
+        self._learns_alpha = loss_settings.method == "c_trace"
+        self._learned = [*network.trainable_variables, *([self._phi] if self._learns_alpha else [])]
         self._optimizer.build(self._learned)
         self._copy_weights()
         super().__init__(
@@ -100,7 +113,7 @@ class CtraceAgent(tf_agent.TFAgent):
         self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
         losses, _, extras = self._losses(experience)
-        return tf_agent.LossInfo(_reduce(losses.total, weights), extras)
+        return tf_agent.LossInfo(self._reduce(losses.total, weights), extras)
 
     def _losses(self, experience: Trajectory) -> tuple[DqnLoss, tf.Tensor, dict[str, tf.Tensor]]:
         """The loss of each step, that of phi [T, B], and what is logged, with the priorities [B]."""
@@ -128,8 +141,6 @@ class CtraceAgent(tf_agent.TFAgent):
             discount_t, gamma=settings.discount, target_rate=learning.target_rate, is_boundary=is_boundary
         )
         alpha_losses = alpha_update.alpha_loss(self._phi, contraction, wanted, gamma=settings.discount)
-        if settings.method != "c_trace":
-            alpha_losses = 0.0 * alpha_losses
         live = ~is_boundary
         size = tf.abs(losses.extras["td_error"])
         extras = {
@@ -137,7 +148,7 @@ class CtraceAgent(tf_agent.TFAgent):
             "td_error": _mean(size, live),
             "contraction": _mean(contraction, live),
             "contraction_target": _mean(wanted, live),
-            "alpha": tf.sigmoid(self._phi),
+            "alpha": tf.sigmoid(self._phi) if self._learns_alpha else tf.constant(1.0),
             "priorities": self._priorities(size, live),
         }
         return losses, alpha_losses, extras
@@ -164,26 +175,32 @@ class CtraceAgent(tf_agent.TFAgent):
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         with tf.GradientTape() as tape:
             losses, alpha_losses, extras = self._losses(experience)
-            loss = _reduce(losses.total, weights)
-            total = loss + _reduce(alpha_losses)
-        *gradients, phi_gradient = tape.gradient(total, self._learned)
-        gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm or NO_CLIP)
-        phi_gradients, _ = reduce_and_clip([phi_gradient], NO_CLIP)  # apart: its scale is that of `alpha_loss`
+            loss = self._reduce(losses.total, weights)
+            total = loss + _mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0)) if self._learns_alpha else loss
+        gradients = tape.gradient(total, self._learned)
+        size = len(self._network.trainable_variables)
+        network_gradients, norm = reduce_and_clip(gradients[:size], self._learning.clip_global_norm or NO_CLIP)
+        phi_gradients: list[tf.Tensor] = []
+        if self._learns_alpha:  # apart: its scale is that of `alpha_loss`
+            phi_gradients, _ = reduce_and_clip(gradients[size:], NO_CLIP)
         self._optimizer.apply_gradients(
-            zip([*gradients, *phi_gradients], self._learned), skip_gradients_aggregation=True
+            zip([*network_gradients, *phi_gradients], self._learned), skip_gradients_aggregation=True
         )
         self.train_step_counter.assign_add(1)
         tf.cond(self.train_step_counter % self._learning.target_period == 0, self._copy_weights, lambda: None)
         return tf_agent.LossInfo(loss, extras | {"gradient_norm": norm})
+
+    def _reduce(self, per_step: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
+        """This replica's part of the loss, from the losses of all steps [T, B]."""
+        return _mean_over_replicas(TIME_REDUCTIONS[self._learning.time_reduction](per_step, axis=0), weights)
 
     def _copy_weights(self) -> None:
         for target, variable in zip(self._target_network.variables, self._network.variables, strict=True):
             target.assign(variable)
 
 
-def _reduce(per_step: tf.Tensor, weights: tf.Tensor | None = None) -> tf.Tensor:
-    """This replica's part of the mean over the steps [T, B] of all replicas, weighted by `weights` [B]."""
-    per_sequence = tf.reduce_mean(per_step, axis=0)  # [B]
+def _mean_over_replicas(per_sequence: tf.Tensor, weights: tf.Tensor | None = None) -> tf.Tensor:
+    """This replica's part of the mean over the sequences [B] of all replicas, weighted by `weights` [B]."""
     batch = tf.cast(tf.shape(per_sequence)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
     return tf.reduce_sum(per_sequence if weights is None else weights * per_sequence) / batch
 

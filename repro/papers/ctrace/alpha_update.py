@@ -34,14 +34,16 @@ def contraction_estimate(
     alpha: Scalar,
     *,
     gamma: float,
+    trace_lambda: float = 1.0,
     is_boundary: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """The contraction rate that one piece of trajectory gives alpha-Retrace (C-trace, Eq. 5 and Appendix E).
 
         C_hat_s(alpha) = 1 - (1 - gamma) sum_{t=0}^{N_s-1} gamma^t prod_{u=s+1}^{s+t} c_u
-        c_u            = (1 - alpha) + alpha min(1, rho_u)
+        c_u            = lambda ((1 - alpha) + alpha min(1, rho_u))
 
-    It grows with alpha from gamma^N_s, at alpha = 0, to at most gamma.
+    It grows with alpha, to at most gamma; at alpha = 0 and with lambda = 1, as printed, it is gamma^N_s. A smaller
+    lambda cuts every trace, and C_hat stays above gamma^N_s.
 
     Args:
         log_rho_t: log(pi(a_{s+1}|x_{s+1}) / mu(a_{s+1}|x_{s+1})) of the next action, float32 [T, B, ...]; -inf where
@@ -49,6 +51,7 @@ def contraction_estimate(
         discount_t: 0 where step s ended the episode, anything else where it did not, float32 [T, B, ...].
         alpha: share of pi in the target policy, scalar in [0, 1].
         gamma: discount in [0, 1).
+        trace_lambda: lambda in [0, 1], as in the targets (Appendix E).
         is_boundary: bool [T, B, ...], true for rows that are no transition. None: no such rows.
 
     Returns:
@@ -70,7 +73,7 @@ def contraction_estimate(
     shapes.assert_scalar("contraction_estimate", alpha=alpha)
     is_step, reads_next = _pieces("contraction_estimate", data, discount_t, gamma, is_boundary)
     log_rho = tf.where(reads_next, data["log_rho_t"], 0.0)
-    c = traces.alpha_retrace(log_rho, alpha)
+    c = trace_lambda * traces.alpha_retrace(log_rho, alpha)
     discounted_length, _ = recursion.backward_recursion(tf.cast(is_step, tf.float32), gamma * c, reads_next)
     return 1.0 - (1.0 - gamma) * discounted_length
 

@@ -21,6 +21,7 @@ class LossSettings(NamedTuple):
             for R2D2 (Kapturowski et al., 2019). C-trace refers to those papers for it.
         rescaling: epsilon of h, the rescaling of values of R2D2 (C-trace, Table 1); None for DQN, whose values are
             returns.
+        trace_lambda: factor of the traces of `retrace` and `c_trace`, in [0, 1]; other methods do not read it.
     """
 
     method: str
@@ -28,6 +29,7 @@ class LossSettings(NamedTuple):
     discount: float
     clip_error: float
     rescaling: float | None
+    trace_lambda: float = 1.0
 
 
 class DqnLoss(NamedTuple):
@@ -82,11 +84,13 @@ def dqn_loss(
         bootstrap from row T.
 
     Raises:
-        ValueError: unknown method, `clip_error` not above 0, or shapes that do not fit.
+        ValueError: unknown method, `clip_error` not above 0, `trace_lambda` outside [0, 1], or shapes that do not fit.
         tf.errors.InvalidArgumentError: shapes that do not fit, for dimensions known only when the graph runs.
     """
     if not settings.clip_error > 0.0:
         raise ValueError(f"dqn_loss: clip_error must be above 0, got {settings.clip_error}")
+    if not 0.0 <= settings.trace_lambda <= 1.0:
+        raise ValueError(f"dqn_loss: trace_lambda must lie in [0, 1], got {settings.trace_lambda}")
     shapes.assert_rank_at_least("dqn_loss", 3, q=q)
     shapes.assert_same_shape("dqn_loss", q=q, target_q=target_q, behaviour=behaviour)
     q_a = tf.gather(q[:-1], actions, batch_dims=2)  # [T, B]
@@ -101,7 +105,12 @@ def dqn_loss(
     log_rho_t = traces.log_ratio(pi_t_a, mu_t_a)
     sequences = targets.Sequences(r_t, discount_t, q_t, q_t_a, pi_t, mu_t, log_rho_t, is_boundary)
     target, contraction = targets.target_of(
-        settings.method, sequences, gamma=settings.discount, n=settings.n, alpha=alpha
+        settings.method,
+        sequences,
+        gamma=settings.discount,
+        n=settings.n,
+        alpha=alpha,
+        trace_lambda=settings.trace_lambda,
     )
     if settings.rescaling is not None:
         target = value_rescaling.rescale(target, epsilon=settings.rescaling)

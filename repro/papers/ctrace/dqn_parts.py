@@ -40,7 +40,10 @@ def make_exploration(config: ml_collections.ConfigDict) -> list[Exploration]:
 
 
 def loss_settings(config: ml_collections.ConfigDict, method: Method) -> LossSettings:
-    return LossSettings(method.target, method.n, config.loss.discount, config.loss.clip_error, rescaling=None)
+    loss = config.loss
+    return LossSettings(
+        method.target, method.n, loss.discount, loss.clip_error, rescaling=None, trace_lambda=method.trace_lambda
+    )
 
 
 def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
@@ -48,8 +51,9 @@ def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
     return Learning(
         FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
         learner.target_period,
-        config.loss.discount**method.n,
+        config.loss.discount**method.rate_steps,
         learner.clip_global_norm,
+        time_reduction=config.loss.time_reduction,
     )
 
 
@@ -61,5 +65,8 @@ def sequence_settings(config: ml_collections.ConfigDict, method: Method) -> Sequ
     return SequenceSettings(1 if one else replay.steps, period, 0, capacity, 0.0)
 
 
-def sequence_learning(config: ml_collections.ConfigDict) -> SequenceLearning:
-    return SequenceLearning(config.learner.batch_size, config.replay.first_frames, 1, None)
+def sequence_learning(config: ml_collections.ConfigDict, method: Method) -> SequenceLearning:
+    """Double DQN's batch is one of transitions, that of other targets one of sequences."""
+    learner = config.learner
+    batch_size = learner.one_step_batch_size if method.target == "double_dqn" else learner.batch_size
+    return SequenceLearning(batch_size, config.replay.first_frames, 1, None)

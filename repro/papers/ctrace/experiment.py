@@ -106,7 +106,7 @@ def build_training(
         run_settings(config, run, warn),
         _steps_per_update(config) * config.env.frame_skip,
         replay,
-        parts.sequence_learning(config),
+        parts.sequence_learning(config, method_of(config)),
         SCALARS,
     )
 
@@ -179,11 +179,9 @@ def _remote(
     warn: Callable[[str], None],
 ) -> tuple[Players, WeightsPublisher, SequenceReplay]:
     """Actors in processes of their own. The replay's limiter keeps the ratio of lockstep, give or take some batches."""
-    parts, batch_size = PARTS[config.experiment], config.learner.batch_size
-    weights, settings = (
-        RemoteWeights(agent.collect_policy.variables()),
-        parts.sequence_settings(config, method_of(config)),
-    )
+    parts, method = PARTS[config.experiment], method_of(config)
+    weights, settings = RemoteWeights(agent.collect_policy.variables()), parts.sequence_settings(config, method)
+    batch_size = parts.sequence_learning(config, method).batch_size
     samples_per_insert = batch_size * settings.period / _steps_per_update(config)
     first_sequences = max(1, config.replay.first_frames // config.env.frame_skip // settings.period)
     limiter = reverb.rate_limiters.SampleToInsertRatio(

@@ -48,7 +48,9 @@ def make_exploration(config: ml_collections.ConfigDict) -> list[Exploration]:
 
 def loss_settings(config: ml_collections.ConfigDict, method: Method) -> LossSettings:
     loss = config.loss
-    return LossSettings(method.target, method.n, loss.discount, float("inf"), rescaling=loss.rescaling)
+    return LossSettings(
+        method.target, method.n, loss.discount, float("inf"), loss.rescaling, trace_lambda=method.trace_lambda
+    )
 
 
 def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
@@ -56,10 +58,11 @@ def learning(config: ml_collections.ConfigDict, method: Method) -> Learning:
     return Learning(
         FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
         learner.target_period,
-        config.loss.discount**method.n,
+        config.loss.discount**method.rate_steps,
         learner.clip_global_norm,
         config.replay.burn_in,
         config.replay.priority_of_max,
+        config.loss.time_reduction,
     )
 
 
@@ -70,7 +73,7 @@ def sequence_settings(config: ml_collections.ConfigDict, method: Method) -> Sequ
     )
 
 
-def sequence_learning(config: ml_collections.ConfigDict) -> SequenceLearning:
+def sequence_learning(config: ml_collections.ConfigDict, method: Method) -> SequenceLearning:
     """Actors take weights every `learner.publish_steps` steps of theirs, to the next whole update."""
     learner = config.learner
     return SequenceLearning(

@@ -7,7 +7,7 @@
     c_trace      alpha-Retrace (Section 3), alpha adapted by Eq. 7        alpha pi + (1 - alpha) mu
 
 pi is greedy on the online network, the values come from the target network: every method selects as Double DQN does
-(Appendix E.2). lambda is 1 (Appendix E).
+(Appendix E.2). lambda multiplies the traces of Retrace and C-trace; the paper uses 1 and tried 0.97 (Appendix E).
 """
 
 from __future__ import annotations
@@ -75,13 +75,14 @@ def n_step(sequences: Sequences, gamma: float, n: int) -> Target:
     return Target(target, contraction)
 
 
-def alpha_retrace(sequences: Sequences, gamma: float, alpha: Scalar) -> Target:
+def alpha_retrace(sequences: Sequences, gamma: float, alpha: Scalar, trace_lambda: float = 1.0) -> Target:
     """alpha-Retrace (C-trace, Section 3) and its observed contraction rate (Appendix E); alpha = 1 is Retrace (Eq. 4).
 
     Args:
         sequences: the batch.
         gamma: discount in [0, 1).
         alpha: share of pi in the target policy, scalar in [0, 1].
+        trace_lambda: factor of every trace coefficient, in [0, 1].
 
     Gradients: none through the target; exact to `alpha` through the contraction. Boundary and errors are those of
         `q_targets.multistep_q`; on boundary rows the target is 0 and the contraction 1.
@@ -93,13 +94,18 @@ def alpha_retrace(sequences: Sequences, gamma: float, alpha: Scalar) -> Target:
         c_t=traces.alpha_retrace(log_rho_t, alpha),
         expected_q_t=traces.expected_value(q_t, traces.mixture(pi_t, mu_t, alpha)),
         q_t_a=q_t_a,
+        lambda_=trace_lambda,
         is_boundary=is_boundary,
     )
-    contraction = alpha_update.contraction_estimate(log_rho_t, discount_t, alpha, gamma=gamma, is_boundary=is_boundary)
+    contraction = alpha_update.contraction_estimate(
+        log_rho_t, discount_t, alpha, gamma=gamma, trace_lambda=trace_lambda, is_boundary=is_boundary
+    )
     return Target(target, contraction)
 
 
-def target_of(method: str, sequences: Sequences, *, gamma: float, n: int, alpha: Scalar) -> Target:
+def target_of(
+    method: str, sequences: Sequences, *, gamma: float, n: int, alpha: Scalar, trace_lambda: float = 1.0
+) -> Target:
     """The target of one of the four methods.
 
     Args:
@@ -107,6 +113,7 @@ def target_of(method: str, sequences: Sequences, *, gamma: float, n: int, alpha:
         sequences, gamma: as for `n_step`.
         n: read by `n_step` alone.
         alpha: read by `c_trace` alone.
+        trace_lambda: read by `retrace` and `c_trace`.
 
     Raises:
         ValueError: unknown method, and as the method's function.
@@ -116,9 +123,9 @@ def target_of(method: str, sequences: Sequences, *, gamma: float, n: int, alpha:
     if method == "n_step":
         return n_step(sequences, gamma, n)
     if method == "retrace":
-        return alpha_retrace(sequences, gamma, 1.0)
+        return alpha_retrace(sequences, gamma, 1.0, trace_lambda)
     if method == "c_trace":
-        return alpha_retrace(sequences, gamma, alpha)
+        return alpha_retrace(sequences, gamma, alpha, trace_lambda)
     raise ValueError(f"Unknown method {method!r}: choose one of double_dqn, n_step, retrace, c_trace.")
 
 

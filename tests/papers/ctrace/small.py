@@ -37,6 +37,8 @@ def make_agent(
     recurrent: bool = False,
     learning_rate: float = 0.01,
     target_period: int = 3,
+    time_reduction: str = "mean",
+    clip_error: float = 1.0,
 ) -> CtraceAgent:
     environment = Catch(1, 0)
 
@@ -58,9 +60,14 @@ def make_agent(
         network=make_network(),
         target_network=make_network(),
         learning=Learning(
-            tf.keras.optimizers.Adam(learning_rate), target_period, GAMMA**N, 0.0, BURN_IN if recurrent else 0
+            tf.keras.optimizers.Adam(learning_rate),
+            target_period,
+            GAMMA**N,
+            0.0,
+            BURN_IN if recurrent else 0,
+            time_reduction=time_reduction,
         ),
-        loss_settings=LossSettings(method, N, GAMMA, 1.0, rescaling=1e-3 if recurrent else None),
+        loss_settings=LossSettings(method, N, GAMMA, clip_error, rescaling=1e-3 if recurrent else None),
         evaluation_epsilon=0.0,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )

@@ -82,8 +82,53 @@ def test_only_c_trace_learns_alpha_and_towards_its_target(method):
     if method == "c_trace":
         assert scalars["contraction"] != pytest.approx(scalars["contraction_target"])
         assert np.sign(moved) == np.sign(scalars["contraction_target"] - scalars["contraction"])
+        assert scalars["alpha"] == pytest.approx(0.5)  # before the step
     else:
         assert moved == 0.0
+        assert scalars["alpha"] == 1.0  # the target policy is pi
+    assert any("phi" in slot.name for slot in agent._optimizer.variables) == (method == "c_trace")
+
+
+def gradients_of(agent, batch, weights):
+    batch, weights = tf.nest.map_structure(tf.convert_to_tensor, (batch, weights))
+    with tf.GradientTape() as tape:
+        loss = agent._loss(batch, weights).loss
+    return float(loss), [g.numpy() for g in tape.gradient(loss, agent._network.trainable_variables)]
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("method", ["n_step", "c_trace"])
+def test_the_sum_over_time_is_its_mean_times_the_steps(method, recurrent):
+    made = {"recurrent": recurrent, "clip_error": float("inf")}
+    agents = {name: small.make_agent(method, 3, time_reduction=name, **made) for name in ("mean", "sum")}
+    batch, weights = small.random_batch(agents["mean"], 6, seed=1), np.float32([1.0, 0.5, 0.2, 0.0, 1.0, 0.7])
+    (mean, of_mean), (total, of_sum) = (gradients_of(agent, batch, weights) for agent in agents.values())
+    per_step = expected_losses(agents["sum"], batch, small.BURN_IN if recurrent else 0).total.numpy()
+    assert total == pytest.approx(float(np.mean(per_step.sum(axis=0) * weights)), rel=1e-5)
+    assert total == pytest.approx(small.STEPS * mean, rel=1e-6)
+    for one, other in zip(of_sum, of_mean, strict=True):
+        np.testing.assert_allclose(one, small.STEPS * other, rtol=1e-5, atol=1e-7)
+    norms = [np.sqrt(sum((g**2).sum() for g in gradients)) for gradients in (of_sum, of_mean)]
+    assert norms[1] > 0.01
+    for wrong in (1, small.STEPS - 1, small.STEPS + 1, small.STEPS + small.BURN_IN):
+        assert norms[0] != pytest.approx(wrong * norms[1], rel=0.05)
+
+
+def test_alpha_follows_the_mean_whatever_the_reduction_of_the_loss():
+    phi = {}
+    for name in ("mean", "sum"):
+        agent = small.make_agent("c_trace", 3, time_reduction=name)
+        agent._optimizer = tf.keras.optimizers.SGD(1e-5)  # Adam would hide a factor
+        agent._optimizer.build(agent._learned)
+        step(agent, small.random_batch(agent, 64, seed=1))
+        phi[name] = float(agent._phi)
+    assert phi["sum"] == pytest.approx(phi["mean"], rel=1e-6)
+    assert abs(phi["mean"]) > 1e-4
+
+
+def test_an_unknown_reduction_is_an_error():
+    with pytest.raises(ValueError, match="loss.time_reduction='max': choose mean or sum"):
+        small.make_agent(time_reduction="max")
 
 
 def test_target_network_is_copied_every_period():

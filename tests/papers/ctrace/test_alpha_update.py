@@ -150,6 +150,19 @@ def test_boundary_rows_differ_from_their_target_by_nothing():
     assert np.any(loss != 0.0)
 
 
+@pytest.mark.parametrize("trace_lambda", [0.0, 0.5, 0.97, 1.0])
+def test_lambda_cuts_traces_that_alpha_0_does_not(trace_lambda):
+    """1 - (1 - gamma) sum_t (gamma lambda)^t over N terms: gamma^N at lambda = 1, gamma at lambda = 0."""
+    arguments = unbroken(6, 3, seed=10)
+    found = alpha_update.contraction_estimate(
+        arguments["log_rho_t"], arguments["discount_t"], 0.0, gamma=GAMMA, trace_lambda=trace_lambda
+    )
+    for s, rates in enumerate(found.numpy()):
+        expected = 1 - (1 - GAMMA) * sum((GAMMA * trace_lambda) ** t for t in range(6 - s))
+        np.testing.assert_allclose(rates, expected, rtol=1e-5)
+        assert np.allclose(rates, GAMMA ** (6 - s), rtol=1e-5) == (trace_lambda == 1.0 or s == 5)
+
+
 def test_what_is_read_is_not_hidden():
     arguments = unbroken(5, 1, seed=5)
     arguments["log_rho_t"][2] = np.nan

@@ -104,7 +104,7 @@ def loop(data: dict[str, np.ndarray], chosen: dqn_loss.LossSettings, alpha: floa
                 c = 1.0
                 for u in range(s + 1, s + t + 1):
                     ratio = pi(u, b, actions[u, b]) / mu[u, b, actions[u, b]]
-                    c *= (1 - share) + share * min(1.0, ratio)
+                    c *= chosen.trace_lambda * ((1 - share) + share * min(1.0, ratio))
                 x = s + t
                 target += GAMMA**t * c * (r[x, b] + GAMMA * expected(x + 1, b) - values[x, b, actions[x, b]])
                 total += GAMMA**t * c
@@ -116,6 +116,22 @@ def loop(data: dict[str, np.ndarray], chosen: dqn_loss.LossSettings, alpha: floa
         found["targets"][s, b], found["td_error"][s, b], found["contraction"][s, b] = target, error, contraction
         found["total"][s, b] = error**2 / 2 if abs(error) <= k else k * abs(error) - k**2 / 2
     return found
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("trace_lambda", [1.0, 0.97, 0.5, 0.0])
+def test_lambda_multiplies_the_traces_of_target_and_contraction(method: str, trace_lambda: float) -> None:
+    data, chosen = random_batch(8), settings(method, trace_lambda=trace_lambda)
+    found, expected = compute(poisoned(data), chosen), loop(data, chosen, ALPHA)
+    for name in ("targets", "td_error", "contraction"):
+        np.testing.assert_allclose(found.extras[name], expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
+    printed = loop(data, settings(method), ALPHA)
+    reads = method in ("retrace", "c_trace") and trace_lambda < 1
+    for name in ("targets", "contraction"):
+        assert np.allclose(found.extras[name], printed[name], rtol=1e-4, atol=1e-5) != reads, name
+    if trace_lambda == 0 and reads:  # one step is left
+        steps = ~data["is_boundary"]
+        np.testing.assert_allclose(found.extras["contraction"].numpy()[steps], GAMMA, rtol=1e-6)
 
 
 @pytest.mark.parametrize("changes", [{}, {"clip_error": INFINITY, "rescaling": 1e-3}], ids=["dqn", "r2d2"])
@@ -345,6 +361,12 @@ def test_shapes_that_would_broadcast_are_errors(name: str, change) -> None:
 
 def test_settings_that_mean_nothing_are_errors() -> None:
     data = random_batch(7)
-    for changes, words in (({"method": "tree"}, "c_trace"), ({"clip_error": 0.0}, "clip_error"), ({"n": 0}, "n must")):
+    for changes, words in (
+        ({"method": "tree"}, "c_trace"),
+        ({"clip_error": 0.0}, "clip_error"),
+        ({"n": 0}, "n must"),
+        ({"trace_lambda": 1.01}, "trace_lambda must lie in"),
+        ({"trace_lambda": -0.1}, "trace_lambda must lie in"),
+    ):
         with pytest.raises(ValueError, match=words):
             compute(data, settings("n_step")._replace(**changes))

@@ -1,0 +1,131 @@
+"""What configurations make of C-trace's agents: transitions an update, n, Gamma, lambda."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from paper_configs.ctrace import dqn, r2d2
+from repro.evaluation.records import plain_config
+from repro.papers.ctrace import experiment
+from repro.papers.ctrace.methods import Method, method_of
+from repro.runtime.run_directory import RunDirectory
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def config_of(module, agent, scale="desk", **changes):
+    config = module.get_config(scale)
+    config.agent = agent
+    config.update_from_flattened_dict(changes)
+    return config
+
+
+def transitions_per_update(config):
+    """Steps to learn from in a batch, burn-ins apart."""
+    parts, method = experiment.PARTS[config.experiment], method_of(config)
+    sequences = parts.sequence_settings(config, method)
+    burn_in = parts.learning(config, method).burn_in
+    return parts.sequence_learning(config, method).batch_size * (sequences.steps - burn_in)
+
+
+def samples_per_transition(config):
+    """How often a transition is learned from while it is in the replay, on average."""
+    num_actors, envs = experiment.PARTS[config.experiment].num_actors(config)
+    return transitions_per_update(config) / (num_actors * envs * config.learner.steps_per_update)
+
+
+@pytest.mark.parametrize("module", [dqn, r2d2])
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_agent_learns_from_as_many_transitions(module, scale):
+    configs = [config_of(module, agent, scale) for agent in module.get_config(scale).agents]
+    assert len({transitions_per_update(config) for config in configs}) == 1
+    assert len({samples_per_transition(config) for config in configs}) == 1
+
+
+def test_transitions_of_each_scale():
+    for scale, count, samples in (("desk", 128, 16), ("paper", 512, 128)):
+        for agent in ("double_dqn", "ctrace_gamma10"):
+            config = config_of(dqn, agent, scale)
+            assert (transitions_per_update(config), samples_per_transition(config)) == (count, samples)
+    standard = config_of(dqn, "double_dqn", "paper", **{"learner.one_step_batch_size": 32})  # Mnih et al. (2015)
+    assert (transitions_per_update(standard), samples_per_transition(standard)) == (32, 8)
+
+
+@pytest.mark.parametrize("agent", ["double_dqn", "n_step_5", "ctrace_gamma10"])
+def test_batches_that_reach_the_learner_have_as_many_transitions(agent, tmp_path):
+    config = config_of(dqn, agent, "smoke", **{"replay.first_frames": 400, "runtime.compile": "graph"})
+    config.frames = 600
+    loop = experiment.build_training(config, 1, RunDirectory(tmp_path, plain_config(config), 1), print)
+    counts, sample = [], loop._replay.sample
+
+    def count(size):
+        drawn = sample(size)
+        counts.append(drawn.sequences.reward[:, :-1].size)
+        return drawn
+
+    loop._replay.sample = count
+    try:
+        for _ in loop:
+            pass
+    finally:
+        loop.close()
+    assert len(counts) > 5
+    assert set(counts) == {128}
+    assert transitions_per_update(config) == 128
+
+
+@pytest.mark.parametrize(
+    ("module", "agent", "expected"),
+    [
+        (dqn, "double_dqn", Method("double_dqn", 1, 10, 1.0)),
+        (dqn, "n_step_3", Method("n_step", 3, 3, 1.0)),
+        (dqn, "retrace", Method("retrace", 1, 10, 1.0)),
+        (dqn, "ctrace_gamma7", Method("c_trace", 1, 7, 1.0)),
+        (dqn, "ctrace_gamma10_lambda97", Method("c_trace", 1, 10, 0.97)),
+        (r2d2, "n_step_5", Method("n_step", 5, 5, 1.0)),
+        (r2d2, "retrace_lambda97", Method("retrace", 1, 10, 0.97)),
+        (r2d2, "ctrace", Method("c_trace", 1, 10, 1.0)),
+    ],
+)
+def test_an_agents_name_says_its_method(module, agent, expected):
+    config = config_of(module, agent)
+    method = method_of(config)
+    assert method == expected
+    parts = experiment.PARTS[config.experiment]
+    loss, learning = parts.loss_settings(config, method), parts.learning(config, method)
+    assert (loss.method, loss.n, loss.trace_lambda) == (expected.target, expected.n, expected.trace_lambda)
+    assert learning.target_rate == pytest.approx(config.loss.discount**expected.rate_steps)
+
+
+@pytest.mark.parametrize("agent", ["n_step", "n_step_0", "retrace_5", "double_dqn_lambda97", "ctrace_lambda", "tree"])
+def test_a_name_that_says_no_method_is_an_error(agent):
+    config = config_of(r2d2, agent)
+    config.agents = (*config.agents, agent)
+    with pytest.raises(ValueError, match=f"agent='{agent}': choose n_step_5, "):
+        method_of(config)
+
+
+def test_an_agent_of_another_experiment_is_an_error():
+    with pytest.raises(ValueError, match="agent='double_dqn': choose n_step_5, retrace, ctrace"):
+        method_of(config_of(r2d2, "double_dqn"))
+
+
+def test_lambda_of_the_configuration_holds_where_the_name_has_none():
+    for agent, expected in (("retrace", 0.9), ("retrace_lambda97", 0.97)):
+        assert method_of(config_of(r2d2, agent, **{"loss.trace_lambda": 0.9})).trace_lambda == expected
+
+
+def test_the_only_n_step_agent_of_r2d2_has_the_n_of_its_paper():
+    """Kapturowski et al. (2019), Section 2.3: 5. The 10 of C-trace's Section 4.1 is that of its contraction target."""
+    config = r2d2.get_config("paper")
+    assert [agent for agent in config.agents if agent.startswith("n_step")] == ["n_step_5"]
+
+
+@pytest.mark.parametrize(("module", "expected"), [(dqn, "mean"), (r2d2, "sum")])
+def test_each_experiments_reduction_over_time_reaches_its_agent(module, expected):
+    for scale, other in itertools.product(SCALES, (None, "mean", "sum")):
+        config = config_of(module, "retrace", scale, **({"loss.time_reduction": other} if other else {}))
+        learning = experiment.PARTS[config.experiment].learning(config, method_of(config))
+        assert learning.time_reduction == (other or expected)
