@@ -9,12 +9,14 @@ AGENT = "repro/papers/ctrace/agent.py"
 TRAINING = "repro/runtime/sequence_training.py"
 EXPLORATION = "repro/papers/ctrace/exploration.py"
 POLICY = "repro/networks/epsilon_greedy_policy.py"
+DQN_PARTS = "repro/papers/ctrace/dqn_parts.py"
 TEST_ALPHA_UPDATE = "tests/papers/ctrace/test_alpha_update.py"
 TEST_DQN_LOSS = "tests/papers/ctrace/test_dqn_loss.py"
 TEST_AGENT = "tests/papers/ctrace/test_agent.py"
 TEST_SEQUENCE_TRAINING = "tests/runtime/test_sequence_training.py"
 TEST_EXPLORATION = "tests/papers/ctrace/test_exploration.py"
 TEST_EPSILON_GREEDY_POLICY = "tests/networks/test_epsilon_greedy_policy.py"
+TEST_SETTINGS = "tests/papers/ctrace/test_settings.py"
 
 VARIANTS = [
     Variant(
@@ -245,8 +247,8 @@ VARIANTS = [
     Variant(
         "C-trace: alpha learned by every method",
         AGENT,
-        'if settings.method != "c_trace":',
-        "if False:",
+        'self._learns_alpha = loss_settings.method == "c_trace"',
+        "self._learns_alpha = True",
         f"{TEST_AGENT}::test_only_c_trace_learns_alpha_and_towards_its_target",
     ),
     Variant(
@@ -395,5 +397,49 @@ VARIANTS = [
         "max(count - 1, 1)",
         "count",
         f"{TEST_EPSILON_GREEDY_POLICY}::test_ape_x_epsilons",
+    ),
+    Variant(
+        "C-trace: a mean over time is a sum",
+        AGENT,
+        '{"mean": tf.reduce_mean,',
+        '{"mean": tf.reduce_sum,',
+        f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+    ),
+    Variant(
+        "C-trace: a sum over time is a mean",
+        AGENT,
+        '"sum": tf.reduce_sum}',
+        '"sum": tf.reduce_mean}',
+        f"{TEST_AGENT}::test_the_sum_over_time_is_its_mean_times_the_steps",
+        slow=True,
+    ),
+    Variant(
+        "C-trace: alpha follows the reduction of the loss",
+        AGENT,
+        "tf.reduce_mean(alpha_losses, axis=0)",
+        "TIME_REDUCTIONS[self._learning.time_reduction](alpha_losses, axis=0)",
+        f"{TEST_AGENT}::test_alpha_follows_the_mean_whatever_the_reduction_of_the_loss",
+        slow=True,
+    ),
+    Variant(
+        "C-trace: lambda missing in the target",
+        TARGETS,
+        "lambda_=trace_lambda,",
+        "lambda_=1.0,",
+        f"{TEST_DQN_LOSS}::test_lambda_multiplies_the_traces_of_target_and_contraction",
+    ),
+    Variant(
+        "C-trace: lambda missing in the contraction",
+        ALPHA,
+        "c = trace_lambda * traces.",
+        "c = traces.",
+        f"{TEST_ALPHA_UPDATE}::test_lambda_cuts_traces_that_alpha_0_does_not",
+    ),
+    Variant(
+        "C-trace: Double DQN learns from fewer transitions",
+        DQN_PARTS,
+        'learner.one_step_batch_size if method.target == "double_dqn" else learner.batch_size',
+        "learner.batch_size",
+        f"{TEST_SETTINGS}::test_every_agent_learns_from_as_many_transitions",
     ),
 ]

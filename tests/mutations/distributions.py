@@ -140,7 +140,7 @@ VARIANTS = [
         "    while (beyond := np.abs(noise) > TRUNCATION).any():\n"
         "        noise[beyond] = generator.standard_normal(np.count_nonzero(beyond))\n",
         "    noise = np.clip(noise, -TRUNCATION, TRUNCATION)\n",
-        TEST_GAUSSIAN,
+        f"{TEST_GAUSSIAN}::test_samples_follow_the_truncated_normal",
     ),
     Variant(
         "Gaussian: no truncation",
