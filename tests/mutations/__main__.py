@@ -32,7 +32,7 @@ from tests.mutations.variant import Variant
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300.0
-FEW = 3
+FEW = 2
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
