@@ -252,8 +252,9 @@ class StudyJob(_Recorded):
         for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
             identity = _identity(self.config, name, self.seed, "study")
             series = {"series": answer.series} if answer.series else {}
-            evaluation = {"evaluation": _summary(answer.unit, answer.protocol, answer.values)}
-            records.write_record(path, identity | shared | series | evaluation)
+            interval = {"interval": list(answer.interval)} if answer.interval else {}
+            evaluation = _summary(answer.unit, answer.protocol, answer.values) | interval
+            records.write_record(path, identity | shared | series | {"evaluation": evaluation})
 
     def stop(self) -> None:
         """Asks the study to end at its next piece."""

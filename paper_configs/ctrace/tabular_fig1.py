@@ -20,7 +20,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "pareto_bias_ratio",
         "importance_bias",
         "importance_variance_growth",
-        "retrace_equivalent_n",
+        "retrace_equivalent_n",  # no sentence of its own: context of the next
+        "retrace_three_steps",
+        "retrace_variance",
     )
     config.scale = scale
 
@@ -35,16 +37,17 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.problem = ml_collections.ConfigDict()
     config.problem.pairings = (("b", "dirichlet", "dirichlet"),)  # letter, target, behaviour; Appendix C.2
     config.problem.exploration = 0.1  # of the behaviour `exploring`; Figure 6 (f)
+    config.problem.stream = 0  # of random numbers: problems of different streams are independent
 
     config.methods = ml_collections.ConfigDict()
     config.methods.uncorrected_n = 20  # n = 1 .. this; Figure 1
     config.methods.importance_n = 3  # n = 1 .. this; Figure 1
     config.methods.alphas = 21  # evenly spaced in [0, 1]; assumed: the figure's spacing is not printed
     config.methods.tree_backup = False  # alpha-TreeBackup too; Figure 5
-    config.methods.lambda_ = 1.0  # Section 2
+    config.methods.lambda_ = 1.0  # Section 2; Appendix D.1
 
     config.variance = ml_collections.ConfigDict()
-    config.variance.trajectories = 5_000  # Appendix C.2
+    config.variance.trajectories = 5_000  # from Q = 0; Appendix C.2
     config.variance.steps = 100  # of each trajectory; Appendix C.2
 
     config.evaluation = ml_collections.ConfigDict()

@@ -18,12 +18,18 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.answers = (  # one record each; the sentences stand in published/ctrace.json
         "evaluation_early",
         "evaluation_early_n",
+        "evaluation_early_rest",
+        "evaluation_early_n_rest",
         "evaluation_early_importance",
         "evaluation_late",
         "evaluation_late_importance",
+        "evaluation_best_alpha_early",
+        "evaluation_best_alpha_late",
         "evaluation_best_alpha_rise",
         "control_early",
         "control_early_n",
+        "control_early_rest",
+        "control_early_n_rest",
         "control_late",
     )
     config.scale = scale
@@ -49,13 +55,13 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.comparison = ml_collections.ConfigDict()
     config.comparison.early_evaluation_round = 2  # 200 steps; assumed: `low numbers of environment steps`
     config.comparison.early_control_round = 10  # assumed: `initial improvements`
-    config.comparison.small_alpha = 0.2  # assumed: `close to 0`
-    config.comparison.large_n = 20  # assumed: the largest
+    config.comparison.small_alpha = 0.2  # the largest alpha that counts; assumed: `close to 0`
+    config.comparison.large_n = 10  # the smallest n that counts; assumed: `large n`
 
     config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = 200  # repetitions; Appendix C.2
     config.evaluation.num_envs = 25  # repetitions in one piece of work; divides `episodes`
-    config.evaluation.resamples = 1_000  # of the bootstrap of standard errors; assumed
+    config.evaluation.resamples = 1_000  # of the bootstrap of standard errors and of the best alpha; assumed
 
     return apply_scale(config)
 

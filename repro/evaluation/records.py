@@ -382,6 +382,9 @@ def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
     mean = math.fsum(evaluation["returns"]) / len(evaluation["returns"])
     if not math.isclose(evaluation["mean"], mean, rel_tol=1e-5, abs_tol=1e-5):
         yield f"evaluation.mean is {evaluation['mean']} but the returns have mean {mean}"
+    low, high = evaluation.get("interval", (0, 0))
+    if low > high:
+        yield f"evaluation.interval: its low end {low} lies above its high end {high}"
     if config_sha256(record["config"]) != record["config_sha256"]:
         yield "config_sha256 is not that of config"
 

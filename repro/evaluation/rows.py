@@ -432,7 +432,10 @@ def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
 def _of_runs(
     records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
-    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed."""
+    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+
+    The interval of one seed is that of its record, where the record holds one.
+    """
     if not records:
         return {}
     several = len(records) > 1
@@ -440,7 +443,9 @@ def _of_runs(
     games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
     scores = values if several else games
     interval = None
-    if len(scores) > 1:
+    if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
+        interval = tuple(records[0]["evaluation"]["interval"])
+    elif len(scores) > 1:
         interval = statistics.bootstrap_interval(scores, np.random.default_rng(BOOTSTRAP_SEED))
     return {
         "value": float(np.mean(values)),

@@ -21,7 +21,9 @@ class EpsilonGreedyPolicy(NetworkPolicy):
     which is greedy with respect to the same values, breaks ties in the same way.
 
     Every policy step carries `info = {"greedy_action": int32 [B], "epsilon": float32 [B]}`, of which off-policy
-    corrections form all of mu(.|x), and with a recurrent network `"core_state"`, as `NetworkPolicy` has it.
+    corrections form all of mu(.|x), `"action_value"`, Q(x, a) of the action taken, and `"greedy_value"`, max_b Q(x, b),
+    float32 [B], of which an actor forms TD errors of its own, and with a recurrent network `"core_state"`, as
+    `NetworkPolicy` has it.
 
     Evaluation has a policy of its own with its own small epsilon; with 0 it is greedy.
 
@@ -44,7 +46,13 @@ class EpsilonGreedyPolicy(NetworkPolicy):
         values = epsilon.numpy() if isinstance(epsilon, tf.Variable) else np.asarray(epsilon)
         if values.ndim > 1 or not ((values >= 0) & (values <= 1)).all():
             raise ValueError(f"EpsilonGreedyPolicy: epsilon must be a scalar or vector in [0, 1], got {values}")
-        info_spec = {"greedy_action": tf.TensorSpec([], tf.int32), "epsilon": tf.TensorSpec([], tf.float32)}
+        number = tf.TensorSpec([], tf.float32)
+        info_spec = {
+            "greedy_action": tf.TensorSpec([], tf.int32),
+            "epsilon": number,
+            "action_value": number,
+            "greedy_value": number,
+        }
         super().__init__(time_step_spec, action_spec, network, info_spec, "epsilon_greedy_policy")
         self._epsilon = epsilon
 
@@ -57,7 +65,12 @@ class EpsilonGreedyPolicy(NetworkPolicy):
             uniform = tf.random.stateless_uniform([2, tf.size(greedy)], seed, alg="philox")
         any_action = tf.cast(uniform[1] * scores.shape[-1], tf.int32)  # below |A|: uniform < 1 by 2^-23 or more
         action = tf.where(uniform[0] < epsilon, any_action, greedy)
-        return action, {"greedy_action": greedy, "epsilon": epsilon}
+        return action, {
+            "greedy_action": greedy,
+            "epsilon": epsilon,
+            "action_value": tf.gather(scores, action, batch_dims=1),
+            "greedy_value": tf.reduce_max(scores, axis=-1),
+        }
 
 
 def ape_x_epsilons(count: int, *, base: float, spread: float) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 import numpy as np
 import reverb
@@ -19,6 +20,9 @@ CHUNK = 8
 IN_FLIGHT = 32
 """Sequences that may be on their way to the server."""
 
+Priority: TypeAlias = Callable[[Trajectory], float]
+"""Of a new sequence, from its rows: arrays [rows, ...], frames and core states left out."""
+
 
 def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
     """Each writer takes the unroll of its environment: of arrays [N, T + 1, ...], whose last row is the next first."""
@@ -27,10 +31,15 @@ def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
 
 
 class SequenceWriter:
-    """Steps in the order of play go in; a sequence of `rows` steps from every `period`-th step of a game comes out.
+    """Steps in the order of play go in; sequences of `rows` steps, `period` steps apart, come out.
 
-    No sequence goes over a game's end. Where it would, rows LAST, which are no transition, fill it up, so that a game's
-    last transitions are in as many sequences as those before them.
+    A sequence's first `lead` rows are there to burn in. What follows them begins at the first, the `period`-th, the
+    2 `period`-th .. step of a game and holds a transition of it. No sequence goes over a game's end: where it would,
+    rows LAST, which are no transition, fill it up, so that a game's last transitions are in as many sequences as those
+    before them. Rows LAST before its first step leave no transition to the burn-in alone.
+
+    Steps that begin amid a game, as in a resumed run, have nothing before them: the core's state would not survive it.
+    The first `lead` of them are burn-in alone.
 
     Args:
         client: of the Reverb server.
@@ -38,14 +47,19 @@ class SequenceWriter:
         layout: of a step.
         rows: of a sequence.
         period: steps between two starts.
-        lead: rows LAST before a game's first.
-
-    Attributes:
-        priority: of new sequences.
+        lead: rows to burn in.
+        priority: see `Priority`; None: 1 for all.
     """
 
     def __init__(
-        self, client: reverb.Client, table: str, layout: StepLayout, rows: int, period: int, lead: int
+        self,
+        client: reverb.Client,
+        table: str,
+        layout: StepLayout,
+        rows: int,
+        period: int,
+        lead: int,
+        priority: Priority | None = None,
     ) -> None:
         self._layout = layout
         self._table = table
@@ -58,7 +72,8 @@ class SequenceWriter:
                 (column,), num_keep_alive_refs=keep, max_chunk_length=1 if column == STATE else CHUNK
             )
         self._count = 0  # rows of this game so far
-        self.priority = 1.0
+        self._priority = priority
+        self._records: deque[np.ndarray] = deque(maxlen=rows)  # of the last rows
 
     def append(self, unroll: Trajectory) -> None:
         """Takes steps of one environment, arrays [T, ...], which follow those of the call before."""
@@ -67,7 +82,7 @@ class SequenceWriter:
         images = leaves[self._layout.image] if self._layout.image is not None else None
         for row, step_type in enumerate(unroll.step_type):
             if self._count == 0:
-                self._begin_game(leaves, row, images)
+                self._begin_game(leaves, row, images, self._lead if step_type == StepType.FIRST else 0)
             frame = images[row, ..., -1] if images is not None else None
             self._append_row(leaves, row, records[row], frame)
             if step_type == StepType.LAST:
@@ -80,8 +95,8 @@ class SequenceWriter:
     def close(self) -> None:
         self._writer.close()
 
-    def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None) -> None:
-        older = [0] * self._lead + list(range(STACK - 1))  # so that the first stack is whole, whatever leads to it
+    def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None, lead: int) -> None:
+        older = [0] * lead + list(range(STACK - 1))  # so that the first stack is whole, whatever leads to it
         if images is not None:
             for i in older[: STACK - 1]:
                 self._writer.append({FRAME: images[row, ..., i]})
@@ -90,10 +105,11 @@ class SequenceWriter:
             self._append_row(leaves, row, self._as_last(leaves, row), frame)
 
     def _end_game(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:
-        last = self._count - 1  # number of the LAST row: sequences start before it
-        final_start = (last - 1) // self._period * self._period
-        while self._count < final_start + self._rows:
-            self._append_row(leaves, row, record, frame)
+        transition = self._count - 2  # number of the row before the LAST one
+        final_start = (transition - self._lead) // self._period * self._period  # the last with a transition to learn
+        if final_start >= 0:
+            while self._count < final_start + self._rows:
+                self._append_row(leaves, row, record, frame)
         self._writer.end_episode()
         self._count = 0
 
@@ -104,6 +120,7 @@ class SequenceWriter:
         if self._layout.states and self._count % self._period == 0:
             data[STATE] = self._layout.pack_state(leaves, row)
         self._writer.append(data)
+        self._records.append(record)
         self._count += 1
         start = self._count - self._rows
         if start >= 0 and start % self._period == 0:
@@ -113,8 +130,14 @@ class SequenceWriter:
                 sequence[FRAME] = history[FRAME][-self._frames :]
             if self._layout.states:
                 sequence[STATE] = history[STATE][-self._rows]
-            self._writer.create_item(self._table, self.priority, sequence)
+            self._writer.create_item(self._table, self._priority_of_rows(), sequence)
             self._writer.flush(IN_FLIGHT)
+
+    def _priority_of_rows(self) -> float:
+        if self._priority is None:
+            return 1.0
+        leaves = self._layout.unpack(np.stack(self._records), None)
+        return self._priority(tf.nest.pack_sequence_as(self._layout.spec, leaves))
 
     def _as_last(self, leaves: list[np.ndarray], row: int) -> np.ndarray:
         """The record of a row, its step type LAST."""

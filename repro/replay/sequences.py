@@ -15,14 +15,10 @@ from tf_agents.trajectories import Trajectory
 
 from repro.quiet import quiet_stderr
 from repro.replay.frame_stacks import restack
-from repro.replay.sequence_writer import SequenceWriter
+from repro.replay.sequence_writer import Priority, SequenceWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 TABLE = "sequences"
-
-
-class ReplayEndedError(Exception):
-    """The server was closed while someone waited for a draw."""
 
 
 class SequenceSettings(NamedTuple):
@@ -57,14 +53,18 @@ class Sample(NamedTuple):
     size: np.ndarray
 
 
-def make_writer(client: reverb.Client, spec: Trajectory, settings: SequenceSettings) -> SequenceWriter:
+def make_writer(
+    client: reverb.Client, spec: Trajectory, settings: SequenceSettings, priority: Priority | None
+) -> SequenceWriter:
     """A writer for one environment, in whatever process.
 
     Args:
         client: of the replay's server.
         spec, settings: of the replay.
+        priority: of new sequences; None: 1 for all.
     """
-    return SequenceWriter(client, TABLE, StepLayout(spec), settings.steps + 1, settings.period, settings.lead)
+    layout = StepLayout(spec)
+    return SequenceWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
 
 
 class SequenceReplay:
@@ -73,11 +73,13 @@ class SequenceReplay:
     Sequences that overlap share their steps, and stacks of four grey frames are stored frame by frame, so that a step
     costs one frame and some bytes, compressed. Draws cannot be seeded: a run with this replay repeats in distribution.
 
+    Clients are of this machine, but Reverb's server cannot be bound to it: it listens on every interface, on a port
+    that is chosen at each start, and trusts whoever connects. A firewall has to keep others out.
+
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
         settings: see `SequenceSettings`.
         working: folder for a checkpoint that is being written, on the disk of the run's checkpoints.
-        limiter: makes writers or draws wait for each other; None: draws wait for a first sequence, and no more.
         more_tables: that the server has besides, and saves with the sequences.
     """
 
@@ -86,13 +88,11 @@ class SequenceReplay:
         spec: Trajectory,
         settings: SequenceSettings,
         working: Path,
-        limiter: reverb.rate_limiters.RateLimiter | None = None,
         more_tables: Sequence[reverb.Table] = (),
     ) -> None:
         self._layout = StepLayout(spec)
         self._settings = settings
         self._working = working
-        self._limiter = limiter or reverb.rate_limiters.MinSize(1)
         self._more_tables = list(more_tables)
         self._server: reverb.Server | None = None
         self._batches: dict[int, Iterator[Any]] = {}
@@ -105,7 +105,7 @@ class SequenceReplay:
             sampler=reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform(),
             remover=reverb.selectors.Fifo(),
             max_size=settings.capacity,
-            rate_limiter=self._limiter,
+            rate_limiter=reverb.rate_limiters.MinSize(1),
             signature=self._layout.signature(settings.steps + 1),
         )
         shutil.rmtree(self._working, ignore_errors=True)
@@ -129,23 +129,16 @@ class SequenceReplay:
         """Sequences that can be drawn."""
         return int(self._client.server_info()[TABLE].current_size)
 
-    def make_writer(self) -> SequenceWriter:
-        """A writer for one environment."""
-        return make_writer(self._client, self._layout.spec, self._settings)
+    def make_writer(self, priority: Priority | None = None) -> SequenceWriter:
+        """A writer for one environment; see the function."""
+        return make_writer(self._client, self._layout.spec, self._settings, priority)
 
     def sample(self, size: int) -> Sample:
-        """Draws `size` sequences; waits while the replay is empty.
-
-        Raises:
-            ReplayEndedError: `close` was called in another thread.
-        """
-        try:
-            if size not in self._batches:
-                with quiet_stderr():
-                    self._batches[size] = self._begin_sampling(size)
-            info, columns = next(self._batches[size])
-        except (tf.errors.OpError, StopIteration) as error:
-            raise ReplayEndedError(str(error)) from error
+        """Draws `size` sequences; waits while the replay is empty."""
+        if size not in self._batches:
+            with quiet_stderr():
+                self._batches[size] = self._begin_sampling(size)
+        info, columns = next(self._batches[size])
         leaves = self._layout.unpack(columns[STEP], columns.get(STATE))
         if self._layout.image is not None:
             leaves[self._layout.image] = restack(columns[FRAME])

@@ -68,7 +68,7 @@ class StepLayout:
         return np.concatenate([leaves[i][row].ravel() for i in self.states])
 
     def unpack(self, steps: np.ndarray, states: np.ndarray | None) -> list[Any]:
-        """Leaves [B, rows, ...] from columns [B, rows, bytes] and [B, units]; that of the stack stays None."""
+        """Leaves [B, rows, ...] from columns [B, rows, bytes] and [B, units], or without B; the stack's stays None."""
         record = np.ascontiguousarray(steps).view(self._record)[..., 0]  # [B, rows]
         leaves: list[Any] = [None] * len(self._leaves)
         for i in self._small:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from repro.replay.sequence_writer import SequenceWriter, write_group
+from repro.replay.sequence_writer import Priority, SequenceWriter, write_group
 from repro.replay.sequences import SequenceReplay
 from repro.runtime.sources import BatchSource
 
@@ -39,9 +39,6 @@ class Players(Protocol):
     def check(self) -> None:
         """Raises PlayersError if they ended."""
 
-    def set_priority(self, priority: float) -> None:
-        """The priority of new sequences."""
-
     def flush(self) -> None:
         """Waits until everything that was played is in the replay."""
 
@@ -60,15 +57,22 @@ class LocalPlayers:
         replay: that is filled.
         num_envs: of all actors.
         on_frames: called with the frames of the run so far before each update; sets the actors' epsilon.
+        priority: of new sequences; None: 1 for all.
     """
 
     def __init__(
-        self, source: BatchSource, replay: SequenceReplay, num_envs: int, on_frames: Callable[[int], None]
+        self,
+        source: BatchSource,
+        replay: SequenceReplay,
+        num_envs: int,
+        on_frames: Callable[[int], None],
+        priority: Priority | None = None,
     ) -> None:
         self._source = source
         self._replay = replay
         self._num_envs = num_envs
         self._on_frames = on_frames
+        self._priority = priority
         self._writers: list[SequenceWriter] = []
 
     @property
@@ -76,7 +80,7 @@ class LocalPlayers:
         return self._source.between_rounds
 
     def start(self) -> None:
-        self._writers = [self._replay.make_writer() for _ in range(self._num_envs)]
+        self._writers = [self._replay.make_writer(self._priority) for _ in range(self._num_envs)]
 
     def play(self, gradient_steps: int, frames: int) -> float:
         self._on_frames(frames)
@@ -89,10 +93,6 @@ class LocalPlayers:
 
     def check(self) -> None:
         """An actor's error is raised in `play`."""
-
-    def set_priority(self, priority: float) -> None:
-        for writer in self._writers:
-            writer.priority = priority
 
     def flush(self) -> None:
         for writer in self._writers:

@@ -11,51 +11,71 @@ from typing import NoReturn
 import reverb
 from tf_agents.trajectories import Trajectory
 
-from repro.replay.sequence_writer import write_group
+from repro.replay.sequence_writer import Priority, write_group
 from repro.replay.sequences import SequenceSettings, make_writer
 from repro.runtime.actor import Actor
 from repro.runtime.remote import Reporter
 from repro.runtime.unrolls import UnrollGroup
 
 LOOK_SECONDS = 2.0
+"""Between two looks whether the server is there."""
+MOST_FAILED_LOOKS = 3
+"""In a row; one alone may be a machine that is busy."""
 PATIENCE_SECONDS = 60.0
 """With a machine that does not answer."""
 
 
 def play_for(
-    actor: Actor, spec: Trajectory, settings: SequenceSettings, reporter: Reporter, address: str, steps: int, renew: int
+    actor: Actor,
+    spec: Trajectory,
+    settings: SequenceSettings,
+    priority: Priority | None,
+    reporter: Reporter,
+    address: str,
+    steps: int,
 ) -> NoReturn:
-    """Plays for ever; the process ends when the server is gone.
+    """Plays for ever; `end_with` was called, so that the process ends when the server is gone.
 
     Args:
         actor: whose weights come from the server, and whose games go to `reporter`.
         spec: of one step of one environment.
         settings: of the replay.
+        priority: of new sequences; None: 1 for all.
         reporter: to the learner.
         address: of the server.
-        steps: T of an unroll, after which it is stored and reported.
-        renew: unrolls between two looks at the weights.
+        steps: T of an unroll, after which it is stored and reported, and the actor looks for new weights.
     """
     client = reverb.Client(address)
-    threading.Thread(target=_end_with, args=(address,), daemon=True).start()
     num_envs = actor.environment.num_envs
-    writers = [make_writer(client, spec, settings) for _ in range(num_envs)]
-    group, unrolls = UnrollGroup(spec, num_envs, steps), 0
+    writers = [make_writer(client, spec, settings, priority) for _ in range(num_envs)]
+    group = UnrollGroup(spec, num_envs, steps)
     while True:
-        if unrolls % renew == 0:
-            actor.renew_weights()
+        actor.renew_weights()
         actor.collect([group])
         write_group(writers, group.arrays)
         reporter.report(steps * num_envs, group.version)
-        unrolls += 1
 
 
-def _end_with(address: str) -> None:
-    """Ends this process once the server is gone; a writer would wait for another one to come."""
-    host, port = address.rsplit(":", 1)
-    while True:
+def end_with(address: str) -> None:
+    """Ends this process once no server is at an address; to be called before the first of Reverb's calls.
+
+    Those wait for a server, which may not come again: it was gone before this process had started.
+    """
+    threading.Thread(target=_watch, args=(address,), daemon=True).start()
+
+
+def _watch(address: str) -> None:
+    failed = 0
+    while failed < MOST_FAILED_LOOKS:
         time.sleep(LOOK_SECONDS)
-        try:
-            socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
-        except OSError:
-            os._exit(0)
+        failed = 0 if _answers(address) else failed + 1
+    os._exit(0)
+
+
+def _answers(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
+    except OSError:
+        return False
+    return True

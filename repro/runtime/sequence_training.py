@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from repro.replay.sequences import ReplayEndedError, Sample, SequenceReplay
+from repro.replay.sequences import Sample, SequenceReplay
 from repro.runtime.learner import Learner
 from repro.runtime.players import Players
 from repro.runtime.training import EpisodeLog, RunSettings, Training
@@ -38,8 +38,7 @@ class SequenceLearning(NamedTuple):
 class SequenceTraining(Training):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where draws are by priority, a sequence's priority is renewed with each gradient step, and new ones get the largest
-    so far.
+    Where draws are by priority, players give a new sequence its first, and each gradient step on it another.
 
     Args:
         learner, weights: sharing one agent.
@@ -73,7 +72,6 @@ class SequenceTraining(Training):
         self._replay = replay
         self._settings = settings
         self._gradient_steps = 0
-        self._largest_priority = 1.0
         self._scalars = dict.fromkeys(("loss", *scalars), float("nan"))
         self._restore()
 
@@ -93,24 +91,16 @@ class SequenceTraining(Training):
         if not self.updates:
             self._replay.start()
         self._players.start()
-        self._players.set_priority(self._largest_priority)
         self._weights.publish(self._gradient_steps)
 
     def _update(self) -> tuple[dict[str, float], float]:
         frames = self.frames + self.frames_per_update
         lag = self._players.play(self._gradient_steps, frames)
         if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
-            self._scalars = self._learn(self._sample())
+            self._scalars = self._learn(self._replay.sample(self._settings.batch_size))
         if (self.updates + 1) % self._settings.publish_period == 0:
             self._weights.publish(self._gradient_steps)
         return self._scalars, lag
-
-    def _sample(self) -> Sample:
-        try:
-            return self._replay.sample(self._settings.batch_size)
-        except ReplayEndedError:
-            self._players.check()
-            raise
 
     def _learn(self, sample: Sample) -> dict[str, float]:
         """One gradient step; returns what it logs."""
@@ -121,10 +111,7 @@ class SequenceTraining(Training):
             weights = (sample.size * sample.probabilities) ** -beta
             weights = (weights / weights.max()).astype(np.float32)
             scalars = self._learner.step(place(sample.sequences), place(weights))
-            priorities = self._learner.per_sequence["priorities"]
-            self._replay.set_priorities(sample.keys, priorities)
-            self._largest_priority = max(self._largest_priority, float(priorities.max()))
-            self._players.set_priority(self._largest_priority)
+            self._replay.set_priorities(sample.keys, self._learner.per_sequence["priorities"])
         self._gradient_steps += 1
         return scalars
 
@@ -132,14 +119,12 @@ class SequenceTraining(Training):
         return {
             "players": self._players.get_state(),
             "gradient_steps": self._gradient_steps,
-            "largest_priority": self._largest_priority,
             "scalars": self._scalars,
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._players.set_state(state["players"])
         self._gradient_steps = state["gradient_steps"]
-        self._largest_priority = state["largest_priority"]
         self._scalars = state["scalars"]
 
     def _save_more(self, folder: Path) -> None:

@@ -31,12 +31,15 @@ class Answer(NamedTuple):
         values: one for each repetition, problem, or whatever the statement is checked on.
         protocol: how a value came about, in words.
         series: the numbers of the figure, `{"columns": [..], "rows": [[..], ..]}`, or None.
+        interval: (low, high), the 95 % interval of the answer where that of the mean of `values` is another: they are
+            bootstrap resamples, or one value that is exact. None: bootstrap `values`.
     """
 
     unit: str
     values: np.ndarray
     protocol: str
     series: dict[str, Any] | None = None
+    interval: tuple[float, float] | None = None
 
 
 class Study(NamedTuple):

@@ -224,6 +224,25 @@ def uncorrected_fixed_points(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, n_m
     return offset + np.einsum("nxay,ny->nxa", reach, v)
 
 
+def uncorrected_rates(mdp: FiniteMDP, mu: np.ndarray, n_max: int) -> np.ndarray:
+    """Contraction rates of the uncorrected returns of 1 to n_max steps, [n_max]; solved over states only.
+
+    They equal `contraction_rate(operator(...))`: the largest gamma^n P(no end within n steps | x, a), gamma^n without
+    terminal states. The target policy has no part in them.
+
+    Args:
+        mdp: the MDP.
+        mu: behaviour policy, [S, A].
+        n_max: largest n.
+    """
+    rates, following = np.empty(n_max), np.ones(mdp.num_states)
+    for i in range(n_max):
+        goes_on = mdp.discount * mdp.continuing @ following  # [S, A]
+        rates[i] = goes_on.max()
+        following = (mu * goes_on).sum(-1)
+    return rates
+
+
 def _trace_operator(mdp: FiniteMDP, target: np.ndarray, keep: np.ndarray, horizon: int | None) -> Operator:
     """Q + (sum_s M^s) (r + gamma P^target Q - Q), with M = gamma P^(mu c)."""
     identity = np.eye(mdp.rewards.size)

@@ -46,6 +46,7 @@ FAULTS = {
     "NaN mean": (_set("evaluation.mean", float("nan")), "NaN or infinity"),
     "infinity in the config": (_set("config.learner.learning_rate", float("inf")), "NaN or infinity"),
     "mean of other returns": (_set("evaluation.mean", -99.0), "evaluation.mean is -99.0 but the returns have mean"),
+    "interval upside down": (_set("evaluation.interval", [2.0, 1.0]), "its low end 2.0 lies above its high end 1.0"),
     "lost game": (_set("evaluation.episodes", 199), "evaluation.episodes is 199 but there are 200 returns"),
     "text among returns": (_set("evaluation.returns", ["1"] * 200), "evaluation.returns"),
     "curve of triples": (_set("curve", [[0, 1.0, 2.0]]), "curve: every point must be"),

@@ -126,6 +126,15 @@ def test_one_seed_and_one_game_have_no_interval():
     assert (row.interval, row.verdict) == (None, "partial")
 
 
+def test_the_interval_of_a_record_goes_before_that_of_its_returns():
+    record = make_record(1)
+    stated = [record["evaluation"]["mean"] - 3.0, record["evaluation"]["mean"] + 9.0]
+    record["evaluation"]["interval"] = stated
+    row = _row(record)
+    assert row.interval_over == "games"
+    assert row.interval == tuple(stated)
+
+
 def test_interval_does_not_depend_on_other_rows():
     pong = make_record(1, "pong")
     assert _row(pong).interval == _row(make_record(1, "breakout", final=20.0), pong).interval

@@ -50,6 +50,8 @@ def test_frequencies_are_those_of_the_definition(epsilon):
     assert (info["greedy_action"].dtype, info["epsilon"].dtype) == (np.int32, np.float32)
     np.testing.assert_array_equal(info["greedy_action"], 2)  # after exploratory actions, too
     np.testing.assert_array_equal(info["epsilon"], np.float32(epsilon))
+    np.testing.assert_array_equal(info["action_value"], Q[action])
+    np.testing.assert_array_equal(info["greedy_value"], Q[2])
 
 
 def test_epsilon_0_is_greedy():

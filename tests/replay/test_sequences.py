@@ -52,21 +52,24 @@ def _games(generator, spec, lengths):
 
 
 def _expected(steps, lengths, settings):
-    """Rows of every sequence as (number of the step, step type), by a plain walk over each game."""
-    rows, sequences, start = settings.steps + 1, [], 0
+    """Rows of every sequence as (number of the step, step type), by a plain walk over each game.
+
+    The part behind a sequence's lead begins at the first, the period-th, the 2 period-th .. transition of a game. Rows
+    before the game are its first observation, rows behind it its last, both LAST. The last game has no end yet, so that
+    its sequences have to be complete.
+    """
+    sequences, start = [], 0
     for i, length in enumerate(lengths):
-        numbers = list(range(start, start + length))
-        game = [(numbers[0], int(StepType.LAST))] * settings.lead + [(n, int(steps.step_type[n])) for n in numbers]
-        ended = i < len(lengths) - 1
-        starts = range(0, len(game), settings.period)
-        for first in starts:
-            if ended and first >= len(game) - 1:
-                continue  # nothing but the last observation
-            sequence = game[first : first + rows]
-            if ended:
-                sequence += [game[-1]] * (rows - len(sequence))
-            if len(sequence) == rows:
-                sequences.append(sequence)
+        ended, transitions = i < len(lengths) - 1, length - 1
+        for trained in range(0, transitions, settings.period):
+            places = range(trained - settings.lead, trained + settings.steps - settings.lead + 1)
+            if not ended and places[-1] >= length:
+                continue
+            sequence = []
+            for place in places:
+                number = start + min(max(place, 0), length - 1)
+                sequence.append((number, int(StepType.LAST) if place < 0 else int(steps.step_type[number])))
+            sequences.append(sequence)
         start += length
     return sequences
 
@@ -89,6 +92,50 @@ def _bytes(sequence):
     frame = np.where(filling[:, np.newaxis, np.newaxis, np.newaxis], 0, sequence.observation["frame"])
     sequence = sequence._replace(observation=sequence.observation | {"frame": frame.astype(np.uint8)})
     return b"".join(leaf.tobytes() for leaf in tf.nest.flatten(sequence))
+
+
+def _plain_games(lengths):
+    """Steps of games with so many transitions, each marked by its number as its reward; a last game has just begun."""
+    spec = Trajectory(
+        step_type=tf.TensorSpec((), tf.int32),
+        observation=tf.TensorSpec((1,), tf.float32),
+        action=tf.TensorSpec((), tf.int32),
+        policy_info=(),
+        next_step_type=tf.TensorSpec((), tf.int32),
+        reward=tf.TensorSpec((), tf.float32),
+        discount=tf.TensorSpec((), tf.float32),
+    )
+    step_type = [kind for n in lengths for kind in (StepType.FIRST, *[StepType.MID] * (n - 1), StepType.LAST)]
+    total = len(step_type) + 1
+    steps = tf.nest.map_structure(lambda leaf: np.zeros((total, *leaf.shape), leaf.dtype.as_numpy_dtype), spec)
+    step_type = np.array([*step_type, StepType.FIRST], np.int32)
+    return spec, steps._replace(step_type=step_type, reward=np.arange(total, dtype=np.float32))
+
+
+def _all(replay):
+    """Every stored sequence once, arrays [N, T + 1, ...]."""
+    found = {}
+    while len(found) < len(replay):
+        sample = replay.sample(min(8, len(replay)))
+        for b, key in enumerate(sample.keys.tolist()):
+            found[key] = tf.nest.map_structure(lambda leaf, b=b: leaf[b], sample.sequences)
+    return tf.nest.map_structure(lambda *leaves: np.stack(leaves), *[found[key] for key in sorted(found)])
+
+
+def _times_trained(sequences, lead):
+    """How often each transition is learned from, by its number, and the least number that a sequence has of them.
+
+    A row is learned from if it lies behind the burn-in, is not the last one, which is only bootstrapped from, and is a
+    transition: not LAST.
+    """
+    counts, fewest = {}, []
+    for step_type, reward in zip(sequences.step_type, sequences.reward):
+        live = [r for r, kind in zip(reward[lead:-1].tolist(), step_type[lead:-1]) if kind != StepType.LAST]
+        assert len(live) == len(set(live))
+        fewest.append(len(live))
+        for number in live:
+            counts[int(number)] = counts.get(int(number), 0) + 1
+    return counts, min(fewest)
 
 
 def _drawn(replay, count, size=5):
@@ -123,6 +170,87 @@ def test_sequences_are_pieces_of_games(tmp_path, steps_, period, lead, core):
         assert set(_drawn(replay, 40 * len(expected) // 5)) == expected
     finally:
         replay.close()
+
+
+def overlap_count(place, trained, period):
+    """In how many sequences the transition at a place of its game is learned from.
+
+    Appendix E.1 and Kapturowski et al. (2019, Section 2.3): adjacent sequences of m = 80 overlap by 40 and never cross
+    the end of an episode; burn-in comes before those 80 (Table 1). The parts to learn from thus begin 40 steps apart,
+    the first with the game. A transition is in those that began at most m - 1 steps before it: two of them, and one
+    among the game's first 40, before which there is nothing that a sequence could begin with. A game's end takes none
+    away.
+    """
+    return sum(1 for begin in range(place + 1) if begin % period == 0 and begin > place - trained)
+
+
+@pytest.mark.parametrize(
+    ("trained", "period", "lead"),
+    [(80, 40, 40), (20, 10, 10), (10, 5, 5), (16, 4, 0), (1, 1, 0), (6, 4, 3), (5, 7, 2), (8, 3, 20)],
+)
+def test_every_transition_is_learned_from_as_often_as_sequences_overlap(tmp_path, trained, period, lead):
+    lengths = (5, 47, 100, 200, 1, 39, 40, 41, 80, 120)
+    spec, steps = _plain_games(lengths)
+    replay = started(spec, SequenceSettings(lead + trained, period, lead, 10_000, 0.0), tmp_path)
+    try:
+        _write(replay, steps, 7)
+        counts, fewest = _times_trained(_all(replay), lead)
+    finally:
+        replay.close()
+    assert fewest > 0
+    start = 0
+    for length in lengths:
+        found = [counts.pop(start + place, 0) for place in range(length)]
+        assert found == [overlap_count(place, trained, period) for place in range(length)]
+        start += length + 1
+    assert not counts
+    if (trained, period) == (80, 40):
+        assert [overlap_count(place, 80, 40) for place in range(200)] == [1] * 40 + [2] * 160
+
+
+def test_count_of_what_is_learned_from_sees_a_wrong_lead(tmp_path):
+    spec, steps = _plain_games((100,))
+    replay = started(spec, SequenceSettings(120, 40, 0, 10_000, 0.0), tmp_path)  # no rows before a game's first
+    try:
+        _write(replay, steps, 1)
+        counts, fewest = _times_trained(_all(replay), 40)
+    finally:
+        replay.close()
+    assert fewest == 0  # the sequence from step 80 is burn-in and rows behind the game
+    assert [counts.get(place, 0) for place in (0, 39, 40)] == [0, 0, 1]
+    assert [overlap_count(place, 80, 40) for place in (0, 39, 40)] == [1, 1, 2]
+
+
+def test_a_lost_life_changes_nothing(tmp_path):
+    """Where a lost life ends the episode for learning, its step has discount 0 and is followed by FIRST, not LAST."""
+    spec, steps = _plain_games((50,))
+    steps.step_type[[20, 33]] = StepType.FIRST
+    steps.discount[[19, 32]] = 0.0
+    replay = started(spec, SequenceSettings(16, 4, 0, 10_000, 0.0), tmp_path)
+    try:
+        _write(replay, steps, 3)
+        counts, fewest = _times_trained(_all(replay), 0)
+    finally:
+        replay.close()
+    assert fewest > 0
+    assert [counts[place] for place in range(50)] == [overlap_count(place, 16, 4) for place in range(50)]
+
+
+def test_writer_that_begins_amid_a_game_puts_no_lead_before_it(tmp_path):
+    """The state of the core is that of the first row; rows before it would change it, and no FIRST follows."""
+    spec, steps = _plain_games((30,))
+    steps = tf.nest.map_structure(lambda leaf: leaf[7:], steps)
+    replay = started(spec, SequenceSettings(14, 5, 4, 10_000, 0.0), tmp_path)
+    try:
+        _write(replay, steps, 2)
+        sequences = _all(replay)
+        counts, fewest = _times_trained(sequences, 4)
+    finally:
+        replay.close()
+    assert fewest > 0
+    assert min(sequences.reward[:, 0]) == 7
+    assert sequences.step_type[0, 0] == StepType.MID
+    assert sorted(counts) == list(range(11, 30))  # the first four are burn-in
 
 
 def test_oldest_sequence_gives_way(tmp_path):

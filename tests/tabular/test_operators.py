@@ -113,6 +113,17 @@ def test_the_short_cuts_over_states_agree_with_the_operators(problem):
         np.testing.assert_allclose(fixed, operators.fixed_point(op, mdp), atol=1e-9)
 
 
+@pytest.mark.parametrize("problem", [random_problem(3), chain_problem(3, num_states=6)])
+def test_rates_of_uncorrected_returns_know_the_end(problem):
+    mdp, pi, mu = problem
+    rates = operators.uncorrected_rates(mdp, mu, 12)
+    ops = [operators.operator(mdp, pi, mu, Method("uncorrected", n=n)) for n in range(1, 13)]
+    np.testing.assert_allclose(rates, [operators.contraction_rate(op) for op in ops])
+    powers = mdp.discount ** np.arange(1, 13)
+    assert np.allclose(rates, powers) == (not mdp.terminal.any())
+    assert np.all(rates <= powers * (1 + 1e-12))
+
+
 def test_alpha_for_rate_hits_the_rate_or_is_one():
     mdp, pi, mu = random_problem(9)
     retrace = operators.alpha_retrace_rates(mdp, pi, mu, np.ones(1)).max()

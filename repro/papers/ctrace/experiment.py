@@ -17,15 +17,15 @@ from repro.environments.atari import AtariEnvironment, make_atari
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.papers.ctrace import dqn_parts, r2d2_parts
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent
+from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.methods import method_of
-from repro.replay.sequence_writer import IN_FLIGHT
 from repro.replay.sequences import SequenceReplay
 from repro.runtime import checkpoint, devices
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
 from repro.runtime.players import LocalPlayers, Players
 from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.runtime.remote_actor import play_for
+from repro.runtime.remote_actor import end_with, play_for
 from repro.runtime.remote_players import RemotePlayers
 from repro.runtime.run_directory import RunDirectory
 from repro.runtime.sequence_training import SequenceTraining
@@ -36,9 +36,6 @@ from repro.runtime.weights import WeightsPublisher
 
 WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
-
-SLACK = 4
-"""Batches that learner and remote actors may be apart from their ratio."""
 
 PARTS: dict[str, ModuleType] = {"dqn": dqn_parts, "r2d2": r2d2_parts}
 """What an experiment is made of."""
@@ -70,6 +67,15 @@ def make_local_policy(
     network = PARTS[config.experiment].make_network(config, environment.num_actions, seed=0)
     network.build_variables(environment.time_step_spec.observation)
     return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
+
+
+def initial_priority(config: ml_collections.ConfigDict) -> InitialPriority | None:
+    """Gives new sequences their priority; None where draws are uniform."""
+    parts, method = PARTS[config.experiment], method_of(config)
+    if not parts.sequence_settings(config, method).priority_exponent:
+        return None
+    loss, replay = parts.loss_settings(config, method), config.replay
+    return InitialPriority(loss.n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
 
 
 def build_training(
@@ -127,14 +133,14 @@ def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, star
     num_actors, envs = parts.num_actors(config)
     if index >= num_actors:
         raise ValueError(f"There is no actor {index}: runtime.num_actors={num_actors}.")
+    end_with(address)
     environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
     environment = make_environment(config, envs, int(environment_seed))
     policy = make_local_policy(config, environment, parts.make_exploration(config)[index].epsilon)
-    reporter, steps = Reporter(reverb.Client(address)), config.learner.steps_per_update
+    reporter, steps = Reporter(reverb.Client(address), index), config.learner.steps_per_update
     actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
     settings = parts.sequence_settings(config, method_of(config))
-    renew = max(1, config.learner.publish_steps // steps)
-    play_for(actor, policy.trajectory_spec, settings, reporter, address, steps, renew)
+    play_for(actor, policy.trajectory_spec, settings, initial_priority(config), reporter, address, steps)
 
 
 def _local(
@@ -167,7 +173,8 @@ def _local(
             exploration.set_frames(frames)
 
     replay = SequenceReplay(spec, parts.sequence_settings(config, method_of(config)), run.path / WORKING)
-    return LocalPlayers(source, replay, num_actors * envs, set_frames), weights, replay
+    players = LocalPlayers(source, replay, num_actors * envs, set_frames, initial_priority(config))
+    return players, weights, replay
 
 
 def _remote(
@@ -178,18 +185,12 @@ def _remote(
     episodes: EpisodeLog,
     warn: Callable[[str], None],
 ) -> tuple[Players, WeightsPublisher, SequenceReplay]:
-    """Actors in processes of their own. The replay's limiter keeps the ratio of lockstep, give or take some batches."""
-    parts, method = PARTS[config.experiment], method_of(config)
-    weights, settings = RemoteWeights(agent.collect_policy.variables()), parts.sequence_settings(config, method)
-    batch_size = parts.sequence_learning(config, method).batch_size
-    samples_per_insert = batch_size * settings.period / _steps_per_update(config)
-    first_sequences = max(1, config.replay.first_frames // config.env.frame_skip // settings.period)
-    limiter = reverb.rate_limiters.SampleToInsertRatio(
-        samples_per_insert, first_sequences, SLACK * max(batch_size, samples_per_insert * IN_FLIGHT)
-    )
-    replay = SequenceReplay(
-        agent.collect_data_spec, settings, run.path / WORKING, limiter, make_tables(agent.collect_policy.variables())
-    )
+    """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
+    parts, variables = PARTS[config.experiment], agent.collect_policy.variables()
+    num_actors, _ = parts.num_actors(config)
+    weights, settings = RemoteWeights(variables), parts.sequence_settings(config, method_of(config))
+    tables = make_tables(variables, waiting_unrolls=num_actors)
+    replay = SequenceReplay(agent.collect_data_spec, settings, run.path / WORKING, tables)
 
     def command(index: int, start: int, address: str) -> list[str]:
         flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
@@ -199,9 +200,8 @@ def _remote(
         replay,
         weights,
         command,
-        parts.num_actors(config)[0],
+        num_actors,
         episodes.append,
-        first_frames=config.replay.first_frames,
         frames_per_step=config.env.frame_skip,
         logs=run.path / "actors",
         warn=warn,

@@ -10,11 +10,12 @@ import ml_collections
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 
 COLOURS = ("Blues_r", "Greens_r", "Reds_r", "Purples_r")
 """One colour map a family, dark to light: n = 1 to its last, alpha = 1 to 0."""
-NAMES = ("uncorrected, n = 1 (dark) to {n}", "importance weighted, n = 1 to {i}", "alpha-Retrace, alpha = 1 to 0")
+NAMES = ("uncorrected, n = {n} (dark to light)", "importance weighted, n = 1 to {i}", "alpha-Retrace, alpha = 1 to 0")
 TREE_BACKUP = "alpha-TreeBackup, alpha = 1 to 0"
 CONTRACTION, BIAS, VARIANCE = 2, 3, 4
 """Columns of the rows (family, parameter, contraction rate, bias, variance)."""
@@ -25,6 +26,7 @@ SIZES = (3.0, 4.5, 6.5)
 """Diameters in points, smallest to largest third of the points by the quantity that is on neither axis."""
 DENSE = 15
 """Where several problems share a figure, of n-step returns with more steps only every fifth is drawn."""
+CAPTION = "problem 0; size of a point: smallest, middle or largest third of the points by what is on neither axis"
 
 WIDE = 30.0
 """Variances that differ by more than this factor get a logarithmic axis, linear below the smallest one."""
@@ -53,11 +55,15 @@ def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
             axes.set_xlabel(AXES[panel[0]], fontsize=8)
         if several:
             panels[0].set_title(pairings[letter], fontsize=8)
-    names = [name.format(n=config.methods.uncorrected_n, i=config.methods.importance_n) for name in NAMES]
+    steps = f"1 to {config.methods.uncorrected_n}"
+    if several and config.methods.uncorrected_n > DENSE:
+        steps = f"1 to {DENSE}, {DENSE + 5}, {DENSE + 10}, .. {config.methods.uncorrected_n}"
+    names = [name.format(n=steps, i=config.methods.importance_n) for name in NAMES]
     names += [TREE_BACKUP] if config.methods.tree_backup else []
     handles = [_handle(family, name) for family, name in enumerate(names)]
     handles.append(Line2D([], [], marker="o", ls="", mfc="none", mec="red", ms=9, label="Retrace"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+    legend = figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+    legend.set_title(CAPTION, FontProperties(size=8))
     return figure
 
 

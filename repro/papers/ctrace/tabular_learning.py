@@ -40,7 +40,7 @@ def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], adva
     steps = config.learning.round_steps
     left = _panel(config, "Evaluation", "environment steps", ERROR, steps, errors, rng)
     right = _panel(config, "Control", "policy improvements", REGRET, 1, regrets, rng)
-    answers = _answers(config, errors, regrets)
+    answers = _answers(config, errors, regrets, rng)
     for name, panel in (("evaluation_early", left), ("control_early", right)):
         answers[name] = answers[name]._replace(series=_series(panel))
     rounds = config.learning.evaluation_rounds + config.learning.control_rounds
@@ -95,58 +95,130 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
     return np.array(errors)
 
 
-def _answers(config: ml_collections.ConfigDict, errors: np.ndarray, regrets: np.ndarray) -> dict[str, Answer]:
-    """Differences within a repetition: all methods learn from the same experience, so they are paired."""
-    lines, compared, small = list(methods(config).values()), config.comparison, config.comparison.small_alpha
-    early, first = errors[compared.early_evaluation_round], regrets[compared.early_control_round]
-    last, end = errors[-1], regrets[-1]
+def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:
+    """The lines of the figure that a sentence of the paper is about, as masks over `methods`, bool [M].
 
-    def of(values: np.ndarray, **wanted: Any) -> np.ndarray:
-        rows = [all(getattr(line, name) == value for name, value in wanted.items()) for line in lines]
-        return values[rows.index(True)]
-
-    def retrace(values: np.ndarray, alpha: float) -> np.ndarray:
-        return of(values, rule="retrace", alpha=alpha)
-
-    def uncorrected(values: np.ndarray, n: int) -> np.ndarray:
-        return of(values, rule=UNCORRECTED, n=n)
-
-    def best_alpha(values: np.ndarray) -> np.ndarray:
-        alphas = [line.alpha for line in lines if line.rule == "retrace"]
-        return np.array(alphas)[values[[line.rule == "retrace" for line in lines]].argmin(0)]
-
-    def best_importance(values: np.ndarray) -> np.ndarray:
-        return values[[line.rule == IMPORTANCE for line in lines]].min(0)
-
-    large = compared.large_n
-    found = {
-        "evaluation_early": retrace(early, 1.0) - retrace(early, small),
-        "evaluation_early_n": uncorrected(early, 1) - uncorrected(early, large),
-        "evaluation_early_importance": best_importance(early) - retrace(early, small),
-        "evaluation_late": retrace(last, small) - retrace(last, 1.0),
-        "evaluation_late_importance": best_importance(last) - retrace(last, 1.0),
-        "evaluation_best_alpha_rise": best_alpha(last) - best_alpha(early),
-        "control_early": retrace(first, 1.0) - retrace(first, small),
-        "control_early_n": uncorrected(first, 1) - uncorrected(first, large),
-        "control_late": retrace(end, small) - retrace(end, 1.0),
+    `small_alpha` and `large_n` are those that Section 4 calls best at few steps, `rest` are all others.
+    """
+    lines, compared = list(methods(config).values()), config.comparison
+    rules = np.array([line.rule for line in lines])
+    alphas, steps = np.array([line.alpha for line in lines]), np.array([line.n for line in lines])
+    small_alpha = (rules == "retrace") & (alphas <= compared.small_alpha)
+    large_n = (rules == UNCORRECTED) & (steps >= compared.large_n)
+    return {
+        "alpha_retrace": rules == "retrace",
+        "retrace": (rules == "retrace") & (alphas == 1.0),
+        "importance": rules == IMPORTANCE,
+        "small_alpha": small_alpha,
+        "large_n": large_n,
+        "rest": ~(small_alpha | large_n),
     }
-    return {name: Answer(UNITS[name], values, PROTOCOL) for name, values in found.items()}
 
 
-PROTOCOL = "one value for each repetition; the methods compared learned from the same experience"
+def best_alphas(config: ml_collections.ConfigDict, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The alpha whose mean error over repetitions is least, in each bootstrap resample, [B].
+
+    Args:
+        config: of the study.
+        errors: of every method in every repetition, [M, R].
+        weights: of the repetitions in each resample, [B, R]; they sum to 1.
+    """
+    alphas = np.array([line.alpha for line in methods(config).values()])
+    lines = groups(config)["alpha_retrace"]
+    return alphas[lines][(errors[lines] @ weights.T).argmin(0)]
+
+
+def _answers(
+    config: ml_collections.ConfigDict, errors: np.ndarray, regrets: np.ndarray, rng: np.random.Generator
+) -> dict[str, Answer]:
+    """Differences within a repetition, paired as all methods learn from the same experience; and the best alphas.
+
+    Args:
+        config: of the study.
+        errors: of evaluation, [K + 1, M, R].
+        regrets: of control, likewise.
+        rng: resamples repetitions.
+    """
+    labels, members, compared = list(methods(config)), groups(config), config.comparison
+    early, late = errors[compared.early_evaluation_round], errors[-1]
+    curves = {
+        "evaluation_early": early,
+        "evaluation_late": late,
+        "control_early": regrets[compared.early_control_round],
+        "control_late": regrets[-1],
+    }
+    found = {}
+    for name, (when, worse, better) in COMPARED.items():
+        behind, ahead = (_best(curves[when], members[group]) for group in (worse, better))
+        protocol = f"{PROTOCOL}: {labels[behind]}, against {labels[ahead]}, each the best of its kind by its mean"
+        found[name] = Answer(UNITS[name], curves[when][behind] - curves[when][ahead], protocol)
+    weights = _resamples(config, errors.shape[-1], rng)
+    at_first, at_last = (best_alphas(config, values, weights) for values in (early, late))
+    best = {"early": at_first, "late": at_last, "rise": at_last - at_first}
+    for when, alphas in best.items():
+        name = f"evaluation_best_alpha_{when}"
+        interval = (
+            float(np.quantile(alphas, 0.025, method="lower")),
+            float(np.quantile(alphas, 0.975, method="higher")),
+        )
+        found[name] = Answer(UNITS[name], alphas, RESAMPLED, interval=interval)
+    return found
+
+
+def _best(values: np.ndarray, members: np.ndarray) -> int:
+    """The line of least mean over repetitions among `members`, from [M, R] and bool [M].
+
+    The best of each repetition would be chosen by its noise.
+    """
+    return int(np.where(members, values.mean(-1), np.inf).argmin())
+
+
+def _resamples(config: ml_collections.ConfigDict, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Weights of `count` repetitions in each bootstrap resample, [B, R]."""
+    return rng.multinomial(count, np.full(count, 1 / count), size=config.evaluation.resamples) / count
+
+
+PROTOCOL = "one value for each repetition; both methods learned from the same experience"
+RESAMPLED = "one value for each bootstrap resample of the repetitions, alpha chosen by the resample's mean error"
+
+COMPARED = {
+    "evaluation_early": ("evaluation_early", "retrace", "small_alpha"),
+    "evaluation_early_n": ("evaluation_early", "retrace", "large_n"),
+    "evaluation_early_rest": ("evaluation_early", "rest", "small_alpha"),
+    "evaluation_early_n_rest": ("evaluation_early", "rest", "large_n"),
+    "evaluation_early_importance": ("evaluation_early", "importance", "small_alpha"),
+    "evaluation_late": ("evaluation_late", "small_alpha", "retrace"),
+    "evaluation_late_importance": ("evaluation_late", "importance", "retrace"),
+    "control_early": ("control_early", "retrace", "small_alpha"),
+    "control_early_n": ("control_early", "retrace", "large_n"),
+    "control_early_rest": ("control_early", "rest", "small_alpha"),
+    "control_early_n_rest": ("control_early", "rest", "large_n"),
+    "control_late": ("control_late", "small_alpha", "retrace"),
+}
+"""Task and time of each difference, the group that the paper has behind and the one that it has ahead."""
 
 UNITS = {
     "evaluation_early": "error at alpha = 1 minus error at small alpha, early",
-    "evaluation_early_n": "error at n = 1 minus error at large n, uncorrected, early",
+    "evaluation_early_n": "error at alpha = 1 minus error at large n, uncorrected, early",
+    "evaluation_early_rest": "error of the best other method minus error at small alpha, early",
+    "evaluation_early_n_rest": "error of the best other method minus error at large n, uncorrected, early",
     "evaluation_early_importance": "error of the best importance weighted return minus error at small alpha, early",
     "evaluation_late": "error at small alpha minus error at alpha = 1, at the end",
     "evaluation_late_importance": "error of the best importance weighted return minus error at alpha = 1, at the end",
-    "evaluation_best_alpha_rise": "alpha of least error at the end minus early",
+    "evaluation_best_alpha_early": "alpha of least mean error early",
+    "evaluation_best_alpha_late": "alpha of least mean error at the end",
+    "evaluation_best_alpha_rise": "alpha of least mean error at the end minus early",
     "control_early": "loss of value at alpha = 1 minus loss at small alpha, early",
-    "control_early_n": "loss of value at n = 1 minus loss at large n, uncorrected, early",
+    "control_early_n": "loss of value at alpha = 1 minus loss at large n, uncorrected, early",
+    "control_early_rest": "loss of value of the best other method minus loss at small alpha, early",
+    "control_early_n_rest": "loss of value of the best other method minus loss at large n, uncorrected, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",
 }
-"""Unit of each answer; `comparison` in the configuration says when early is, and which n is large or alpha small."""
+"""Unit of each answer; `comparison` in the configuration says when early is, and which n are large, which alpha small.
+
+Of several methods the best one is meant, by its mean over repetitions at that time; other methods are those that have
+neither a large n nor a small alpha.
+"""
 
 
 def _panel(
@@ -162,8 +234,7 @@ def _panel(
 
     At most `SHOWN` rounds are kept, dense early on, as the axis is logarithmic.
     """
-    count = errors.shape[-1]
-    weights = rng.multinomial(count, np.full(count, 1 / count), size=config.evaluation.resamples) / count
+    weights = _resamples(config, errors.shape[-1], rng)
     lines = methods(config)
     rules = list(dict.fromkeys(method.rule for method in lines.values()))
     rounds = np.unique(np.geomspace(1, len(errors) - 1, SHOWN).round().astype(int))

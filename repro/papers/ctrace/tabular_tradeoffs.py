@@ -39,38 +39,59 @@ def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], adva
         cores: numbers of the processor cores to use.
         advance: called with the pieces of work done and all of them.
     """
-    pairings = [p[0] for p in config.problem.pairings]
+    letters = [p[0] for p in config.problem.pairings]
+    counts = {letter: 1 if is_certain(config, letter) else config.evaluation.episodes for letter in letters}
+    size = config.evaluation.num_envs
     pieces = [
-        (config, seed, letter, start, start + config.evaluation.num_envs)
-        for letter in pairings
-        for start in range(0, config.evaluation.episodes, config.evaluation.num_envs)
+        (config, seed, letter, start, min(start + size, count))
+        for letter, count in counts.items()
+        for start in range(0, count, size)
     ]
     found = map_pieces(findings, pieces, cores, advance)
-    per_pairing = len(found) // len(pairings)
     answers = {}
-    for i, letter in enumerate(pairings):
-        problems = list(itertools.chain(*found[i * per_pairing : (i + 1) * per_pairing]))
-        suffix = f"_{letter}" if len(pairings) > 1 else ""
-        for name in problems[0]:
-            answers[name + suffix] = Answer(UNITS[name], np.array([p[name] for p in problems]), PROTOCOL)
-    points = {letter: tradeoffs(config, seed, letter) for letter in pairings}
+    for letter in letters:
+        problems = list(itertools.chain(*(part for part, piece in zip(found, pieces) if piece[2] == letter)))
+        suffix = f"_{letter}" if len(letters) > 1 else ""
+        for name in UNITS.keys() & problems[0].keys():
+            values = np.array([p[name] for p in problems])
+            protocol = CERTAIN if counts[letter] == 1 else PROTOCOL
+            if name == "pareto_bias_ratio":
+                left_out = np.mean([p["pareto_left_out"] for p in problems])
+                protocol += f"; {left_out:.3g} of {config.methods.uncorrected_n - 1} n left out on average: {LEFT_OUT}"
+            interval = (float(values[0]),) * 2 if counts[letter] == 1 else None
+            answers[name + suffix] = Answer(UNITS[name], values, protocol, interval=interval)
+    points = {letter: tradeoffs(config, seed, letter) for letter in letters}
     answers[config.agent] = answers[config.agent]._replace(series=_series(points))
-    steps = len(pairings) * config.variance.trajectories * config.variance.steps
+    steps = len(letters) * config.variance.trajectories * config.variance.steps
     return Study({name: answers[name] for name in config.answers}, steps, figures.draw_tradeoffs(config, points))
 
 
 PROTOCOL = "one value for each random problem; exact operators, no simulation"
+CERTAIN = "one value: neither MDP nor policies are random; exact operators, no simulation"
+LEFT_OUT = "Retrace itself contracts as fast or faster there"
 
 UNITS = {
     "pareto_share": "1 if alpha-Retrace has less bias than every n-step return, n >= 2, of equal contraction, else 0",
-    "pareto_bias_ratio": "bias of alpha-Retrace / bias of the n-step return of equal contraction, mean over n >= 2",
+    "pareto_bias_ratio": "bias of alpha-Retrace / of the n-step return of equal contraction, mean over n that have one",
     "importance_bias": "largest fixed-point bias over n",
     "importance_variance_growth": "log10 of the variance's factor from n = 2 to 3, minus that of uncorrected returns",
     "retrace_equivalent_n": "steps n with gamma^n equal to Retrace's contraction rate",
+    "retrace_three_steps": "1 if gamma^n is Retrace's contraction rate for an n of 2.5 to 3.5, else 0",
+    "retrace_variance": "log10 of Retrace's variance / that of 3-step importance weighting",
     "tree_backup_gain": "contraction gained by alpha-TreeBackup at its best alpha / gained by alpha-Retrace",
-    "tree_backup_bias": "fixed-point bias at alpha = 0 / norm of Q^pi",
+    "tree_backup_bias": "bias of alpha-TreeBackup at its best contraction / of alpha-Retrace with as much gained",
+    "tree_backup_variance": "largest share of its variance at alpha = 1 that alpha-TreeBackup loses",
 }
-"""Unit of each finding."""
+"""Unit of each finding that answers a statement.
+
+Contraction gained is the contraction rate at alpha = 1 minus that at another alpha.
+"""
+
+
+def is_certain(config: ml_collections.ConfigDict, letter: str) -> bool:
+    """Whether all problems of a pairing are one and the same: the chain, and policies that are not sampled."""
+    (policies,) = (p[1:] for p in config.problem.pairings if p[0] == letter)
+    return config.env.task == "chain" and "dirichlet" not in policies
 
 
 def findings(
@@ -88,24 +109,28 @@ def findings(
 def pareto_ratios(problem: Problem, n_max: int) -> np.ndarray:
     """Bias of alpha-Retrace over that of the uncorrected n-step return, n = 2 .. n_max, [n_max - 1].
 
-    For each n, alpha is the one whose contraction rate is gamma^n, and 1 where Retrace itself contracts faster.
+    For each n, alpha is the one whose contraction rate is that of the n-step return. NaN where Retrace itself contracts
+    as fast or faster: it has no bias, but no alpha makes contraction equal.
     """
     mdp, pi, mu = problem
-    alphas = operators.alpha_for_rate(mdp, pi, mu, mdp.discount ** np.arange(2, n_max + 1))
+    alphas = operators.alpha_for_rate(mdp, pi, mu, operators.uncorrected_rates(mdp, mu, n_max)[1:])
     values = mdps.action_values(mdp, pi)
     mixed = mdps.action_values(mdp, mdps.mix(pi, mu, alphas[:, None, None]))
     uncorrected = operators.uncorrected_fixed_points(mdp, pi, mu, n_max)[1:]
-    return np.linalg.norm(mixed - values, axis=(1, 2)) / np.linalg.norm(uncorrected - values, axis=(1, 2))
+    ratios = np.linalg.norm(mixed - values, axis=(1, 2)) / np.linalg.norm(uncorrected - values, axis=(1, 2))
+    return np.where(alphas < 1, ratios, np.nan)
 
 
 def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, draw: int) -> Problem:
     """Problem number `draw` of a pairing; the pairings of one number share the MDP.
 
+    Problems of different `config.problem.stream` are independent.
+
     Raises:
         ValueError: unknown task or policy.
     """
-    env = config.env
-    rng = np.random.default_rng([seed, draw])
+    env, stream = config.env, config.problem.stream
+    rng = np.random.default_rng([seed, draw, 0, stream])
     if env.task == "dirichlet_uniform":
         mdp = mdps.dirichlet_uniform(env.num_states, env.num_actions, env.discount, rng)
     elif env.task == "garnet":
@@ -115,7 +140,7 @@ def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, draw
     else:
         raise ValueError(f"env.task={env.task!r}: choose dirichlet_uniform, garnet or chain.")
     _, target, behaviour = next(p for p in config.problem.pairings if p[0] == letter)
-    policies = np.random.default_rng([seed, draw, ord(letter)])
+    policies = np.random.default_rng([seed, draw, ord(letter), stream])
     return Problem(mdp, *(_policy(name, mdp, config.problem.exploration, policies) for name in (target, behaviour)))
 
 
@@ -139,7 +164,7 @@ def tradeoffs(config: ml_collections.ConfigDict, seed: int, letter: str) -> list
     Variance is Definition 1.4 at Q = 0, estimated from trajectories that start in `initial` and follow mu.
     """
     mdp, pi, mu = make_problem(config, seed, letter, 0)
-    rng = np.random.default_rng([seed, 0, ord(letter), 1])
+    rng = np.random.default_rng([seed, 0, ord(letter), config.problem.stream + 1])
     trajectories = simulation.simulate(mdp, mu, config.variance.trajectories, config.variance.steps, rng)
     points = methods(config)
     variances = simulation.variances(mdp, trajectories, pi, mu, points, np.zeros_like(mdp.rewards))
@@ -155,7 +180,12 @@ def tradeoffs(config: ml_collections.ConfigDict, seed: int, letter: str) -> list
 
 def _pareto(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, float]:
     ratios = pareto_ratios(problem, config.methods.uncorrected_n)
-    return {"pareto_share": float(np.all(ratios < 1)), "pareto_bias_ratio": float(ratios.mean())}
+    equal = ~np.isnan(ratios)
+    return {
+        "pareto_share": float(np.all(ratios[equal] < 1)),
+        "pareto_bias_ratio": float(ratios[equal].mean()),
+        "pareto_left_out": float(np.sum(~equal)),
+    }
 
 
 def _importance(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, float]:
@@ -170,19 +200,30 @@ def _importance(config: ml_collections.ConfigDict, problem: Problem) -> dict[str
 
 def _retrace(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, float]:
     rate = operators.alpha_retrace_rates(*problem, np.ones(1)).max()
-    return {"retrace_equivalent_n": math.log(rate) / math.log(problem.mdp.discount)}
+    n = math.log(rate) / math.log(problem.mdp.discount)
+    ratio = _variance(problem, Method("retrace")) / _variance(problem, Method(IMPORTANCE, n=3))
+    return {
+        "retrace_equivalent_n": n,
+        "retrace_three_steps": float(2.5 <= n < 3.5),
+        "retrace_variance": math.log10(ratio),
+    }
 
 
 def _tree_backup(config: ml_collections.ConfigDict, problem: Problem) -> dict[str, float]:
     mdp, pi, mu = problem
     alphas = np.linspace(0.0, 1.0, config.methods.alphas)
-    ops = [operators.operator(mdp, pi, mu, Method("tree_backup", alpha=alpha)) for alpha in alphas]
-    rates = [operators.contraction_rate(op) for op in ops]
-    values = mdps.action_values(mdp, pi)
+    points = [Method("tree_backup", alpha=float(alpha)) for alpha in alphas]
+    rates = [operators.contraction_rate(operators.operator(mdp, pi, mu, point)) for point in points]
+    best, gained = alphas[np.argmin(rates)], rates[-1] - min(rates)
     retrace = operators.alpha_retrace_rates(mdp, pi, mu, np.ones(1)).max()  # and 0 at alpha = 0
+    (equal,) = operators.alpha_for_rate(mdp, pi, mu, np.array([retrace - gained]))
+    mixed = mdps.action_values(mdp, mdps.mix(pi, mu, np.array([best, equal])[:, None, None]))
+    biases = np.linalg.norm(mixed - mdps.action_values(mdp, pi), axis=(1, 2))
+    variances = [_variance(problem, point) for point in points]
     return {
-        "tree_backup_gain": float((rates[-1] - min(rates)) / retrace),
-        "tree_backup_bias": float(np.linalg.norm(mdps.action_values(mdp, mu) - values) / np.linalg.norm(values)),
+        "tree_backup_gain": float(gained / retrace),
+        "tree_backup_bias": float(biases[0] / biases[1]),
+        "tree_backup_variance": 1 - min(variances) / variances[-1],
     }
 
 
@@ -196,12 +237,15 @@ FINDINGS: Mapping[str, Callable[[ml_collections.ConfigDict, Problem], dict[str, 
 
 
 def _growth(problem: Problem, rule: str) -> float:
-    """log10 of the exact variance at n = 3 over that at n = 2, both at Q = 0."""
-    mdp, pi, mu = problem
-    first = mdp.initial[:, None] * mu
-    zeros = np.zeros_like(mu)
-    two, three = (np.sum(first * operators.update_variance(mdp, pi, mu, Method(rule, n=n), zeros)) for n in (2, 3))
+    """log10 of the exact variance at n = 3 over that at n = 2."""
+    two, three = (_variance(problem, Method(rule, n=n)) for n in (2, 3))
     return math.log10(three / two)
+
+
+def _variance(problem: Problem, method: Method) -> float:
+    """Definition 1.4 at Q = 0 on endless trajectories, exact; x_0 from `initial`, a_0 from mu."""
+    mdp, pi, mu = problem
+    return float(np.sum(mdp.initial[:, None] * mu * operators.update_variance(mdp, pi, mu, method, np.zeros_like(mu))))
 
 
 def _policy(name: str, mdp: mdps.FiniteMDP, exploration: float, rng: np.random.Generator) -> np.ndarray:

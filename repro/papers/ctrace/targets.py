@@ -56,7 +56,7 @@ class Target(NamedTuple):
 def n_step(sequences: Sequences, gamma: float, n: int) -> Target:
     """The n-step uncorrected return (C-trace, Eq. 2); n = 1 is Double DQN. Windows stop at the sequence's end.
 
-    A piece of N steps contracts by gamma^min(n, N) (Proposition B.1).
+    A piece of N steps contracts by gamma^min(n, N) (Definition 1.2), as (T^mu)^(n-1) T^pi does (Proposition B.1).
 
     Args:
         sequences: the batch.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import reverb
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
@@ -15,10 +19,14 @@ from repro.networks.recurrent_q import RecurrentQ
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import LinearEpsilon
+from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.runtime.actor import Actor
 from repro.runtime.learner import Learner
-from repro.runtime.players import LocalPlayers
+from repro.runtime.players import LocalPlayers, Players
+from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
+from repro.runtime.remote_actor import end_with, play_for
+from repro.runtime.remote_players import RemotePlayers
 from repro.runtime.sequence_training import SequenceLearning, SequenceTraining
 from repro.runtime.sources import GroupSizes, LockstepSource
 from repro.runtime.training import EpisodeLog, RunSettings
@@ -28,6 +36,7 @@ from tests.support.catch import Catch
 from tests.support.training import dense_torso
 
 GAMMA, N, STEPS, BURN_IN, ENVIRONMENTS = 0.9, 3, 5, 2, 4
+ACTORS, FIRST_FRAMES = 2, 100
 
 
 def make_agent(
@@ -103,6 +112,31 @@ def random_batch(agent: CtraceAgent, batch: int, seed: int) -> Trajectory:
     )
 
 
+class CountingCatch(Catch):
+    """Keeps the number of steps that its games were played in a file."""
+
+    def __init__(self, num_envs: int, seed: int, file: Path) -> None:
+        super().__init__(num_envs, seed)
+        self._file, self._steps = os.open(file, os.O_CREAT | os.O_WRONLY), 0
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        self._steps += self.num_envs
+        os.pwrite(self._file, f"{self._steps:12d}".encode(), 0)  # at once: the process may be ended at any time
+        return super().step(actions)
+
+
+def initial_priority(n: int) -> InitialPriority | None:
+    """That of `make_loop`."""
+    return InitialPriority(n, GAMMA, 1e-3, 0.9, 0) if n else None
+
+
+def make_policy(environment: Catch, epsilon: tf.Variable | float) -> EpsilonGreedyPolicy:
+    """A collect policy with variables of its own."""
+    network = QNetwork(dense_torso(0), 3, seed=0)
+    network.build_variables(environment.time_step_spec.observation)
+    return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
+
+
 def make_loop(
     folder: Path,
     *,
@@ -111,35 +145,75 @@ def make_loop(
     seed: int = 1,
     steps_per_update: int = 5,
     prioritised: bool = False,
+    schedule: str = "lockstep",
+    period: int = 1,
+    capacity: int = 2000,
+    initial_n: int = N,
+    frames_per_step: int = 1,
     warn: object = print,
 ) -> tuple[SequenceTraining, EpisodeLog, CtraceAgent]:
-    """A run on Catch, a Reverb server and all."""
-    environment, exploration = Catch(ENVIRONMENTS, seed), LinearEpsilon(1.0, 0.1, 4000)
+    """A run on Catch, a Reverb server and all.
+
+    The steps that were played are in files `played_*` of its folder. `initial_n` is that of `InitialPriority`, 0 gives
+    all new sequences 1. `frames_per_step` is what actors in processes count a step for; other values than 1 are wrong.
+    """
     agent = make_agent(method, seed, target_period=20)
-    weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
-    network = QNetwork(dense_torso(0), 3, seed=0)
-    network.build_variables(environment.time_step_spec.observation)
-    policy = EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, exploration.epsilon)
-    actor = Actor(environment, policy, weights, steps_per_update, seed, episodes.append)
     learner, spec = Learner(agent, tf.distribute.get_strategy()), agent.collect_data_spec
-    source = LockstepSource(
-        [actor],
-        lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
-        GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
-        1,
-        place=None,
-    )
+    variables, episodes = agent.collect_policy.variables(), EpisodeLog()
+    settings = SequenceSettings(STEPS, period, 0, capacity, 0.6 if prioritised else 0.0)
+    players: Players
+    if schedule == "lockstep":
+        weights, exploration = WeightsPublisher(variables), LinearEpsilon(1.0, 0.1, 4000)
+        environment = CountingCatch(ENVIRONMENTS, seed, folder / "played_local")
+        policy = make_policy(environment, exploration.epsilon)
+        actor = Actor(environment, policy, weights, steps_per_update, seed, episodes.append)
+        source = LockstepSource(
+            [actor],
+            lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
+            GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
+            1,
+            place=None,
+        )
+        replay = SequenceReplay(spec, settings, folder / "saving")
+        players = LocalPlayers(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
+    else:
+        weights = RemoteWeights(variables)
+        replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
+
+        def command(index: int, start: int, address: str) -> list[str]:
+            own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
+            return [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
+
+        players = RemotePlayers(
+            replay,
+            weights,
+            command,
+            ACTORS,
+            episodes.append,
+            frames_per_step=frames_per_step,
+            logs=folder / "actors",
+            warn=warn,
+        )
     frames = ENVIRONMENTS * steps_per_update
-    replay = SequenceReplay(spec, SequenceSettings(STEPS, 1, 0, 2000, 0.6 if prioritised else 0.0), folder / "saving")
     loop = SequenceTraining(
         learner,
-        LocalPlayers(source, replay, ENVIRONMENTS, exploration.set_frames),
+        players,
         weights,
         episodes,
         RunSettings(updates * frames, "frames", folder / "checkpoints", 1e9, warn),
         frames,
         replay,
-        SequenceLearning(16, 100, 1, 0.4 if prioritised else None),
+        SequenceLearning(16, FIRST_FRAMES, 1, 0.4 if prioritised else None),
         SCALARS,
     )
     return loop, episodes, agent
+
+
+def play_catch(address: str, index: int, start: int, steps: int, period: int, initial_n: int, file: Path) -> None:
+    """What an actor of `make_loop` with processes does."""
+    end_with(address)
+    environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
+    policy, reporter = make_policy(environment, 0.5), Reporter(reverb.Client(address), index)
+    actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
+    settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's
+    play_for(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)

@@ -18,10 +18,11 @@ import pytest
 from paper_configs.ctrace import tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8
 from repro import jobs
 from repro.evaluation import published, records
-from repro.papers.ctrace import tabular_learning, tabular_tradeoffs
+from repro.papers.ctrace import figures, tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
 from repro.tabular.operators import Method
 
+CONTEXT = {"retrace_equivalent_n"}  # answers that no sentence of the paper has
 CONFIGS = (tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 TRADEOFFS = (tabular_fig1, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 
@@ -58,7 +59,7 @@ def test_figure_3_has_the_settings_of_appendix_c():
 def test_every_answer_has_its_statement_in_its_unit(module):
     config = module.get_config("paper")
     rows = [row for row in published.load("ctrace").rows if row.experiment == config.experiment]
-    assert sorted(row.agent for row in rows) == sorted(config.answers)
+    assert sorted(row.agent for row in rows) == sorted({*config.answers} - CONTEXT)
     assert config.agent in config.answers
     units = tabular_learning.UNITS if config.study == "tabular_learning" else tabular_tradeoffs.UNITS
     letters = len(config.get("problem", {}).get("pairings", ())) > 1
@@ -85,44 +86,208 @@ def test_pairings_of_one_number_share_the_mdp_and_have_the_named_policies():
     assert np.abs(other.mdp.transitions - mdp.transitions).max() > 0.1
 
 
-def test_pareto_ratios_are_bias_over_bias_at_equal_contraction():
-    problem = tabular_tradeoffs.make_problem(tabular_fig1.get_config("smoke"), 1, "b", 0)
+@pytest.mark.parametrize(
+    ("module", "letter", "steps"), [(tabular_fig1, "b", range(2, 7)), (tabular_fig8, "f", (20, 50))]
+)
+def test_pareto_ratios_are_bias_over_bias_at_equal_contraction(module, letter, steps):
+    problem = tabular_tradeoffs.make_problem(module.get_config("smoke"), 1, letter, 0)
     mdp, pi, mu = problem
-    for n, ratio in enumerate(tabular_tradeoffs.pareto_ratios(problem, 6), 2):
-        best = min(
-            operators.fixed_point_bias(op, mdp, pi)
-            for op in (operators.operator(mdp, pi, mu, Method("retrace", alpha=a)) for a in np.linspace(0, 1, 2001))
-            if operators.contraction_rate(op) <= 0.9**n
-        )
+    ratios = tabular_tradeoffs.pareto_ratios(problem, max(steps))
+    for n in steps:
         op = operators.operator(mdp, pi, mu, Method("uncorrected", n=n))
-        assert ratio == pytest.approx(best / operators.fixed_point_bias(op, mdp, pi), abs=2e-3)
+        best = min(
+            operators.fixed_point_bias(mixed, mdp, pi)
+            for mixed in (operators.operator(mdp, pi, mu, Method("retrace", alpha=a)) for a in np.linspace(0, 1, 2001))
+            if operators.contraction_rate(mixed) <= operators.contraction_rate(op)
+        )
+        assert best > 0
+        assert ratios[n - 2] == pytest.approx(best / operators.fixed_point_bias(op, mdp, pi), abs=2e-3)
 
 
-def test_answers_about_learning_are_differences_within_a_repetition():
-    """With errors that name their method, each answer shows which methods it compares, and when."""
+def one_state(pi: float, mu: float, reward: int) -> tabular_tradeoffs.Problem:
+    """A state that leads to itself, gamma = 1/2, where the action `reward` gains 1; pi, mu: chance of action 1."""
+    rewards = np.eye(2)[[reward]]
+    mdp = mdps.FiniteMDP(np.ones((1, 2, 1)), rewards, 0.5, np.zeros(1, bool), np.ones(1))
+    return tabular_tradeoffs.Problem(mdp, *(np.array([[1 - p, p]]) for p in (pi, mu)))
+
+
+def test_steps_that_retrace_itself_beats_are_not_averaged():
+    """Retrace contracts like 4.4 steps: for n = 2, 3, 4 no alpha has equal contraction; a ratio of 0 is no answer."""
+    config = tabular_fig1.get_config("smoke")
+    problem = one_state(pi=0.0, mu=0.05, reward=1)
+    ratios = tabular_tradeoffs.pareto_ratios(problem, 20)
+    assert np.isnan(ratios).tolist() == [True] * 3 + [False] * 16
+    found = tabular_tradeoffs._pareto(config, problem)
+    assert found["pareto_left_out"] == 3
+    assert found["pareto_bias_ratio"] == pytest.approx(ratios[3:].mean())
+    assert found["pareto_bias_ratio"] > 1.1 * np.nan_to_num(ratios).mean()
+    assert found["pareto_share"] == float(np.all(ratios[3:] < 1))
+
+
+def test_importance_weighting_by_hand():
+    """pi takes action 0, mu either: rho is 2 or 0.
+
+    At Q = 0 the variance of gamma rho_1 + gamma^2 rho_1 rho_2 is 1/4 (2 (1 + 1 + 1/2) - 9/4) = 11/16, of its first term
+    1/4. Uncorrected, terms of variance 1/4 gamma^2 and 1/4 gamma^4 add up.
+    """
+    problem = one_state(pi=0.0, mu=0.5, reward=0)
+    assert tabular_tradeoffs._growth(problem, "importance") == pytest.approx(np.log10((11 / 16) / (1 / 4)))
+    assert tabular_tradeoffs._growth(problem, "uncorrected") == pytest.approx(np.log10(1 + 1 / 4))
+    found = tabular_tradeoffs._importance(tabular_fig1.get_config("smoke"), problem)
+    assert found["importance_variance_growth"] == pytest.approx(np.log10(2.75 / 1.25))
+    assert found["importance_bias"] == 0
+
+
+@pytest.mark.parametrize(
+    ("mu", "steps", "like_three"), [(1 / 2, np.log2(3), 0.0), (1 / 7, 3.0, 1.0), (0.05, np.log2(21), 0.0)]
+)
+def test_retrace_by_hand(mu, steps, like_three):
+    """pi takes action 0, c is 1 there and 0 else: C = gamma (mu_1 + mu_0 C), as a trace ends with chance mu_1."""
+    found = tabular_tradeoffs._retrace(tabular_fig1.get_config("smoke"), one_state(pi=0.0, mu=mu, reward=0))
+    assert found["retrace_equivalent_n"] == pytest.approx(steps)
+    assert found["retrace_three_steps"] == like_three
+
+
+def test_variance_of_retrace_by_hand():
+    """Y = c (1 + gamma Y') has the mean 2/3 and the mean square 20/21, so gamma Y the variance 8/63; 3 steps: 11/16."""
+    found = tabular_tradeoffs._retrace(tabular_fig1.get_config("smoke"), one_state(pi=0.0, mu=0.5, reward=0))
+    assert found["retrace_variance"] == pytest.approx(np.log10((8 / 63) / (11 / 16)))
+
+
+def test_tree_backup_by_hand():
+    """pi takes action 1, mu takes it with chance 1/4; C = gamma (1 - k) / (1 - gamma k), k = E[c].
+
+    TreeBackup has k = 1/4 at alpha = 1 and 5/8 at alpha = 0, so C = 3/7 and 3/11. Retrace has 3/7, too, and
+    alpha-Retrace k = 1 - 3/4 alpha, so 3/11 at alpha = 1/2, where half the distance from Q^mu to Q^pi is left.
+    Y = c (r + gamma Y'): mean 2/7 and mean square 12/35 at alpha = 1, 1/11 and 4/209 at alpha = 0.
+    """
+    config = tabular_fig5.get_config("smoke")
+    config.methods.alphas = 2
+    found = tabular_tradeoffs._tree_backup(config, one_state(pi=1.0, mu=0.25, reward=1))
+    assert found["tree_backup_gain"] == pytest.approx((3 / 7 - 3 / 11) / (3 / 7))
+    assert found["tree_backup_bias"] == pytest.approx(2.0)
+    left = (4 / 209 - 1 / 121) / (12 / 35 - 4 / 49)
+    assert found["tree_backup_variance"] == pytest.approx(1 - left)
+
+
+def test_figures_5_and_8_have_other_policies_on_the_same_chain():
+    first, other = (module.get_config("smoke") for module in (tabular_fig5, tabular_fig8))
+    for i in range(4):
+        mine, theirs = (tabular_tradeoffs.make_problem(config, 1, "b", i) for config in (first, other))
+        np.testing.assert_array_equal(mine.mdp.transitions, theirs.mdp.transitions)
+        assert np.abs(mine.pi - theirs.pi).max() > 0.1
+
+
+def test_a_problem_without_anything_random_is_solved_once(tmp_path):
+    config = tabular_fig8.get_config("smoke")
+    assert [p[0] for p in config.problem.pairings if tabular_tradeoffs.is_certain(config, p[0])] == ["d", "f"]
+    config.env.task = "garnet"
+    assert not any(tabular_tradeoffs.is_certain(config, p[0]) for p in config.problem.pairings)
+    job = make_job(tabular_fig8, tmp_path)
+    job.run([0], quiet=True)
+    found = {path.parent.name: records.read_record(path)["evaluation"] for path in job.record_paths}
+    for name, evaluation in found.items():
+        certain = name[-1] in "df"
+        assert evaluation["episodes"] == (1 if certain else 8)
+        assert ("neither MDP nor policies are random" in evaluation["protocol"]) == certain
+        assert evaluation.get("interval") == ([evaluation["mean"]] * 2 if certain else None)
+        assert ("n left out on average" in evaluation["protocol"]) == name.startswith("pareto_bias_ratio")
+
+
+def test_the_legend_says_which_points_are_drawn():
+    points = {"b": [[2, 1.0, 0.5, 0.0, 1.0], [0, 1, 0.9, 0.5, 2.0]]}
+    for module, steps in ((tabular_fig1, "n = 1 to 20 "), (tabular_fig6, "n = 1 to 15, 20, 25, .. 50 ")):
+        config = module.get_config("smoke")
+        shown = points if module is tabular_fig1 else dict.fromkeys("ab", points["b"])
+        (legend,) = figures.draw_tradeoffs(config, shown).legends
+        assert steps in legend.get_texts()[0].get_text()
+        assert "problem 0" in legend.get_title().get_text()
+        assert "third of the points" in legend.get_title().get_text()
+
+
+@pytest.fixture
+def learned():
+    """The configuration of Figure 3, its methods, and errors [K + 1, M, 3] whose means are `10 number + 1000 round`."""
     config = tabular_fig3.get_config("paper")
     lines = list(tabular_learning.methods(config).values())
-    late = np.arange(301)[:, None, None] * 1000.0
-    name = np.array([{"uncorrected": 0, "importance": 100, "retrace": 200}[line.rule] for line in lines])
-    which = np.array([line.n + 10 * line.alpha * (line.rule == "retrace") for line in lines])
-    errors = late + (name + which)[None, :, None] + np.zeros(3)
-    found = tabular_learning._answers(config, errors, errors[:201])
+    means = 1000.0 * np.arange(301)[:, None] + 10.0 * np.arange(len(lines))
+    return config, lines, means[..., None] + np.array([-1.0, 0.0, 1.0])
+
+
+def number(lines, **wanted) -> int:
+    return [all(getattr(line, key) == value for key, value in wanted.items()) for line in lines].index(True)
+
+
+def answer(config, errors) -> dict[str, np.ndarray]:
+    found = tabular_learning._answers(config, errors, errors[:201], np.random.default_rng(0))
+    assert set(found) == set(config.answers)
+    return found
+
+
+def test_answers_about_learning_compare_the_best_of_each_kind(learned):
+    """The methods' numbers are their errors: n = 1, 2, 5, 10, 20, weights 2, 3, 4, alpha = 1, .8, .6, .4, .2, 0."""
+    config, _, errors = learned
+    found = {key: item.values.tolist() for key, item in answer(config, errors).items() if "best" not in key}
     expected = {
-        "evaluation_early": 210 - 202,
-        "evaluation_early_n": 1 - 20,
-        "evaluation_early_importance": 102 - 202,
-        "evaluation_late": 202 - 210,
-        "evaluation_late_importance": 102 - 210,
-        "evaluation_best_alpha_rise": 0.0,
-        "control_early": 210 - 202,
-        "control_early_n": 1 - 20,
-        "control_late": 202 - 210,
+        "evaluation_early": 80 - 120,  # Retrace minus alpha = 0.2
+        "evaluation_early_n": 80 - 30,  # minus n = 10
+        "evaluation_early_rest": 0 - 120,  # n = 1 minus alpha = 0.2
+        "evaluation_early_n_rest": 0 - 30,
+        "evaluation_early_importance": 50 - 120,
+        "evaluation_late": 120 - 80,
+        "evaluation_late_importance": 50 - 80,
+        "control_early": 80 - 120,
+        "control_early_n": 80 - 30,
+        "control_early_rest": 0 - 120,
+        "control_early_n_rest": 0 - 30,
+        "control_late": 120 - 80,
     }
-    assert {key: answer.values.tolist() for key, answer in found.items()} == {k: [v] * 3 for k, v in expected.items()}
-    retrace = [line.rule == "retrace" and line.alpha == 1.0 for line in lines]
-    errors[config.comparison.early_evaluation_round, retrace] = 0
-    rise = tabular_learning._answers(config, errors, errors[:201])["evaluation_best_alpha_rise"]
-    assert rise.values.tolist() == [-1.0] * 3
+    assert found == {key: [value] * 3 for key, value in expected.items()}
+
+
+def test_large_n_that_only_beats_one_step_is_not_best(learned):
+    """A mean error far below that of n = 1 says nothing: at 200 steps all Retraces may lie below it."""
+    config, lines, errors = learned
+    early = config.comparison.early_evaluation_round
+    errors[early, number(lines, rule="uncorrected", n=1)] = 1e6
+    errors[early, number(lines, rule="uncorrected", n=20)] = 500.0
+    errors[early, number(lines, rule="uncorrected", n=10)] = 600.0
+    errors[early, number(lines, rule="retrace", alpha=1.0)] = 400.0
+    errors[early, number(lines, rule="importance", n=4)] = 300.0
+    found = answer(config, errors)
+    assert found["evaluation_early_n"].values.tolist() == [400 - 500] * 3
+    assert found["evaluation_early_n_rest"].values.tolist() == [300 - 500] * 3
+    assert "importance weighted, n = 4, against uncorrected, n = 20" in found["evaluation_early_n_rest"].protocol
+
+
+def test_the_best_method_is_chosen_by_its_mean_and_not_in_each_repetition(learned):
+    config, lines, errors = learned
+    two, three = (number(lines, rule="importance", n=n) for n in (2, 3))
+    errors[-1, two], errors[-1, three] = [10.0, 90.0, 10.0], [80.0, 20.0, 80.0]
+    errors[-1, number(lines, rule="importance", n=4)] = 1e6
+    errors[-1, number(lines, rule="retrace", alpha=1.0)] = 0.0
+    found = answer(config, errors)["evaluation_late_importance"]
+    assert found.values.tolist() == [10.0, 90.0, 10.0]  # not 10, 20, 10
+
+
+def test_the_best_alpha_is_that_of_the_resampled_mean_curve(learned):
+    config, lines, errors = learned
+    early, last = config.comparison.early_evaluation_round, len(errors) - 1
+    errors[:, [line.rule == "retrace" for line in lines]] = 1e6
+    for when, alphas in ((early, (0.2, 0.4)), (last, (1.0, 0.8))):
+        lower, upper = (number(lines, rule="retrace", alpha=alpha) for alpha in alphas)
+        errors[when, lower], errors[when, upper] = [0.0, 30.0, 30.0], [15.0, 20.0, 31.0]  # means 20 and 22
+    found = answer(config, errors)
+    ends = [found[f"evaluation_best_alpha_{when}"] for when in ("early", "late", "rise")]
+    for item in ends:
+        assert item.values.shape == (config.evaluation.resamples,)
+        assert item.interval[0] <= item.values.mean() <= item.interval[1]
+    assert [item.interval for item in ends[:2]] == [(0.2, 0.4), (0.8, 1.0)]
+    assert np.mean(ends[0].values == 0.2) == pytest.approx(17 / 27, abs=0.06)  # of all resamples of three
+    np.testing.assert_allclose(ends[2].values, ends[1].values - ends[0].values)
+    errors[early, number(lines, rule="retrace", alpha=0.2)] = 0.0
+    sure = answer(config, errors)["evaluation_best_alpha_early"]
+    assert (sure.interval, set(sure.values)) == ((0.2, 0.2), {0.2})
 
 
 def test_learning_curves_begin_before_the_first_round():

@@ -1,0 +1,64 @@
+"""The priority with which a new sequence enters R2D2's replay: of the actor's own TD errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from tf_agents.trajectories import StepType, Trajectory
+
+
+@dataclass(frozen=True)
+class InitialPriority:
+    """eta max |d_s| + (1 - eta) mean |d_s| over a sequence's transitions, like the learner's (R2D2, Section 2.3).
+
+        d_s = h(sum_{k<n} gamma^k r_{s+k} + gamma^n h^-1(max_a Q(x_{s+n}, a))) - Q(x_s, a_s)
+
+    Q are the values that the actor acted by, so that nothing is computed twice (Horgan et al., 2018, Section 3).
+    Windows stop at the sequence's end and at the end of an episode.
+
+    Attributes:
+        n: steps of reward, at least 1.
+        discount: gamma.
+        rescaling: epsilon of h.
+        priority_of_max: eta.
+        burn_in: rows that are not learned from.
+    """
+
+    n: int
+    discount: float
+    rescaling: float
+    priority_of_max: float
+    burn_in: int
+
+    def __call__(self, rows: Trajectory) -> float:
+        """The priority of one sequence.
+
+        Args:
+            rows: its steps, arrays [burn_in + T + 1, ...], at least one of them a transition behind the burn-in.
+                `policy_info` has `action_value`, Q(x, a) of the action taken, and `greedy_value`, max_a Q(x, a).
+        """
+        size = np.abs(self.td_errors(rows))
+        live = rows.step_type[self.burn_in : -1] != StepType.LAST
+        return float(self.priority_of_max * size.max() + (1.0 - self.priority_of_max) * size.sum() / live.sum())
+
+    def td_errors(self, rows: Trajectory) -> np.ndarray:
+        """d_s, float64 [T]; 0 in rows that are no transition."""
+        taken = slice(self.burn_in, -1)
+        is_boundary = rows.step_type[taken] == StepType.LAST
+        reward = rows.reward[taken].astype(np.float64)
+        discount = self.discount * rows.discount[taken].astype(np.float64)
+        greedy = rows.policy_info["greedy_value"][self.burn_in + 1 :].astype(np.float64)  # of x_{s+1}
+        bootstrap = np.sign(greedy) * self._inverse(np.abs(greedy))
+        stops = np.append(is_boundary[1:], True)  # whether no step follows within the sequence and the episode
+        returns = bootstrap  # of 0 steps from x_{s+1} on
+        for k in range(self.n):
+            returns = reward + discount * (np.where(stops, bootstrap, np.append(returns[1:], 0.0)) if k else bootstrap)
+        rescaled = np.sign(returns) * (np.sqrt(np.abs(returns) + 1.0) - 1.0) + self.rescaling * returns
+        return np.where(is_boundary, 0.0, rescaled - rows.policy_info["action_value"][taken])
+
+    def _inverse(self, y: np.ndarray) -> np.ndarray:
+        """h^-1 of values that are not negative: s (s + 2) with epsilon s^2 + (1 + 2 epsilon) s = y."""
+        b = 1.0 + 2.0 * self.rescaling
+        s = 2.0 * y / (b + np.sqrt(b**2 + 4.0 * self.rescaling * y))
+        return s * (s + 2.0)

@@ -1,0 +1,110 @@
+"""Actors in lockstep and actors in processes are the same algorithm: pace, frames and priorities of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import reverb
+import tensorflow as tf
+from tf_agents.trajectories import Trajectory
+
+from repro.replay.sequences import TABLE
+from repro.replay.step_layout import STEP, StepLayout
+from tests.papers.ctrace.small import ENVIRONMENTS, FIRST_FRAMES, N, initial_priority, make_loop
+
+UPDATES, STEPS_PER_UPDATE = 80, 5
+FRAMES_PER_UPDATE = ENVIRONMENTS * STEPS_PER_UPDATE
+AHEAD = {"lockstep": FRAMES_PER_UPDATE, "processes": 2 * FRAMES_PER_UPDATE}
+"""Frames that may be played before the learner takes them: in lockstep the next round; of actors in processes one
+unroll each in the queue, and one each that waits for a place there."""
+
+
+class Run(NamedTuple):
+    """What a run says of itself, and what is seen from outside.
+
+    gradient_steps, frames: of its summary.
+    played: steps that its games were played.
+    entered: sequences that were never drawn, and the priority with which each entered.
+    """
+
+    gradient_steps: int
+    frames: int
+    played: int
+    entered: list[tuple[Trajectory, float]]
+
+
+def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
+    """Games of Catch have 5 steps, so that two sequences come of a game where a period of 4 steps would suggest 1.5."""
+    folder.mkdir()
+    loop, _, agent = make_loop(
+        folder, updates=UPDATES, prioritised=True, schedule=schedule, period=4, capacity=100, **wrong
+    )
+    try:
+        for _ in loop:
+            pass
+        drawn = reverb.Client(loop._replay.address).sample(
+            TABLE, 600, emit_timesteps=False, unpack_as_table_signature=True
+        )
+        layout = StepLayout(agent.collect_data_spec)
+        entered = [
+            (tf.nest.pack_sequence_as(layout.spec, layout.unpack(sample.data[STEP], None)), sample.info.priority)
+            for sample in drawn
+            if sample.info.times_sampled == 1
+        ]
+        summary = loop.summary()
+    finally:
+        loop.close()
+    played = sum(int(file.read_text()) for file in folder.glob("played_*"))
+    return Run(summary["gradient_steps"], summary["frames"], played, entered)
+
+
+def check_pace(run: Run, ahead: int) -> None:
+    """A gradient step follows every so many new frames after the first, and these were played."""
+    assert run.frames == UPDATES * FRAMES_PER_UPDATE
+    assert run.frames <= run.played <= run.frames + ahead
+    assert run.gradient_steps == (run.frames - FIRST_FRAMES) // FRAMES_PER_UPDATE
+
+
+def check_priorities(run: Run) -> None:
+    """New sequences have the priority that their rows say."""
+    assert len(run.entered) > 10
+    for rows, priority in run.entered:
+        assert priority == pytest.approx(initial_priority(N)(rows), rel=1e-6)
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "processes"])
+def test_pace_frames_and_priorities(tmp_path, schedule):
+    run = run_catch(tmp_path / "run", schedule)
+    check_pace(run, AHEAD[schedule])
+    check_priorities(run)
+
+
+def test_resumed_processes_keep_the_pace(tmp_path):
+    """What waited in the queue at the checkpoint is taken; what an actor held is played in vain."""
+    for stop in (UPDATES // 2, None):
+        loop, _, agent = make_loop(tmp_path, updates=UPDATES, prioritised=True, schedule="processes", period=4)
+        frames = loop.frames
+        for update in loop:
+            if update.updates == stop:
+                loop.save()
+                break
+        loop.close()
+        for file in tmp_path.glob("played_*"):
+            file.rename(tmp_path / f"before_{frames}_{file.name}")
+    played = sum(int(file.read_text()) for file in tmp_path.glob("before_*"))
+    summary, ahead = loop.summary(), AHEAD["processes"]
+    assert frames == FRAMES_PER_UPDATE * UPDATES // 2
+    check_pace(Run(summary["gradient_steps"], summary["frames"], played, []), 2 * ahead)
+    assert int(agent.train_step_counter) == summary["gradient_steps"]
+
+
+def test_wrong_frames_and_priorities_are_seen(tmp_path):
+    run = run_catch(tmp_path / "run", "processes", initial_n=0, frames_per_step=2)
+    with pytest.raises(AssertionError):
+        check_pace(run, AHEAD["processes"])
+    assert run.played < run.frames
+    with pytest.raises(AssertionError):
+        check_priorities(run)
+    assert {priority for _, priority in run.entered} == {1.0}
