@@ -116,8 +116,8 @@ VARIANTS = [
     Variant(
         "ACER: policy gradient without baseline",
         LOSS,
-        "(_constant(q_ret) - value)",
-        "_constant(q_ret)",
+        "constant(q_ret) - value)",
+        "constant(q_ret))",
         f"{TEST_LOSS}::test_gradient_in_phi_against_the_loop",
     ),
     Variant(
@@ -161,6 +161,7 @@ VARIANTS = [
         "alpha * average + (1.0 - alpha) * variable",
         "(1.0 - alpha) * average + alpha * variable",
         f"{TEST_AGENT}::test_the_average_policy_follows_the_updated_weights",
+        slow=True,
     ),
     Variant(
         "ACER: trust region around the policy itself",
@@ -182,6 +183,7 @@ VARIANTS = [
         " * tf.distribute.get_strategy().num_replicas_in_sync",
         "",
         f"{TEST_AGENT}::test_two_replicas_make_the_update_of_one_device_with_the_whole_batch",
+        slow=True,
     ),
     Variant(
         "ACER: gamma missing",
@@ -532,6 +534,7 @@ VARIANTS = [
         "            average.assign(alpha * average + (1.0 - alpha) * variable)\n"
         "        self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)\n",
         f"{TEST_AGENT}::test_the_average_policy_follows_the_updated_weights",
+        slow=True,
     ),
     Variant(
         "ACER: extras averaged over boundary rows",
@@ -574,6 +577,7 @@ VARIANTS = [
         'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")',
         'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis", "tis")',
         f"{TEST_CONTINUOUS_AGENT}::test_the_average_policy_follows_where_there_is_a_trust_region",
+        slow=True,
     ),
     Variant(
         "continuous ACER: Trust-A3C without its trust region",
@@ -610,6 +614,7 @@ VARIANTS = [
         "steps = []\n        if ",
         "steps = []\n        if False and ",
         f"{TEST_REPLAY_TRAINING}::test_gradient_steps_are_the_ratio_on_average",
+        slow=True,
     ),
     Variant(
         "ACER: learned from, but not stored",
@@ -617,6 +622,7 @@ VARIANTS = [
         "self._replay.add(group.arrays)",
         "len(group.arrays)",
         f"{TEST_REPLAY_TRAINING}::test_replayed_batches_may_have_a_size_of_their_own",
+        slow=True,
     ),
     Variant(
         "continuous ACER: Trust-A3C learns from what is replayed",

@@ -285,6 +285,7 @@ VARIANTS = [
         "per_sequence if weights is None else weights * per_sequence",
         "per_sequence",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+        slow=True,
     ),
     Variant(
         "C-trace: gamma missing",
@@ -292,6 +293,7 @@ VARIANTS = [
         "discount_t = settings.discount * data.discount[:-1]",
         "discount_t = data.discount[:-1]",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+        slow=True,
     ),
     Variant(
         "C-trace: alpha fixed at 0.9",
@@ -299,6 +301,7 @@ VARIANTS = [
         "alpha=tf.sigmoid(tf.stop_gradient(self._phi))",
         "alpha=0.9",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+        slow=True,
     ),
     Variant(
         "C-trace: burn-in rows are learned from",
@@ -306,6 +309,7 @@ VARIANTS = [
         "lambda x: time_major(x[:, learning.burn_in :])",
         "lambda x: time_major(x[:, : x.shape[1] - learning.burn_in])",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+        slow=True,
     ),
     Variant(
         "C-trace: sum over the batch",
@@ -313,6 +317,7 @@ VARIANTS = [
         "weights * per_sequence) / batch",
         "weights * per_sequence) + 0.0 * batch",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+        slow=True,
     ),
     Variant(
         "C-trace: importance weights of the other direction",
@@ -341,6 +346,7 @@ VARIANTS = [
         "self._replay.set_priorities(sample.keys, ",
         "(lambda *ignored: None)(sample.keys, ",
         f"{TEST_SEQUENCE_TRAINING}::test_importance_weights_and_priorities_go_around",
+        slow=True,
     ),
     Variant(
         "C-trace: learns before the first frames",
@@ -348,6 +354,7 @@ VARIANTS = [
         "if frames > self._settings.first_frames and",
         "if",
         f"{TEST_SEQUENCE_TRAINING}::test_nothing_is_learned_before_the_first_frames",
+        slow=True,
     ),
     Variant(
         "epsilon: goes on below its last value",
@@ -404,6 +411,7 @@ VARIANTS = [
         '{"mean": tf.reduce_mean,',
         '{"mean": tf.reduce_sum,',
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
+        slow=True,
     ),
     Variant(
         "C-trace: a sum over time is a mean",

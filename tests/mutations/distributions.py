@@ -63,6 +63,7 @@ VARIANTS = [
         "tf.argmax(logits - tf.math.log",
         "tf.argmax(logits + tf.math.log",
         f"{TEST_CATEGORICAL}::test_samples_follow_the_probabilities",
+        slow=True,
     ),
     Variant(
         "categorical: same noise for every row",
@@ -70,6 +71,7 @@ VARIANTS = [
         "tf.random.stateless_uniform(tf.shape(logits), seed,",
         "tf.random.stateless_uniform(tf.shape(logits)[-1:], seed,",
         f"{TEST_CATEGORICAL}::test_samples_follow_the_probabilities",
+        slow=True,
     ),
     Variant(
         "Gaussian: square not halved",
@@ -133,6 +135,7 @@ VARIANTS = [
         "return tf.sqrt(tf.nn.softplus(raw))",
         "return tf.nn.softplus(raw)",
         f"{TEST_GAUSSIAN}::test_softplus_gives_the_variance",
+        slow=True,
     ),
     Variant(
         "Gaussian: noise clipped, not resampled",
@@ -141,6 +144,7 @@ VARIANTS = [
         "        noise[beyond] = generator.standard_normal(np.count_nonzero(beyond))\n",
         "    noise = np.clip(noise, -TRUNCATION, TRUNCATION)\n",
         f"{TEST_GAUSSIAN}::test_samples_follow_the_truncated_normal",
+        slow=True,
     ),
     Variant(
         "Gaussian: no truncation",

@@ -175,6 +175,7 @@ VARIANTS = [
         "reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm)",
         "reduce_and_clip(tape.gradient(loss, variables), 1e30)",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_and_the_counter_counts",
+        slow=True,
     ),
     Variant(
         "IMPALA: gamma missing",
@@ -217,6 +218,7 @@ VARIANTS = [
         "self.train_step_counter.assign_add(1)",
         "pass",
         f"{TEST_AGENT}::test_the_gradient_is_clipped_and_the_counter_counts",
+        slow=True,
     ),
     Variant(
         "IMPALA: replicas' gradients summed twice",

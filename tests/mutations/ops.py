@@ -332,8 +332,8 @@ VARIANTS = [
     Variant(
         "traces: Retrace not truncated",
         TRACES,
-        "tf.exp(tf.minimum(0.0, _constant(log_rho)))",
-        "tf.exp(_constant(log_rho))",
+        "tf.exp(tf.minimum(0.0, ",
+        "tf.exp(tf.maximum(-1e9, ",
         f"{TEST_TRACES}::test_rules_by_hand",
     ),
     Variant(
@@ -353,8 +353,8 @@ VARIANTS = [
     Variant(
         "traces: ACER's root missing",
         TRACES,
-        "_constant(log_rho) / action_dimension",
-        "_constant(log_rho)",
+        "onstant(log_rho) / action_dimension)",
+        "onstant(log_rho) + 0.0 * action_dimension)",
         f"{TEST_TRACES}::test_rules_by_hand",
     ),
     Variant(
@@ -409,8 +409,8 @@ VARIANTS = [
     Variant(
         "traces: tree backup of the ratio's root",
         TRACES,
-        "    return _constant(pi_a)\n",
-        "    return tf.sqrt(_constant(pi_a))\n",
+        "constant(pi_a)\n",
+        "constant(pi_a) ** 0.5\n",
         f"{TEST_TRACES}::test_rules_by_hand",
     ),
     Variant(
@@ -430,8 +430,8 @@ VARIANTS = [
     Variant(
         "traces: gradient to the probabilities",
         TRACES,
-        "return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))",
-        "return tf.convert_to_tensor(x, tf.float32)",
+        "constant(q), ",
+        "constant(q) * 0.0 + tf.convert_to_tensor(q, tf.float32), ",
         f"{TEST_TRACES}::test_policies_and_values_get_no_gradient",
     ),
     Variant(

@@ -54,6 +54,7 @@ VARIANTS = [
         'if getattr(self, "_built", False):',
         "if False:",
         f"{TEST_RMSPROP_TF1}::test_equals_tensorflow_1_over_100_steps",
+        slow=True,
     ),
     Variant(
         "RMSProp: momentum not in the configuration",
@@ -61,6 +62,7 @@ VARIANTS = [
         '            "momentum": self.momentum,\n',
         "",
         f"{TEST_RMSPROP_TF1}::test_config_round_trip",
+        slow=True,
     ),
     Variant(
         "RMSProp: gradient ascent",
@@ -96,6 +98,7 @@ VARIANTS = [
         "* (self._scales[index] if self._scales else 1.0)",
         "",
         f"{TEST_FUSED_ADAM}::test_each_variable_may_have_a_rate_of_its_own",
+        slow=True,
     ),
     Variant(
         "Adam: Keras's epsilon",
@@ -132,6 +135,7 @@ VARIANTS = [
         "return tf.clip_by_global_norm(gradients, clip_global_norm)",
         "norm = tf.linalg.global_norm(gradients)\n    return [g * clip_global_norm / norm for g in gradients], norm",
         f"{TEST_GRADIENTS}::test_leaves_a_shorter_gradient_as_it_is",
+        slow=True,
     ),
     Variant(
         "clip: mean over replicas",

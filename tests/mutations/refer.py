@@ -256,6 +256,7 @@ VARIANTS = [
         "critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)",
         "critic = beta * refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)",
         f"{TEST_LOSS}::test_ddpg_under_each_rule",
+        slow=True,
     ),
     Variant(
         "DDPG: critic without Rule 1",
@@ -263,6 +264,7 @@ VARIANTS = [
         "critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)",
         "critic = 0.5 * tf.square(td_error)",
         f"{TEST_LOSS}::test_ddpg_under_each_rule",
+        slow=True,
     ),
     Variant(
         "DDPG and NAF: target passes a gradient",
@@ -270,6 +272,7 @@ VARIANTS = [
         "return tf.stop_gradient(r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value)))",
         "return r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value))",
         f"{TEST_LOSS}::test_ddpg_under_each_rule",
+        slow=True,
     ),
     Variant(
         "DDPG and NAF: bootstrap past the end",
@@ -284,6 +287,7 @@ VARIANTS = [
         "return v - tf.reduce_sum(tf.square(lower",
         "return v - 0.5 * tf.reduce_sum(tf.square(lower",
         f"{TEST_LOSS}::test_naf_value_by_hand",
+        slow=True,
     ),
     Variant(
         "NAF: largest away from the mean",
@@ -291,6 +295,7 @@ VARIANTS = [
         "return v - tf.reduce_sum(tf.square(lower",
         "return v + tf.reduce_sum(tf.square(lower",
         f"{TEST_LOSS}::test_naf_value_by_hand",
+        slow=True,
     ),
     Variant(
         "advantages: expectation as printed",
@@ -439,6 +444,7 @@ VARIANTS = [
         "learning_rate * (settings.policy_learning_rate / settings.learning_rate)",
         "learning_rate",
         f"{TEST_DDPG}::test_the_policy_steps_by_a_tenth_of_the_critic",
+        slow=True,
     ),
     Variant(
         "DDPG: means without bounds",
@@ -460,6 +466,7 @@ VARIANTS = [
         'loss = tf.reduce_mean(batch["weight"] * losses.total)',
         "loss = tf.reduce_mean(losses.total)",
         f"{TEST_PRIORITISED}::test_a_weight_multiplies_the_gradient_of_its_sample",
+        slow=True,
     ),
     Variant(
         "V-RACER: deviation of the raw variance",

@@ -170,6 +170,7 @@ VARIANTS = [
         "** (alpha * beta)",
         "** (-alpha * beta)",
         f"{TEST_PRIORITISED}::test_weights_are_those_of_the_probabilities_over_the_largest",
+        slow=True,
     ),
     Variant(
         "ranks: weights without beta",
@@ -177,6 +178,7 @@ VARIANTS = [
         "** (alpha * beta)",
         "** alpha",
         f"{TEST_PRIORITISED}::test_weights_are_those_of_the_probabilities_over_the_largest",
+        slow=True,
     ),
     Variant(
         "ranks: new rows have the lowest priority",
@@ -184,6 +186,7 @@ VARIANTS = [
         "priority = self._priority[self._heap[0]] if self.size else np.float32(1.0)",
         "priority = np.float32(0.0)",
         f"{TEST_PRIORITISED}::test_random_operations_keep_the_heap_and_its_rows",
+        slow=True,
     ),
     Variant(
         "ranks: lowest priority first",
@@ -191,6 +194,7 @@ VARIANTS = [
         'np.argsort(-self._priority[rows], kind="stable")',
         'np.argsort(self._priority[rows], kind="stable")',
         f"{TEST_PRIORITISED}::test_frequencies_follow_the_ranks",
+        slow=True,
     ),
     Variant(
         "ranks: never sorted",
@@ -198,6 +202,7 @@ VARIANTS = [
         "if self._written >= self._heap.size:",
         "if False:",
         f"{TEST_PRIORITISED}::test_the_order_is_exact_again_after_as_many_writes_as_rows_fit",
+        slow=True,
     ),
     Variant(
         "ReF-ER memory: far count without its lower bound",
