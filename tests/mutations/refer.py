@@ -241,7 +241,7 @@ VARIANTS = [
         LOSS,
         "return VRacerLoss(total, policy, value, fitted, rho, ",
         "return VRacerLoss(total, policy, value, fitted, tf.minimum(rho, 2.0), ",
-        f"{TEST_LOSS}::test_vracer_under_each_rule",
+        f"{TEST_VRACER}::test_ratios_and_values_are_those_before_the_step",
     ),
     Variant(
         "DDPG: policy climbs down",

@@ -89,7 +89,7 @@ def test_a_snapshot_does_not_follow_the_learner(parts, change):
     if change == "assign":
         for variable in learned:
             variable.assign(variable + 1.0)
-    else:  # RMSProp's, which writes into the variable's own memory; once for itself, once to come to the same sum
+    else:  # RMSProp's, which writes into the variable's own memory; then on to the values of the other case
         gradients = [tf.random.stateless_normal(v.shape, [1, 2]) for v in learned]
         agent._optimizer.apply_gradients(zip(gradients, learned), skip_gradients_aggregation=True)
         assert all((v.numpy() != b).any() for v, b in zip(learned, before))

@@ -10,7 +10,7 @@ from repro.papers.ctrace.exploration import ConstantEpsilons, LinearEpsilon
     ("frames", "epsilon"), [(0, 1.0), (100_000, 0.91), (500_000, 0.55), (1_000_000, 0.1), (3_000_000, 0.1)]
 )
 def test_epsilon_falls_linearly_and_stays(frames, epsilon):
-    """From 1 to 0.1 over a million frames (Mnih et al., 2015): 0.9 of the way in a million, 0.09 in a hundred thousand."""
+    """From 1 to 0.1 over a million frames (Mnih et al., 2015)."""
     exploration = LinearEpsilon(1.0, 0.1, 1_000_000)
     exploration.set_frames(frames)
     assert exploration.epsilon.numpy() == pytest.approx(epsilon, rel=1e-6)
