@@ -59,7 +59,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 20  # k, agent steps; Section 4
-    config.learner.batch_size = 16  # unrolls per update, one for each of the paper's threads; Section 4
+    config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own, Algorithm 1
     config.learner.learning_rate = 7e-4  # constant; assumed: "adopted from an earlier implementation of A3C", Section 4
     config.learner.rmsprop_decay = 0.99  # assumed: A3C's
     config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: A3C's
@@ -89,14 +89,12 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.network.torso = "shallow"
         config.replay.frames = 20_000
         config.env.max_frames = 4_000
-        config.learner.batch_size = 4
         config.runtime.envs_per_actor = 4
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # the reasons stand in repro/papers/acer/README.md
         config.frames = 4_000_000
         config.network.torso = "shallow"  # a quarter of the arithmetic
         config.replay.frames = 200_000  # 5 % of the frames, as many times as the paper's 1.6 %
-        config.learner.batch_size = 4
         config.learner.rmsprop_epsilon = 1e-5
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")

@@ -26,6 +26,7 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from repro.ops import shapes
+from repro.ops.constants import constant
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -39,7 +40,7 @@ def importance_sampling(log_rho: tf.Tensor) -> tf.Tensor:
     Returns:
         c, in [0, inf], in the shape of `log_rho`. Gradients: none.
     """
-    return tf.exp(_constant(log_rho))
+    return tf.exp(constant(log_rho))
 
 
 def q_lambda(log_rho: tf.Tensor) -> tf.Tensor:
@@ -51,7 +52,7 @@ def q_lambda(log_rho: tf.Tensor) -> tf.Tensor:
     Returns:
         Ones in the shape of `log_rho`. Gradients: none.
     """
-    return tf.ones_like(_constant(log_rho))
+    return tf.ones_like(constant(log_rho))
 
 
 def tree_backup(pi_a: tf.Tensor) -> tf.Tensor:
@@ -63,7 +64,7 @@ def tree_backup(pi_a: tf.Tensor) -> tf.Tensor:
     Returns:
         c, in [0, 1], in the shape of `pi_a`. Gradients: none.
     """
-    return _constant(pi_a)
+    return constant(pi_a)
 
 
 def retrace(log_rho: tf.Tensor) -> tf.Tensor:
@@ -75,7 +76,7 @@ def retrace(log_rho: tf.Tensor) -> tf.Tensor:
     Returns:
         c, in [0, 1], in the shape of `log_rho`. Gradients: none.
     """
-    return tf.exp(tf.minimum(0.0, _constant(log_rho)))
+    return tf.exp(tf.minimum(0.0, constant(log_rho)))
 
 
 def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
@@ -129,7 +130,7 @@ def acer_truncated(log_rho: tf.Tensor, action_dimension: int) -> tf.Tensor:
     """
     if action_dimension < 1:
         raise ValueError(f"acer_truncated: action_dimension must be 1 or more, got {action_dimension}")
-    return retrace(_constant(log_rho) / action_dimension)
+    return retrace(constant(log_rho) / action_dimension)
 
 
 def log_ratio(pi_a: tf.Tensor, mu_a: tf.Tensor) -> tf.Tensor:
@@ -145,7 +146,7 @@ def log_ratio(pi_a: tf.Tensor, mu_a: tf.Tensor) -> tf.Tensor:
     Raises:
         ValueError: different shapes.
     """
-    pi_a, mu_a = _constant(pi_a), _constant(mu_a)
+    pi_a, mu_a = constant(pi_a), constant(mu_a)
     shapes.assert_same_shape("log_ratio", pi_a=pi_a, mu_a=mu_a)
     # Where pi is 0 the difference may be -inf + inf.
     return tf.where(tf.equal(pi_a, 0.0), tf.math.log(pi_a), tf.math.log(pi_a) - tf.math.log(mu_a))
@@ -182,7 +183,7 @@ def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     Raises:
         ValueError: different shapes, or no dimension of actions.
     """
-    q, probabilities = _constant(q), _constant(probabilities)
+    q, probabilities = constant(q), constant(probabilities)
     shapes.assert_rank_at_least("expected_value", 1, q=q, probabilities=probabilities)
     shapes.assert_same_shape("expected_value", q=q, probabilities=probabilities)
     return tf.reduce_sum(probabilities * q, axis=-1)
@@ -191,12 +192,8 @@ def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
 def _mixture(operator: str, alpha: Scalar, **policies: tf.Tensor) -> tf.Tensor:
     """`mixture` for `operator`; the first of `policies` has the share alpha."""
     alpha = tf.convert_to_tensor(alpha, tf.float32)
-    constants = {name: _constant(x) for name, x in policies.items()}
+    constants = {name: constant(x) for name, x in policies.items()}
     shapes.assert_scalar(operator, alpha=alpha)
     shapes.assert_same_shape(operator, **constants)
     pi, mu = constants.values()
     return alpha * pi + (1.0 - alpha) * mu
-
-
-def _constant(x: tf.Tensor) -> tf.Tensor:
-    return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))

@@ -48,6 +48,7 @@ class Actor:
         self._policy = policy
         self._weights = weights
         self._version = -1  # of the weights in the policy; none yet
+        self._acting: tuple[tf.Tensor, ...] = ()  # the learner's variables at that version
         self._unroll_length = unroll_length
         self._seed = np.array([seed, 0], np.int32)  # [seed of the actor, number of the step]
         self._on_episode = on_episode
@@ -68,11 +69,11 @@ class Actor:
         Raises:
             ValueError: as many variables as the policy has were not published.
         """
-        version, values = self._weights.latest
-        if version != self._version:
-            for variable, value in zip(self._policy.variables(), values, strict=True):
+        latest = self._weights.latest
+        if latest.version != self._version:
+            for variable, value in zip(self._policy.variables(), latest.values, strict=True):
                 variable.assign(value)
-            self._version = version
+            self._version, self._acting = latest.version, latest.acting
 
     def collect(self, groups: Sequence[UnrollGroup]) -> None:
         """Plays T steps into `groups`, which together have a place for each environment."""
@@ -82,7 +83,7 @@ class Actor:
         for row in range(self._unroll_length):
             self._step(row, played)
         played.write(self._unroll_length, observation=self._observation, step_type=self._step_type)
-        played.version = self._version
+        played.version, played.acting = self._version, self._acting
         if len(groups) > 1:
             played.share_out(groups)
 

@@ -27,21 +27,31 @@ class Learner:
         agent: built under the strategy's scope.
         strategy: one device, several (mirrored), or several machines.
         jit_compile: compile with XLA; only with one replica.
+        train: function of the agent's to run in place of `agent.train`.
 
     Attributes:
+        agent: as above.
         per_sequence: extras of the last update that have a value for each sequence of the batch, [B], by name.
     """
 
-    def __init__(self, agent: tf_agent.TFAgent, strategy: tf.distribute.Strategy, jit_compile: bool = False) -> None:
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        strategy: tf.distribute.Strategy,
+        jit_compile: bool = False,
+        train: Callable[..., tf_agent.LossInfo] | None = None,
+    ) -> None:
         self.agent = agent
         self._strategy = strategy
+        self._jit_compile = jit_compile
         self._names: list[str] = []
         self.per_sequence: dict[str, np.ndarray] = {}
-        train = tf.function(agent.train, jit_compile=True) if jit_compile else agent.train
+        train = train or agent.train
+        compiled = tf.function(train, jit_compile=True) if jit_compile else train
 
         @tf.function
         def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-            loss_info = strategy.run(train, args=batch)
+            loss_info = strategy.run(compiled, args=batch)
             scalars = {"loss": strategy.reduce(tf.distribute.ReduceOp.SUM, loss_info.loss, axis=None)}
             per_sequence = {}
             for name, value in loss_info.extra.items():
@@ -55,6 +65,10 @@ class Learner:
 
         self._trace = step
         self._step: Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]] | None = None
+
+    def with_train(self, train: Callable[..., tf_agent.LossInfo]) -> Learner:
+        """A learner of the same agent, compiled likewise, that runs another function of the agent's."""
+        return Learner(self.agent, self._strategy, self._jit_compile, train)
 
     def place(self, trajectory: Any) -> Any:
         """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
@@ -71,18 +85,19 @@ class Learner:
 
         return self._strategy.experimental_distribute_values_from_function(share)
 
-    def step(self, trajectory: Any, weights: Any = None) -> dict[str, float]:
+    def step(self, trajectory: Any, *arguments: Any) -> dict[str, float]:
         """One update; returns the loss (summed over replicas) and the agent's extras by name.
 
         Args:
             trajectory: a batch as `place` gives it.
-            weights: of its sequences, [B], as `place` gives them; None: all count the same.
+            arguments: of the train function behind the trajectory, as weights of its sequences, [B], as `place` gives
+                them.
 
         Raises:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
-        batch = (trajectory,) if weights is None else (trajectory, weights)
+        batch = (trajectory, *arguments)
         if self._step is None:
             with quiet_stderr():  # the first call compiles
                 self._step = self._compile(batch)

@@ -17,7 +17,7 @@ from repro.runtime.weights import WeightsPublisher
 class ReplaySettings(NamedTuple):
     """How often what is learned from.
 
-    on_policy: whether each batch is learned from when the actors bring it.
+    on_policy: whether each batch is learned from when the actors bring it, by `train_on_policy` of the agent.
     ratio: batches replayed for each new one, on average; their number is Poisson's.
     batch_size: unrolls of a replayed batch; None: as many as in a new one.
     """
@@ -31,7 +31,8 @@ class ReplayTraining(TrainingLoop):
     """An update is one batch of new unrolls, stored, and the gradient steps that follow.
 
     Args:
-        learner, source, weights, episodes, run, frames_per_update: as for `TrainingLoop`.
+        learner, source, weights, episodes, run, frames_per_update: as for `TrainingLoop`. For on-policy updates the
+            agent has a `train_on_policy(experience, acting)`, and `weights` keeps what it needs as `acting`.
         replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
         settings: see `ReplaySettings`.
         generator: draws the number of replayed batches, and the batches.
@@ -58,6 +59,7 @@ class ReplayTraining(TrainingLoop):
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
         if settings.ratio == 0 and not settings.on_policy:
             raise ValueError("A replay ratio of 0 without on-policy updates leaves nothing to learn from.")
+        self._on_policy = learner.with_train(learner.agent.train_on_policy) if settings.on_policy else None
         self._replay = replay
         self._settings = settings
         self._generator = generator
@@ -74,8 +76,8 @@ class ReplayTraining(TrainingLoop):
         batch = self._source.next()
         lag = self._lag(batch)
         steps = []
-        if self._settings.on_policy:
-            steps.append(self._learner.step(batch.trajectory))
+        if self._on_policy is not None:
+            steps.append(self._on_policy.step(batch.trajectory, batch.acting))
         if self._replay is not None:
             for group in batch.groups:
                 self._replay.add(group.arrays)

@@ -34,6 +34,20 @@ class Batch:
         self.trajectory = place(stack_groups(groups)) if place else None
         self.versions = [group.version for group in groups]
 
+    @property
+    def acting(self) -> tuple[tf.Tensor, ...]:
+        """The learner's variables when the unrolls began (`UnrollGroup.acting`).
+
+        Raises:
+            ValueError: they began with different ones.
+        """
+        if len(set(self.versions)) > 1:
+            raise ValueError(
+                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: with "
+                "runtime.schedule=async learner.batch_size may not be above runtime.envs_per_actor."
+            )
+        return self.groups[0].acting
+
 
 class BatchSource(Protocol):
     """What the training loop needs of a schedule."""
@@ -238,16 +252,22 @@ class LockstepSource:
             for i, groups in enumerate(self._rounds)
         }
         actors = {str(i): actor.get_state() for i, actor in enumerate(self._actors) if actor.started}
-        return {"rounds": rounds, "actors": actors}
+        acting = {
+            str(i): {str(j): value.numpy() for j, value in enumerate(groups[0].acting)}
+            for i, groups in enumerate(self._rounds)
+        }
+        return {"rounds": rounds, "acting": acting, "actors": actors}
 
     def set_state(self, state: dict[str, Any]) -> None:
         for i, actor_state in state["actors"].items():
             self._actors[int(i)].set_state(actor_state)
         for i in range(len(state["rounds"])):
-            saved = state["rounds"][str(i)]
+            saved, values = state["rounds"][str(i)], state["acting"][str(i)]
+            acting = tuple(tf.constant(values[str(j)]) for j in range(len(values)))  # the same of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
                 _restore_group(group, saved[str(j)])
+                group.acting = acting
             self._rounds.append(groups)
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ class UnrollGroup:
         arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
             its step type count.
         version: gradient steps made before the behaviour weights were taken.
+        acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
     """
 
     def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:
@@ -47,6 +48,7 @@ class UnrollGroup:
             self.spec,
         )
         self.version = 0
+        self.acting: tuple[tf.Tensor, ...] = ()
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
 
     def write(self, row: int, **fields: Any) -> None:
@@ -59,7 +61,7 @@ class UnrollGroup:
         """Copies the unrolls into smaller groups of equal size, one after the other."""
         size = len(self.arrays.reward) // len(groups)
         for i, group in enumerate(groups):
-            group.version = self.version
+            group.version, group.acting = self.version, self.acting
             for name, arrays in self._flat.items():
                 for array, part in zip(arrays, group._flat[name]):
                     part[:] = array[i * size : (i + 1) * size]

@@ -9,10 +9,15 @@ import tensorflow as tf
 
 
 class WeightsSnapshot(NamedTuple):
-    """Immutable copies of the learner's variables and the number of updates behind them."""
+    """Immutable copies of the learner's variables and the number of gradient steps behind them.
+
+    values: of the policy's variables.
+    acting: of all variables that a gradient at these weights needs; () where no such gradient is taken.
+    """
 
     version: int
     values: tuple[tf.Tensor, ...]
+    acting: tuple[tf.Tensor, ...] = ()
 
 
 class Published(Protocol):
@@ -27,12 +32,15 @@ class WeightsPublisher:
 
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
+        acting: the learner's variables that a gradient at published weights needs.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable]) -> None:
+    def __init__(self, variables: Sequence[tf.Variable], acting: Sequence[tf.Variable] = ()) -> None:
         self._variables = variables
+        self._acting = acting
         self.latest = WeightsSnapshot(-1, ())
 
     def publish(self, version: int) -> None:
         """Takes a snapshot after so many gradient steps."""
-        self.latest = WeightsSnapshot(version, tuple(v.read_value() for v in self._variables))
+        values, acting = (tuple(v.read_value() for v in group) for group in (self._variables, self._acting))
+        self.latest = WeightsSnapshot(version, values, acting)

@@ -80,7 +80,7 @@ def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch)
     assert tables.count(WEIGHTS) == 1
     variables[0].assign([5.0, 6.0])
     weights.publish(4)
-    version, values = pulled.latest
+    version, values, _ = pulled.latest
     assert version == 4
     np.testing.assert_array_equal(values[0], [5.0, 6.0])
     assert tables.count(WEIGHTS) == 2

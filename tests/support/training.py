@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.trajectories import Trajectory
 
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
@@ -42,14 +45,26 @@ def make_network(seed: int) -> ActorCritic:
     return ActorCritic(dense_torso(seed), 3, seed=seed)
 
 
+class ReplayImpala(ImpalaAgent):
+    """IMPALA with the on-policy call of `ReplayTraining`: V-trace corrects for weights that moved meanwhile."""
+
+    @property
+    def acting_variables(self) -> list[tf.Variable]:
+        return list(self._network.variables)
+
+    def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
+        assert len(acting) == len(self.acting_variables)
+        return self.train(experience)
+
+
 def make_agent(
     environment: Catch,
     seed: int = 0,
     settings: LossSettings = SETTINGS,
     learning_rate: float = 0.005,
     updates: int = 10_000,
-) -> ImpalaAgent:
-    return ImpalaAgent(
+) -> ReplayImpala:
+    return ReplayImpala(
         environment.time_step_spec,
         environment.action_spec,
         network=make_network(seed),
@@ -78,7 +93,7 @@ def make_loop(
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
     agent = make_agent(environments[0], seed, **agent_arguments)
     learner = Learner(agent, tf.distribute.get_strategy())
-    weights = WeightsPublisher(agent.collect_policy.variables())
+    weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables)
     episodes = EpisodeLog()
     actors = []
     for i, environment in enumerate(environments):

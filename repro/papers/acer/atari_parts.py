@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import ml_collections
 import tensorflow as tf
@@ -32,12 +32,9 @@ AGENT = re.compile(r"acer_ratio_(?P<ratio>\d+)(?P<way>_no_trust_region)?")
 """Names of agents say their replay ratio, and whether they do without the trust region."""
 
 
-class Setting(NamedTuple):
-    """Nothing is sampled on Atari: every seed has the same hyper-parameters (Section 4)."""
-
-
-def draw_setting(config: ml_collections.ConfigDict, seed: int) -> Setting:
-    return Setting()
+def draw_setting(config: ml_collections.ConfigDict, seed: int) -> dict[str, float]:
+    """{}: every seed has the same hyper-parameters (Section 4)."""
+    return {}
 
 
 def replay_settings(config: ml_collections.ConfigDict) -> ReplaySettings:
@@ -58,7 +55,7 @@ def make_network(config: ml_collections.ConfigDict, num_actions: int, seed: int)
 
 
 def make_agent(
-    config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int, setting: Setting
+    config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int, setting: Mapping[str, float]
 ) -> AcerAgent:
     """The agent with newly initialised weights; call it under the strategy's scope."""
     learner, loss = config.learner, config.loss

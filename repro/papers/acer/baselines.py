@@ -28,7 +28,8 @@ def a3c_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
         total_s = - z*_s . phi(x_s) + 1/2 (R_s - V(x_s))^2
         R_s = sum_{i=0}^{k-s-1} gamma^i r_{s+i} + gamma^{k-s} V(x_k),    g = (R_s - V(x_s)) d log f(a_s|phi) / d phi
 
-    Unrolls count as on-policy: mu is not read. The return ends with the episode, at a time limit with V.
+    Unrolls count as on-policy, as `UnrollAgent.train_on_policy` makes them: mu is not read. The return ends with the
+    episode, at a time limit with V.
 
     Args:
         steps: of the unrolls.

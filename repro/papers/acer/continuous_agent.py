@@ -92,12 +92,16 @@ class ContinuousAgent(UnrollAgent):
         )
 
     def _per_step_loss(self, experience: Trajectory) -> ContinuousLoss:
+        return self._losses(self._steps(experience), time_major(experience.observation)[:-1])
+
+    def _steps(self, experience: Trajectory) -> Steps:
+        """What the losses read of unrolls, but for Q~ and its samples."""
         data = tf.nest.map_structure(time_major, experience)
         observation = data.observation[:-1]  # [T, B, S]
         values = self._network.value(data.observation)  # [T+1, B]
         mean = self._network.mean(observation)  # [T, B, A]
         average = self._average_policy
-        steps = Steps(
+        return Steps(
             action=data.action[:-1],
             mean=mean,
             deviation=tf.fill(tf.shape(mean), self._deviation),
@@ -110,16 +114,15 @@ class ContinuousAgent(UnrollAgent):
             v_t=values[1:],
             is_boundary=data.step_type[:-1] == StepType.LAST,
         )
+
+    def _losses(self, steps: Steps, observation: tf.Tensor) -> ContinuousLoss:
+        """The method's losses of `steps`, whose observations are [T, B, S]."""
         if self._method != "acer":
-            return self._logged(BASELINES[self._method](steps, self._loss_settings), steps)
-        drawn = self._draw(mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
+            return BASELINES[self._method](steps, self._loss_settings)
+        drawn = self._draw(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
         actions = tf.stack([steps.action, drawn[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
         q = self._network.q(observation, steps.v_tm1, actions, drawn[:, :, 1:])  # [T, B, 2]
-        return self._logged(acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings), steps)
-
-    def _logged(self, losses: ContinuousLoss, steps: Steps) -> ContinuousLoss:
-        """The losses with the extras that are to be logged."""
-        return losses
+        return acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings)
 
     def _draw(self, mean: tf.Tensor) -> tf.Tensor:
         """1 + n actions of pi in every state, [T, B, 1 + n, A] of means [T, B, A], without gradient."""

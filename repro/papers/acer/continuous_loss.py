@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from repro.distributions import gaussian
 from repro.ops import q_targets, recursion, shapes, traces
+from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
 
@@ -122,14 +123,14 @@ def value_target(log_rho: tf.Tensor, q_ret: tf.Tensor, q: tf.Tensor, v: tf.Tenso
     Raises:
         ValueError: different shapes.
     """
-    log_rho, q_ret, q, v = (_constant(x) for x in (log_rho, q_ret, q, v))
+    log_rho, q_ret, q, v = (constant(x) for x in (log_rho, q_ret, q, v))
     shapes.assert_same_shape("value_target", log_rho=log_rho, q_ret=q_ret, q=q, v=v)
     return traces.retrace(log_rho) * (q_ret - q) + v
 
 
 def mean_gradient(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
     """d log f(a|phi) / d phi = (a - phi) / sigma^2, of action and mean float32 [..., A]; no gradient."""
-    action, mean, deviation = (_constant(x) for x in (action, mean, deviation))
+    action, mean, deviation = (constant(x) for x in (action, mean, deviation))
     shapes.assert_same_shape("mean_gradient", action=action, mean=mean)
     return (action - mean) / tf.square(deviation)
 
@@ -172,7 +173,7 @@ def policy_gradient(
     """
     if not truncation > 0.0:
         raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
-    v, q_opc, sampled_q = _constant(steps.v_tm1), _constant(q_opc), _constant(sampled_q)
+    v, q_opc, sampled_q = constant(steps.v_tm1), constant(q_opc), constant(sampled_q)
     shapes.assert_same_shape("policy_gradient", v_tm1=v, q_opc=q_opc, sampled_q=sampled_q)
     log_c = math.log(truncation)
     sampled_log_rho = log_ratios(steps._replace(action=sampled_action))
@@ -204,7 +205,7 @@ def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, di
     if steps.average_mean is not None:
         k = divergence_gradient(steps.average_mean, steps.mean, steps.deviation)  # [T, B, A]
         z = project(g, k, delta)
-        extras["kl"] = _constant(gaussian.kl(steps.average_mean, steps.deviation, steps.mean, steps.deviation))
+        extras["kl"] = constant(gaussian.kl(steps.average_mean, steps.deviation, steps.mean, steps.deviation))
         extras["trust_region_active"] = tf.cast(tf.reduce_sum(k * g, axis=-1) > delta, tf.float32)
     return surrogate(tf.where(steps.is_boundary[..., tf.newaxis], 0.0, z), steps.mean), extras
 
@@ -243,13 +244,9 @@ def acer_loss(
     critic = 0.5 * tf.add_n([tf.square(error) for error in errors])
     log_c = math.log(settings.truncation)
     extras |= {
-        "q": _constant(q),
-        "value": _constant(steps.v_tm1),
+        "q": constant(q),
+        "value": constant(steps.v_tm1),
         "importance_weight": tf.exp(tf.minimum(log_c, log_rho)),
         "truncated": tf.cast(log_rho > log_c, tf.float32),
     }
     return ContinuousLoss(policy + critic, policy, critic, extras)
-
-
-def _constant(x: tf.Tensor) -> tf.Tensor:
-    return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))

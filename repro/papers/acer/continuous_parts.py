@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import ml_collections
 import numpy as np
@@ -26,18 +26,15 @@ PROTOCOL = "episodes that ended in the last {} steps of training, actions sample
 """Of the evaluation that training brings along."""
 
 
-class Setting(NamedTuple):
-    """A sampled hyper-parameter setting (Section 6): learning rate, and delta where there is a trust region."""
+def draw_setting(config: ml_collections.ConfigDict, seed: int) -> dict[str, float]:
+    """The hyper-parameters of a seed (Section 6): `learning_rate`, and `delta`, read where there is a trust region.
 
-    learning_rate: float
-    delta: float
-
-
-def draw_setting(config: ml_collections.ConfigDict, seed: int) -> Setting:
-    """The setting of a seed, the same for all agents and tasks."""
+    They are the same for all agents and tasks.
+    """
     generator = np.random.default_rng(seed)
     low, high = np.log(config.sweep.learning_rate)
-    return Setting(float(np.exp(generator.uniform(low, high))), float(generator.uniform(*config.sweep.delta)))
+    learning_rate = float(np.exp(generator.uniform(low, high)))
+    return {"learning_rate": learning_rate, "delta": float(generator.uniform(*config.sweep.delta))}
 
 
 def replay_settings(config: ml_collections.ConfigDict) -> ReplaySettings:
@@ -64,7 +61,7 @@ def make_network(config: ml_collections.ConfigDict, environment: MujocoEnvironme
 
 
 def make_agent(
-    config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, setting: Setting
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, setting: Mapping[str, float]
 ) -> ContinuousAgent:
     """The agent with newly initialised weights; call it under the strategy's scope."""
     learner, loss = config.learner, config.loss
@@ -76,12 +73,12 @@ def make_agent(
         deviation=config.network.deviation,
         dueling_samples=config.network.dueling_samples,
         learning=Learning(
-            RMSPropTF1(setting.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+            RMSPropTF1(setting["learning_rate"], decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
             loss.discount,
             loss.average_decay,
             learner.clip_global_norm,
         ),
-        loss_settings=LossSettings(loss.truncation, setting.delta),
+        loss_settings=LossSettings(loss.truncation, setting["delta"]),
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         seed=seed,
     )

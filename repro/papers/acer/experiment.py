@@ -77,8 +77,14 @@ def build_training(
     strategy = devices.make_strategy()
     with strategy.scope():
         agent = parts.make_agent(config, environments[0], int(seeds[0]), setting)
+    if learner_config.batch_size % strategy.num_replicas_in_sync:
+        raise ValueError(
+            f"learner.batch_size={learner_config.batch_size} cannot be shared by {strategy.num_replicas_in_sync} GPUs "
+            "equally: show it one with CUDA_VISIBLE_DEVICES=0, or raise it."
+        )
     learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-    weights = WeightsPublisher(agent.collect_policy.variables())
+    acting = agent.acting_variables if settings.on_policy else ()
+    weights = WeightsPublisher(agent.collect_policy.variables(), acting)
     episodes = EpisodeLog(Window(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
     actors = [
         Actor(
@@ -102,7 +108,7 @@ def build_training(
         make_replay(config, agent, settings.ratio),
         settings,
         np.random.default_rng(int(seeds[1])),
-        drawn=setting._asdict(),
+        drawn=setting,
     )
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import ml_collections
 import tensorflow as tf
 
 from repro.distributions import gaussian
 from repro.environments.mujoco import MujocoEnvironment, make_mujoco
 from repro.optimizers.fused_adam import FusedAdam
-from repro.papers.acer.atari_parts import Setting, draw_setting
+from repro.papers.acer.atari_parts import draw_setting
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings, Steps
 from repro.papers.acer.continuous_parts import PROTOCOL, SCORE_UNIT, make_local_policy, make_network
 from repro.papers.acer.unroll_agent import Learning
 from repro.runtime.replay_training import ReplaySettings
 
-__all__ = ["PROTOCOL", "SCORE_UNIT", "Setting", "draw_setting", "make_local_policy"]
+__all__ = ["PROTOCOL", "SCORE_UNIT", "draw_setting", "make_local_policy"]
 """What is as with ACER's other experiments; the rest of an experiment's parts stands below."""
 
 
@@ -32,14 +34,15 @@ def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int
 class GymAgent(ContinuousAgent):
     """ACER that logs as `kl` what ReF-ER's figures show, KL(mu || pi) at the replayed steps."""
 
-    def _logged(self, losses: ContinuousLoss, steps: Steps) -> ContinuousLoss:
+    def _losses(self, steps: Steps, observation: tf.Tensor) -> ContinuousLoss:
+        losses = super()._losses(steps, observation)
         mean = tf.stop_gradient(steps.mean)
         kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_deviation, mean, steps.deviation)  # [T, B]
         return losses._replace(extras=losses.extras | {"kl": kl, "average_kl": losses.extras["kl"]})
 
 
 def make_agent(
-    config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, setting: Setting
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, seed: int, setting: Mapping[str, float]
 ) -> GymAgent:
     """The agent with newly initialised weights; call it under the strategy's scope.
 

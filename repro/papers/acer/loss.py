@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from repro.distributions import categorical
 from repro.ops import q_targets, recursion, shapes, traces
+from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
 MAX_LOG_QUOTIENT = 25.0
@@ -113,7 +114,7 @@ def policy_gradient(
     """
     if not truncation > 0.0:
         raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
-    logits, q, behaviour_logits = (_constant(x) for x in (logits, q, behaviour_logits))
+    logits, q, behaviour_logits = (constant(x) for x in (logits, q, behaviour_logits))
     shapes.assert_same_shape("policy_gradient", logits=logits, q=q, behaviour_logits=behaviour_logits)
     log_pi, log_mu = tf.nn.log_softmax(logits), tf.nn.log_softmax(behaviour_logits)  # [T, B, A]
     log_rho = log_pi - log_mu
@@ -123,7 +124,7 @@ def policy_gradient(
     log_c = math.log(truncation)
     weight = tf.exp(tf.minimum(tf.minimum(log_c, log_rho_a) - log_pi_a, MAX_LOG_QUOTIENT))
     # [T, B], min(c, rho) / phi_a
-    truncated = tf.one_hot(actions, logits.shape[-1]) * (weight * (_constant(q_ret) - value))[..., tf.newaxis]
+    truncated = tf.one_hot(actions, logits.shape[-1]) * (weight * (constant(q_ret) - value))[..., tf.newaxis]
     correction = -tf.math.expm1(tf.minimum(0.0, log_c - log_rho)) * (q - value[..., tf.newaxis])
     return truncated + correction
 
@@ -141,7 +142,7 @@ def divergence_gradient(average_logits: tf.Tensor, logits: tf.Tensor) -> tf.Tens
     Raises:
         ValueError: different shapes.
     """
-    average_logits, logits = _constant(average_logits), _constant(logits)
+    average_logits, logits = constant(average_logits), constant(logits)
     shapes.assert_same_shape("divergence_gradient", average_logits=average_logits, logits=logits)
     log_quotient = tf.nn.log_softmax(average_logits) - tf.nn.log_softmax(logits)
     return -tf.exp(tf.minimum(log_quotient, MAX_LOG_QUOTIENT))
@@ -218,7 +219,3 @@ def acer_loss(
         extras["kl"] = categorical.kl(average_logits, logits)
         extras["trust_region_active"] = tf.cast(tf.reduce_sum(k * g, axis=-1) > settings.delta, tf.float32)
     return AcerLoss(tf.add_n(losses), losses[0], losses[1], losses[2], extras)
-
-
-def _constant(x: tf.Tensor) -> tf.Tensor:
-    return tf.stop_gradient(tf.convert_to_tensor(x, tf.float32))

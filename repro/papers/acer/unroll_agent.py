@@ -1,4 +1,4 @@
-"""What ACER's agents share: losses summed over time and averaged over unrolls, one update, the average policy."""
+"""What ACER's agents share: losses summed over time and averaged over unrolls, updates, the average policy."""
 
 from __future__ import annotations
 
@@ -41,13 +41,17 @@ class Learning(NamedTuple):
 
 
 class UnrollAgent(tf_agent.TFAgent):
-    """One `train` is one call of Algorithm 2 or 3, on-policy or off-policy.
+    """One update is one call of Algorithm 2 or 3: off-policy by `train`, on-policy by `train_on_policy`.
 
-    `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the last one,
+    A call copies the shared weights, theta' <- theta, takes its gradient at theta' and applies it to theta. Off-policy
+    nothing happens in between, and `train` takes the gradient at theta. On-policy a thread acts in between, while
+    others move theta: `train_on_policy` is given the weights that acted and takes the gradient there.
+
+    Both take a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the last one,
     from which the targets bootstrap; action, reward, discount and policy_info of the last row are not read. mu is what
-    `policy_info` holds, so that a fresh unroll is on-policy and one from a replay off-policy without further ado.
-    Losses are summed over time, as the algorithms accumulate them, and averaged over the unrolls, each of which stands
-    for a thread; under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
+    `policy_info` holds: at the weights that acted, every ratio of a fresh unroll is 1.
+    Losses are summed over time, as the algorithms accumulate them, and averaged over the unrolls;
+    under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
 
     Args:
         learning: see `Learning`.
@@ -73,6 +77,27 @@ class UnrollAgent(tf_agent.TFAgent):
     def _initialize(self) -> None:
         """Variables are created in the constructor, under the caller's strategy scope."""
 
+    @property
+    def acting_variables(self) -> list[tf.Variable]:
+        """What a thread reads while it acts and `train_on_policy` is given: theta, theta_v, then theta_a."""
+        return [*self._learned, *(average for average, _ in self._averaged)]
+
+    def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
+        """An on-policy call of Algorithm 2: the gradient at the weights that acted, applied to the present ones.
+
+            theta <- theta + step(d theta'),    d theta' taken at theta' = theta when the unroll began
+
+        Args:
+            experience: fresh unrolls, all of the same weights.
+            acting: values of `acting_variables` when the unrolls began. theta_a is among them: Algorithm 2 computes
+                the average policy while it acts.
+        """
+        present = [variable.read_value() for variable in self.acting_variables]
+        _assign(self.acting_variables, acting)
+        loss, extra, gradients = self._gradients(experience, None)
+        _assign(self.acting_variables, present)
+        return self._apply(loss, extra, gradients)
+
     @abc.abstractmethod
     def _per_step_loss(self, experience: Trajectory) -> PerStepLoss:
         """Losses of a batch of unrolls."""
@@ -89,9 +114,18 @@ class UnrollAgent(tf_agent.TFAgent):
         return tf_agent.LossInfo(total / unrolls, extra)
 
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
+        return self._apply(*self._gradients(experience, weights))
+
+    def _gradients(
+        self, experience: Trajectory, weights: tf.Tensor | None
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor]]:
+        """Loss and extras, and the loss's gradients with respect to the learned variables, at their present values."""
         with tf.GradientTape() as tape:
             loss, extra = self._loss(experience, weights, training=True)
-        gradients = tape.gradient(loss, self._learned)
+        return loss, extra, tape.gradient(loss, self._learned)
+
+    def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
+        """Applies this replica's gradients to the learned variables and moves the average policy."""
         gradients, norm = reduce_and_clip(gradients, self._learning.clip_global_norm or NO_CLIP)
         self._optimizer.apply_gradients(zip(gradients, self._learned), skip_gradients_aggregation=True)
         alpha = self._learning.average_decay
@@ -99,6 +133,11 @@ class UnrollAgent(tf_agent.TFAgent):
             average.assign(alpha * average + (1.0 - alpha) * variable)
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})
+
+
+def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
 
 
 def _mean(x: tf.Tensor, live: tf.Tensor) -> tf.Tensor:

@@ -134,6 +134,10 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
     assert result["count"] == 2 * 6
     for i in range(result["count"]):
         np.testing.assert_array_equal(*result[f"two_{i}"])
+    for i in range(result["count"]):
+        for replica in result[f"acting_two_{i}"]:
+            np.testing.assert_allclose(replica, result[f"acting_one_{i}"][0], rtol=1e-5, atol=1e-5)
+    assert np.abs(result["acting_one_0"] - result["one_0"]).max() > 1e-4
     start = make_agent(seed=3)
     for i, variables in ((0, start._network.variables), (6, start._average_network.variables)):
         assert np.abs(result[f"one_{i}"] - variables[0]).max() > 1e-4
@@ -149,6 +153,43 @@ def test_graph_and_xla_make_the_same_update():
         results.append(values(agent.variables))
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def acted_elsewhere(agent):
+    """Values of the acting variables that are not the present ones."""
+    rng = np.random.default_rng(5)
+    return tuple(tf.constant(v.numpy() + 0.1 * rng.normal(size=v.shape), v.dtype) for v in agent.acting_variables)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_an_on_policy_step_at_the_present_weights_is_an_off_policy_one(jit_compile):
+    batch, results = random_batch(make_agent(seed=1), 4, 0), []
+    for on_policy in (False, True):
+        agent = make_agent(seed=1)
+        learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
+        acting = [tuple(v.read_value() for v in agent.acting_variables)] if on_policy else []
+        learner = learner.with_train(agent.train_on_policy) if on_policy else learner
+        learner.step(learner.place(batch), *acting)
+        results.append(values(agent.variables))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+
+
+def test_graph_and_xla_make_the_same_on_policy_update():
+    results = []
+    for jit_compile in (False, True):
+        agent = make_agent(seed=1)
+        acting, batch = acted_elsewhere(agent), random_batch(agent, 4, 0)
+        learner = Learner(agent, tf.distribute.get_strategy(), jit_compile, agent.train_on_policy)
+        for _ in range(2):
+            learner.step(learner.place(batch), acting)
+        results.append(values(agent.variables))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    agent = make_agent(seed=1)
+    agent.train(tensors(random_batch(agent, 4, 0)))
+    agent.train(tensors(random_batch(agent, 4, 0)))
+    assert max(np.abs(a - b).max() for a, b in zip(values(agent.variables), results[0], strict=True)) > 1e-3
 
 
 def test_a_checkpoint_continues_bit_for_bit(tmp_path):

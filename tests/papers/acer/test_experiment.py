@@ -1,6 +1,8 @@
 """ACER's experiments: what an agent's name and a seed mean, and whole runs that resume to the bit."""
 
+import contextlib
 import importlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -80,7 +82,7 @@ def test_an_agent_that_the_experiment_does_not_have_is_refused():
 
 def test_settings_are_drawn_from_the_paper_s_ranges():
     config = continuous.get_config("paper")
-    drawn = np.array([continuous_parts.draw_setting(config, seed) for seed in range(1, 2001)])
+    drawn = np.array([list(continuous_parts.draw_setting(config, seed).values()) for seed in range(1, 2001)])
     rates, deltas = np.log10(drawn[:, 0]), drawn[:, 1]
     np.testing.assert_array_less(np.abs(rates + 3.65), 0.35)
     np.testing.assert_array_less(np.abs(deltas - 1.05), 0.95)
@@ -92,9 +94,9 @@ def test_settings_are_drawn_from_the_paper_s_ranges():
 
 def test_a_replay_too_small_for_a_batch_is_refused():
     config = _small_atari("acer_ratio_4")
-    config.replay.frames = 100
+    config.replay.frames, config.learner.batch_size = 100, 4
     environment = atari_parts.make_environment(config, 1, 0)
-    agent = atari_parts.make_agent(config, environment, 0, atari_parts.Setting())
+    agent = atari_parts.make_agent(config, environment, 0, {})
     with pytest.raises(ValueError, match=r"replay\.frames=100 holds 1 unrolls, less than one batch"):
         experiment.make_replay(config, agent, 4.0)
     environment.close()
@@ -118,8 +120,25 @@ def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
 def test_a_record_keeps_what_the_seed_drew(tmp_path):
     training = _trained(tmp_path, "acer", 4)
     drawn = continuous_parts.draw_setting(_small_continuous("acer"), 3)
-    assert training.summary()["drawn"] == drawn._asdict()
-    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(drawn.learning_rate)
+    assert training.summary()["drawn"] == drawn
+    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(drawn["learning_rate"])
+
+
+@pytest.mark.parametrize("module", [atari, continuous])
+def test_an_update_is_one_unroll_of_one_environment(module):
+    for scale in module.SCALES:
+        config = module.get_config(scale)
+        assert config.learner.batch_size == 1
+        assert config.runtime.envs_per_actor > 1
+
+
+def test_a_batch_that_replicas_cannot_share_is_refused(tmp_path, monkeypatch):
+    strategy = SimpleNamespace(scope=contextlib.nullcontext, num_replicas_in_sync=2)
+    monkeypatch.setattr(experiment.devices, "make_strategy", lambda: strategy)
+    config = _small_continuous("acer")
+    config.learner.batch_size = 1
+    with pytest.raises(ValueError, match=r"learner\.batch_size=1 cannot be shared by 2 GPUs"):
+        experiment.build_training(config, 3, Folder(tmp_path), print)
 
 
 @pytest.mark.parametrize("name", ["atari", "continuous"])

@@ -34,7 +34,7 @@ def test_baselines_are_the_other_papers_and_agents_are_its_own():
 def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     config = read_config(agent)
     environment = gym_parts.make_environment(config, 1, 0)
-    made = gym_parts.make_agent(config, environment, 0, gym_parts.Setting())
+    made = gym_parts.make_agent(config, environment, 0, {})
     before = [v.numpy() for v in made._network.trainable_variables]
     policy = {v.ref() for v in made._network.policy_weights}
     learner = Learner(made, tf.distribute.get_strategy())
@@ -53,14 +53,14 @@ def test_an_agent_without_a_rate_is_refused():
     config.agent = "acer_slow"
     environment = gym_parts.make_environment(config, 1, 0)
     with pytest.raises(ValueError, match="agent='acer_slow': choose acer, acer_fast"):
-        gym_parts.make_agent(config, environment, 0, gym_parts.Setting())
+        gym_parts.make_agent(config, environment, 0, {})
     environment.close()
 
 
 def test_the_logged_divergence_is_that_from_the_behaviour():
     config = read_config("acer")
     environment = gym_parts.make_environment(config, 1, 0)
-    made = gym_parts.make_agent(config, environment, 0, gym_parts.Setting())
+    made = gym_parts.make_agent(config, environment, 0, {})
     unrolls = tf.nest.map_structure(tf.convert_to_tensor, random_batch(made, 2, seed=0))
     extras = made._per_step_loss(unrolls).extras
     mean = made._network.mean(unrolls.observation[:, :-1]).numpy()
