@@ -20,6 +20,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
 
     del config.network.initial_variance, config.network.advantage  # of V-RACER alone
+    del config.refer.max_log_ratio, config.refer.value_target  # likewise: no gradient here is weighted by rho
     config.exploration = ml_collections.ConfigDict()
     config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
     config.exploration.theta = 0.15  # of the Ornstein-Uhlenbeck noise of ddpg_er and ddpg_per; Appendix A

@@ -49,6 +49,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.refer.max_far_share = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say
+    # log rho is cut to +-27, that float32 holds the square of rho. Section 5.3: "unbounded importance weights", but for
+    # ReF-ER-2's; the authors' code cuts at 7 since 2019, not in its first release
+    config.refer.max_log_ratio = 27.0
+    # Target of Eq. 9: V_tbc as the memory held it (stored; Section 2, Algorithm 3), or of V and rho as they are now
+    # (current; the authors' code)
+    config.refer.value_target = "stored"
 
     config.prioritised = ml_collections.ConfigDict()  # of vracer_per; Section 5 says rank-based, and no more
     config.prioritised.alpha = 0.5  # assumed: 1 / sqrt(rank) in the authors' released code; Schaul et al. have 0.7
@@ -57,7 +63,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
-    config.memory.start_steps = 2**14  # N_start; assumed: not printed, a sixteenth of the memory
+    config.memory.start_steps = 2**17  # N_start, on top of `frames`; assumed: not printed, the authors' code
+    # V(s_T) of an episode that was cut is computed anew when its last step is drawn; assumed: not printed, their code
+    config.memory.refresh_last_value = True
 
     config.ppo = ppo()
     config.baselines = ml_collections.ConfigDict({"acer": "acer", "acer_fast": "acer"})  # the paper whose code they are
@@ -79,6 +87,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
         config.frames = 1_000_000  # a tenth of the paper's
+        config.memory.start_steps = 2**14  # an eighth, so that it stays some hundredth of the budget
         # A gradient from 24 whole episodes takes a core as long as V-RACER's takes for hundreds of steps.
         config.acer.learner.unroll_length = 50
         config.acer.replay.gradients_per_step = 0.125

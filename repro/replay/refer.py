@@ -9,8 +9,9 @@ Units: rewards are stored as received. Values are the network's and so in units 
 r / (sigma_r + 1e-7); V_tbc and Q_ret are in the same units. A new reward scale leaves stored values and ratios as they
 are, for the network that gave them knows nothing of it, and recomputes every V_tbc from the newly scaled rewards.
 
-So at any time every stored V_tbc is exactly, in float32, what Eq. 8 gives backward from the end of its episode with
-the stored ratios and values and the current reward scale.
+The advantages A(s, a) of Appendix E are stored beside the values, 0 where none is fitted: then Q := V, and Eq. 7 is
+Eq. 8. So at any time every stored V_tbc is exactly, in float32, what Eq. 7 gives backward from the end of its episode
+with the stored ratios, values and advantages and the current reward scale.
 
 The count of far steps is exact for the current c_max. A decrease of c_max looks only at the edge, the near steps whose
 ratio lies within 1/2048 of (c_max - 1) from being far; all steps are counted again when c_max leaves that margin or
@@ -32,7 +33,7 @@ EPSILON = 1e-7
 MARGIN = 1.0 / 2048.0
 """Width of the edge as a part of c_max - 1."""
 
-_PER_STEP = ("state", "action", "mean", "deviation", "reward", "rho", "value")
+_PER_STEP = ("state", "action", "mean", "deviation", "reward", "rho", "value", "advantage")
 _PER_EPISODE = ("length", "last_value", "terminated", "last_state")
 
 
@@ -113,11 +114,10 @@ class ReferMemory:
             return np.zeros((capacity, *shape), np.float32)
 
         slot = np.full(capacity, -1, np.int32)
-        self._steps = kernels.Steps(rows(state_size + 3 * action_size), rows(4), slot)
+        self._steps = kernels.Steps(rows(state_size + 3 * action_size), rows(5), slot)
         self._ends = state_size + action_size * np.arange(3)  # of state, action and mean in a row
         state, action, mean, deviation = np.split(self._steps.vectors, self._ends, axis=1)
-        reward, rho, value, v_tbc = self._steps.numbers.T
-        self._fields = checks.Fields(state, action, mean, deviation, reward, rho, value, v_tbc)
+        self._fields = checks.Fields(state, action, mean, deviation, *self._steps.numbers.T)
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
         self._far = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
@@ -168,6 +168,7 @@ class ReferMemory:
         deviations: np.ndarray,
         values: np.ndarray,
         terminated: bool,
+        advantages: np.ndarray | None = None,
     ) -> None:
         """Stores one whole episode of T steps; its ratios start at 1.
 
@@ -180,13 +181,14 @@ class ReferMemory:
             values: [T + 1] V(s_0) to V(s_T) in units of the scaled reward, finite. The last is used only where a time
                 limit cut the episode.
             terminated: whether s_T is terminal, whose value is 0; False means that a time limit cut the episode.
+            advantages: [T] A(s_0, a_0) to A(s_{T-1}, a_{T-1}), finite; None for 0.
 
         Raises:
             ValueError: a wrong shape, an empty or too long episode, or an entry outside its range. Nothing is stored.
         """
-        states_, actions_, rewards_, means_, deviations_, values_ = self._checked_episode(
-            states=states, actions=actions, rewards=rewards, means=means, deviations=deviations, values=values
-        )
+        given = {"states": states, "actions": actions, "rewards": rewards, "means": means, "deviations": deviations}
+        given |= {"values": values, "advantages": np.zeros(len(actions)) if advantages is None else advantages}
+        states_, actions_, rewards_, means_, deviations_, values_, advantages_ = self._checked_episode(**given)
         length = rewards_.size
         while len(self) + length > self._capacity:
             self._remove_oldest()
@@ -205,6 +207,7 @@ class ReferMemory:
         self._fields.deviation[rows] = deviations_
         self._fields.reward[rows] = rewards_
         self._fields.value[rows] = values_[:-1]
+        self._fields.advantage[rows] = advantages_
         self._fields.rho[rows] = 1.0
         self._steps.slot[rows] = slot
         kernels.enter_all(self._steps, start, self._tail, self._far, self._c_max, self._low)
@@ -302,10 +305,12 @@ class ReferMemory:
         kernels.gather_windows(serials, self._steps, self._episodes, states, lengths)
         return Windows(states, lengths)
 
-    def update(self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray) -> None:
-        """Writes what the network now says of drawn steps and corrects all V_tbc that depend on it (Eq. 8).
+    def update(
+        self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray, advantage: np.ndarray | None = None
+    ) -> None:
+        """Writes what the network now says of drawn steps and corrects all V_tbc that depend on it (Eq. 7).
 
-            V_tbc(t) = V(t) + min(1, rho_t) (r_{t+1} + gamma V_tbc(t+1) - V(t))
+            V_tbc(t) = V(t) + min(1, rho_t) (r_{t+1} + gamma V_tbc(t+1) - V(t) - A(t))
 
         for the drawn steps and every earlier step of their episodes. The result is that of one step after the other in
         the order of the batch; of duplicates the last counts.
@@ -314,6 +319,7 @@ class ReferMemory:
             indices: int64 [B] from a draw.
             rho: [B] ratio of the policy's density to the behaviour's, 0 to infinity.
             value: [B] V(s_t) in units of the scaled reward, finite.
+            advantage: [B] A(s_t, a_t) in the same units, finite; None for 0.
 
         Raises:
             ValueError: a wrong shape, an entry outside its range, or a step that has left. Nothing is written.
@@ -321,13 +327,58 @@ class ReferMemory:
         serials = checks.as_serials("update", indices, self._head, self._tail)
         rho_ = checks.as_float32("update", "rho", rho, serials.shape)
         value_ = checks.as_finite_float32("update", "value", value, serials.shape)
+        advantage_ = np.zeros_like(value_) if advantage is None else advantage
+        advantage_ = checks.as_finite_float32("update", "advantage", advantage_, serials.shape)
         bad = kernels.first_bad_ratio(rho_)
         if bad < rho_.size:
             raise ValueError(f"ReferMemory.update: rho must be 0 or more, but entry {bad} is {rho_[bad]}.")
         kernels.update(
-            serials, np.sort(serials), rho_, value_, self._steps, self._episodes, self._far,
+            serials, np.sort(serials), rho_, value_, advantage_, self._steps, self._episodes, self._far,
             self._c_max, self._low, self._discount, self._inverse,
         )  # fmt: skip
+
+    def cut_ends(self, indices: np.ndarray) -> np.ndarray:
+        """Those of drawn steps right after which a time limit cut their episode: int64 [n], each once, in order.
+
+        Args:
+            indices: int64 [B] from a draw.
+
+        Raises:
+            ValueError: a wrong shape or a step that has left the memory.
+        """
+        serials = checks.as_serials("cut_ends", indices, self._head, self._tail)
+        return np.unique(serials[kernels.where_cut(serials, self._steps, self._episodes)])
+
+    def last_states(self, indices: np.ndarray) -> np.ndarray:
+        """Copies the states [n, S] that episodes ended in.
+
+        Args:
+            indices: int64 [n], one or more, of steps of the episodes.
+
+        Raises:
+            ValueError: a wrong shape or a step that has left the memory.
+        """
+        serials = checks.as_serials("last_states", indices, self._head, self._tail)
+        return self._episodes.last_state[self._steps.slot[serials % self._capacity]]
+
+    def update_last_values(self, indices: np.ndarray, values: np.ndarray) -> None:
+        """Writes V(s_T) of episodes that a time limit cut and corrects all V_tbc that depend on it (Eq. 7).
+
+        Args:
+            indices: int64 [n] from `cut_ends`.
+            values: [n] V(s_T) in units of the scaled reward, finite.
+
+        Raises:
+            ValueError: a wrong shape, an entry outside its range, or a step that is none of `cut_ends`. Nothing is
+                written.
+        """
+        serials = checks.as_serials("update_last_values", indices, self._head, self._tail)
+        values_ = checks.as_finite_float32("update_last_values", "values", values, serials.shape)
+        if not kernels.where_cut(serials, self._steps, self._episodes).all():
+            raise ValueError("ReferMemory.update_last_values: a step is not the last of an episode that was cut.")
+        rows = serials % self._capacity
+        self._episodes.last_value[self._steps.slot[rows]] = values_
+        self.update(serials, *(array[rows] for array in (self._fields.rho, self._fields.value, self._fields.advantage)))
 
     def set_c_max(self, c_max: float) -> None:
         """Sets the bound of near-policy ratios (Eq. 13); `far_fraction` is exact for it afterwards.
@@ -460,7 +511,7 @@ class ReferMemory:
         fresh = self._steps._replace(numbers=self._steps.numbers.copy())
         kernels.recompute_all(fresh, self._episodes, self._head, self._tail, self._discount, self._inverse)
         wrong = np.flatnonzero((fresh.numbers != self._steps.numbers).any(axis=1)[rows])
-        return f"V_tbc of step {self._head + wrong[0]} is not that of Eq. 8" if wrong.size else None
+        return f"V_tbc of step {self._head + wrong[0]} is not that of Eq. 7" if wrong.size else None
 
     def _checked_episode(self, **arrays: np.ndarray) -> list[np.ndarray]:
         if np.ndim(arrays["rewards"]) != 1:
@@ -478,6 +529,7 @@ class ReferMemory:
             "means": (length, actions),
             "deviations": (length, actions),
             "values": (length + 1,),
+            "advantages": (length,),
         }
         found = {n: checks.as_finite_float32("add_episode", n, arrays[n], shape) for n, shape in shapes.items()}
         if not np.all(found["deviations"] > 0.0):

@@ -19,6 +19,7 @@ class Fields(NamedTuple):
     reward: np.ndarray
     rho: np.ndarray
     value: np.ndarray
+    advantage: np.ndarray
     v_tbc: np.ndarray
 
 
@@ -129,7 +130,7 @@ def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray,
         rows: rows in use, oldest first.
         slots: slots in use, oldest first.
     """
-    for name in ("state", "action", "mean", "deviation", "reward", "value"):
+    for name in ("state", "action", "mean", "deviation", "reward", "value", "advantage"):
         if not np.isfinite(getattr(fields, name)[rows]).all():
             return f"{name} holds an entry that is not finite"
     for name in ("last_state", "last_value"):

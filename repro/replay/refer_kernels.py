@@ -16,7 +16,7 @@ import numpy as np
 ZERO: Any = np.float32(0.0)
 ONE: Any = np.float32(1.0)
 
-REWARD, RHO, VALUE, V_TBC = range(4)
+REWARD, RHO, VALUE, ADVANTAGE, V_TBC = range(5)
 """Columns of `Steps.numbers`."""
 
 
@@ -26,7 +26,7 @@ class Steps(NamedTuple):
     vectors: np.ndarray
     """float32 [N, S + 3 A]: state, action, and the behaviour's mean and deviation."""
     numbers: np.ndarray
-    """float32 [N, 4]: reward, latest ratio, latest value, V_tbc."""
+    """float32 [N, 5]: reward, latest ratio, latest value, latest advantage, V_tbc."""
     slot: np.ndarray
     """int32 [N]: where the step's episode is described; -1 where no step is stored."""
 
@@ -60,18 +60,19 @@ def is_far(rho: float, c_max: float) -> bool:
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
-def corrected(value: float, rho: float, reward: float, next_v_tbc: float, discount: float) -> float:
-    """Eq. 8 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short.
+def corrected(value: float, advantage: float, rho: float, reward: float, next_v_tbc: float, discount: float) -> float:
+    """Eq. 7 with all terms that do not depend on `next_v_tbc` first, so that the chain between steps is short.
 
     `contract` makes it one fused multiplication and addition with one rounding, wherever this is called: half as long.
+    With an advantage of 0 it is Eq. 8 to the bit.
     """
     weight = rho if rho < ONE else ONE
-    return (value + weight * (reward - value)) + (weight * discount) * next_v_tbc
+    return (value + weight * ((reward - value) - advantage)) + (weight * discount) * next_v_tbc
 
 
 @numba.njit(cache=True, error_model="numpy")
 def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discount: float, inverse: float) -> None:
-    """Eq. 8 backward over all steps from serial number `head` up to `tail`."""
+    """Eq. 7 backward over all steps from serial number `head` up to `tail`."""
     numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
     starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
     for serial in range(tail - 1, head - 1, -1):
@@ -82,7 +83,8 @@ def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discou
         else:
             next_v_tbc = numbers[(serial + 1) % capacity, V_TBC]
         reward = numbers[row, REWARD] * inverse
-        numbers[row, V_TBC] = corrected(numbers[row, VALUE], numbers[row, RHO], reward, next_v_tbc, discount)
+        value, advantage, rho = numbers[row, VALUE], numbers[row, ADVANTAGE], numbers[row, RHO]
+        numbers[row, V_TBC] = corrected(value, advantage, rho, reward, next_v_tbc, discount)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -164,6 +166,7 @@ def update(
     ordered: np.ndarray,
     rho: np.ndarray,
     value: np.ndarray,
+    advantage: np.ndarray,
     steps: Steps,
     episodes: Episodes,
     far: Far,
@@ -172,7 +175,7 @@ def update(
     discount: float,
     inverse: float,
 ) -> None:
-    """Writes ratios and values of drawn steps, in the order of the batch, and corrects all V_tbc that depend on them.
+    """Writes ratios, values and advantages of drawn steps, in the order of the batch, and corrects V_tbc before them.
 
     V_tbc of a step depends on what follows it, so one pass from the last drawn step to the first does it. It leaves an
     episode as soon as a stored float32 value does not change: then no earlier one does, up to the next drawn step.
@@ -185,6 +188,7 @@ def update(
         enter(row, rho[place], far, c_max, low)
         numbers[row, RHO] = rho[place]
         numbers[row, VALUE] = value[place]
+        numbers[row, ADVANTAGE] = advantage[place]
     done = ordered[-1] + 1  # every drawn step from here on is corrected
     for place in range(ordered.size - 1, -1, -1):
         serial = ordered[place]
@@ -200,13 +204,25 @@ def update(
         done = first
         while serial >= first:
             reward = numbers[row, REWARD] * inverse
-            v_tbc = corrected(numbers[row, VALUE], numbers[row, RHO], reward, v_tbc, discount)
+            value_t, advantage_t, rho_t = numbers[row, VALUE], numbers[row, ADVANTAGE], numbers[row, RHO]
+            v_tbc = corrected(value_t, advantage_t, rho_t, reward, v_tbc, discount)
             if v_tbc == numbers[row, V_TBC]:
                 done = serial
                 break
             numbers[row, V_TBC] = v_tbc
             serial -= 1
             row = row - 1 if row > 0 else capacity - 1
+
+
+@numba.njit(cache=True, error_model="numpy")
+def where_cut(indices: np.ndarray, steps: Steps, episodes: Episodes) -> np.ndarray:
+    """Whether a time limit cut the episode right after each step, bool [B]."""
+    found = np.zeros(indices.size, np.bool_)
+    for place in range(indices.size):
+        slot = steps.slot[indices[place] % steps.slot.size]
+        is_last = indices[place] == episodes.start[slot] + episodes.length[slot] - 1
+        found[place] = is_last and not episodes.terminated[slot]
+    return found
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -93,14 +93,14 @@ VARIANTS = [
         RULES,
         "REFER_2_CLIP = 1e3",
         "REFER_2_CLIP = 1e6",
-        f"{TEST_REFER_RULES}::test_importance_weights",
+        f"{TEST_REFER_RULES}::test_refer_2_cuts_its_weights_at_a_thousand",
     ),
     Variant(
         "ReF-ER: weights pass a gradient",
         RULES,
         "return tf.stop_gradient(tf.minimum(",
         "return tf.identity(tf.minimum(",
-        f"{TEST_REFER_RULES}::test_importance_weights",
+        f"{TEST_REFER_RULES}::test_refer_2_cuts_its_weights_at_a_thousand",
     ),
     Variant(
         "ReF-ER: beta passes a gradient",

@@ -13,11 +13,12 @@ class NaiveMemory:
         self.c_max = float("inf")
         self.scale = 1.0
 
-    def add_episode(self, states, actions, rewards, means, deviations, values, terminated):
+    def add_episode(self, states, actions, rewards, means, deviations, values, terminated, advantages=None):
         episode = [
             {"serial": self.seen + t, "state": states[t], "next_state": states[t + 1], "action": actions[t]}
             | {"mean": means[t], "deviation": deviations[t], "reward": float(rewards[t])}
             | {"value": float(values[t]), "rho": 1.0}
+            | {"advantage": 0.0 if advantages is None else float(advantages[t])}
             for t in range(len(rewards))
         ]
         self.seen += len(episode)
@@ -36,21 +37,34 @@ class NaiveMemory:
         raise KeyError(serial)
 
     def v_tbc(self, episode, t):
-        """Eq. 8 as a recursion from the paper; t may be one past the last step."""
+        """Eq. 7 with Q = V + A (Appendix E) as a recursion from the paper; t may be one past the last step."""
         if t == len(episode["steps"]):
             return episode["last"]
         step = episode["steps"][t]
-        error = self.q_ret(episode, t) - step["value"]
+        error = self.q_ret(episode, t) - (step["value"] + step["advantage"])
         return step["value"] + min(1.0, step["rho"]) * error
 
     def q_ret(self, episode, t):
         return episode["steps"][t]["reward"] / self.scale + self.discount * self.v_tbc(episode, t + 1)
 
-    def update(self, serials, rho, value):
-        for serial, new_rho, new_value in zip(serials, rho, value):
+    def update(self, serials, rho, value, advantage=None):
+        advantage = np.zeros(len(serials)) if advantage is None else advantage
+        for serial, new_rho, new_value, new_advantage in zip(serials, rho, value, advantage):
             episode, t = self.find(serial)
             episode["steps"][t]["rho"] = float(new_rho)
             episode["steps"][t]["value"] = float(new_value)
+            episode["steps"][t]["advantage"] = float(new_advantage)
+
+    def cut_ends(self, serials):
+        """Drawn steps that are the last of an episode which did not terminate, each once."""
+        found = {
+            serial for serial in serials for e, t in [self.find(serial)] if not e["end"] and t == len(e["steps"]) - 1
+        }
+        return sorted(found)
+
+    def update_last_values(self, serials, values):
+        for serial, value in zip(serials, values):
+            self.find(serial)[0]["last"] = float(value)
 
     def far(self):
         ratios = [step["rho"] for episode in self.stored for step in episode["steps"]]
@@ -82,8 +96,13 @@ class NaiveMemory:
         return [[one["state"] for one in episode["steps"][: t + 1]][-longest:] for episode, t in found]
 
 
+def random_advantages(random, episode):
+    """The argument `advantages` that goes with a `random_episode`."""
+    return random.normal(size=len(episode["rewards"])).astype(np.float32)
+
+
 def random_episode(random, length, states=3, actions=2):
-    """Arguments of `add_episode` but for `terminated`."""
+    """Arguments of `add_episode` but for `terminated` and `advantages`."""
     return {
         "states": random.normal(size=(length + 1, states)).astype(np.float32),
         "actions": random.normal(size=(length, actions)).astype(np.float32),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from repro.replay.refer import Minibatch, ReferMemory
-from tests.replay.naive import NaiveMemory, random_episode
+from tests.replay.naive import NaiveMemory, random_advantages, random_episode
 
 GAMMA = 0.9
 
@@ -56,28 +56,38 @@ def random_ratio(random, c_max):
     return np.float32(random.choice(kinds, p=[0.4, 0.03, 0.03, 0.1, 0.44]))
 
 
+@pytest.mark.parametrize("has_advantages", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_random_operations_match_the_naive_twin(seed):
+def test_random_operations_match_the_naive_twin(seed, has_advantages):
     random = np.random.default_rng(seed)
     memory = ReferMemory(41, 3, 2, 17, discount=GAMMA, prioritised=seed % 2 == 1)
     twin = NaiveMemory(41, float(np.float32(GAMMA)))
     for _ in range(250):
         action = random.choice(
-            ["add", "update", "ease", "c_max", "scale", "restore"], p=[0.2, 0.4, 0.2, 0.1, 0.05, 0.05]
+            ["add", "update", "last", "ease", "c_max", "scale", "restore"], p=[0.2, 0.3, 0.1, 0.2, 0.1, 0.05, 0.05]
         )
         if action == "add":
             episode = random_episode(random, int(random.integers(1, 18)))
             terminated = bool(random.integers(2))
-            memory.add_episode(**episode, terminated=terminated)
-            twin.add_episode(**episode, terminated=terminated)
+            advantages = random_advantages(random, episode) if has_advantages else None
+            memory.add_episode(**episode, terminated=terminated, advantages=advantages)
+            twin.add_episode(**episode, terminated=terminated, advantages=advantages)
         elif action == "update" and len(memory):
             serials = memory.draw(random, 9)
             rho = np.array([random_ratio(random, twin.c_max) for _ in serials])
             value = random.normal(size=9).astype(np.float32)
-            memory.update(serials, rho, value)
-            twin.update(serials, rho, value)
+            advantage = random.normal(size=9).astype(np.float32) if has_advantages else None
+            memory.update(serials, rho, value, advantage)
+            twin.update(serials, rho, value, advantage)
             if seed % 2:
                 memory.set_priorities(serials, value)
+        elif action == "last" and len(memory):
+            ends = memory.cut_ends(stored(memory))
+            assert ends.tolist() == twin.cut_ends(twin.serials())
+            if ends.size:
+                values = random.normal(size=ends.size).astype(np.float32)
+                memory.update_last_values(ends, values)
+                twin.update_last_values(ends, values)
         elif action == "ease" and np.isfinite(twin.c_max):
             twin.c_max = 1.0 + (twin.c_max - 1.0) * (1.0 - 2e-4 * random.random())
             memory.set_c_max(twin.c_max)
@@ -113,6 +123,67 @@ def test_an_episode_as_long_as_the_memory_stays_alone():
     memory.add_episode(**random_episode(random, 64), terminated=False)
     assert (len(memory), memory.episodes) == (64, 1)
     memory.check_valid()
+
+
+def test_an_advantage_takes_its_part_of_the_error_by_hand():
+    """V_tbc = V + min(1, rho) (r + gamma V_tbc' - V - A); Q_ret of the step itself has no A of its own."""
+    memory = ReferMemory(8, 1, 1, 4, discount=GAMMA)
+    one = np.ones((2, 1))
+    memory.add_episode(one[:1].repeat(3, 0), one, [1.0, 2.0], one, one, [0.5, 0.25, 5.0], False, [0.125, -0.5])
+    v_1 = 2.0 + GAMMA * 5.0 + 0.5  # ratios are 1
+    v_0 = 1.0 + GAMMA * v_1 - 0.125
+    batch = memory.gather(np.array([0, 1]))
+    np.testing.assert_allclose(batch.v_tbc, [v_0, v_1], rtol=1e-6)
+    np.testing.assert_allclose(batch.q_ret, [1.0 + GAMMA * v_1, 2.0 + GAMMA * 5.0], rtol=1e-6)
+    memory.update(np.array([1]), np.array([0.5]), np.array([1.0]), np.array([4.0]))
+    v_1 = 1.0 + 0.5 * (2.0 + GAMMA * 5.0 - 1.0 - 4.0)
+    batch = memory.gather(np.array([0, 1]))
+    np.testing.assert_allclose(batch.v_tbc, [1.0 + GAMMA * v_1 - 0.125, v_1], rtol=1e-6)
+    memory.check_valid()
+    without = 1.0 + 0.5 * (2.0 + GAMMA * 5.0 - 1.0)
+    assert not np.allclose(batch.v_tbc[1], without)
+
+
+def test_without_advantages_it_is_eq_8_to_the_bit():
+    """Against float32 arithmetic written here, with and without zeros given; another A gives other bits."""
+    random = np.random.default_rng(3)
+    episode, rho = random_episode(random, 30), random.uniform(0.0, 2.0, 30).astype(np.float32)
+    values = random.normal(size=30).astype(np.float32)
+    bits = []
+    for advantages in (None, np.zeros(30), np.full(30, 1e-3)):
+        memory = ReferMemory(64, 3, 2, 32, discount=GAMMA)
+        memory.add_episode(**episode, terminated=False, advantages=advantages)
+        memory.update(np.arange(30), rho, values, advantages)
+        bits.append(memory.gather(np.arange(30)).v_tbc)
+    gamma, v_tbc, expected = np.float32(GAMMA), np.float64(episode["values"][-1]), []
+    for t in range(29, -1, -1):
+        weight = min(rho[t], np.float32(1.0))
+        first = np.float64(values[t]) + np.float64(weight) * np.float64(episode["rewards"][t] - values[t])
+        product = np.float64(weight * gamma)  # one fused multiplication and addition each: one rounding
+        v_tbc = np.float64(np.float32(np.float64(np.float32(first)) + product * v_tbc))
+        expected.append(v_tbc)
+    np.testing.assert_array_equal(bits[0], np.float32(expected[::-1]))
+    np.testing.assert_array_equal(bits[1], bits[0])
+    assert not np.array_equal(bits[2], bits[0])
+
+
+def test_a_new_value_of_the_last_state_reaches_the_whole_episode():
+    memory, random = memory_of([5, 5], terminated=False)
+    memory.add_episode(**random_episode(random, 5), terminated=True)
+    before = memory.gather(np.arange(15)).v_tbc
+    assert memory.cut_ends(np.array([14, 9, 3, 4, 9])).tolist() == [4, 9]  # 14 is the end of one that terminated
+    np.testing.assert_array_equal(
+        memory.last_states(np.array([9, 2])), memory.get_state()["episode_last_state"][[1, 0]]
+    )
+    memory.update_last_values(np.array([4]), np.array([100.0]))
+    after = memory.gather(np.arange(15))
+    assert (after.v_tbc[:5] > before[:5] + 50.0).all()
+    np.testing.assert_allclose(after.q_ret[4], after.reward[4] + GAMMA * 100.0, rtol=1e-6)
+    np.testing.assert_array_equal(after.v_tbc[5:], before[5:])
+    memory.check_valid()
+    for wrong in (14, 3):
+        with pytest.raises(ValueError, match="not the last of an episode that was cut"):
+            memory.update_last_values(np.array([wrong]), np.array([1.0]))
 
 
 @pytest.mark.parametrize(("terminated", "last", "discount"), [(True, 0.0, 0.0), (False, 5.0, GAMMA)])
@@ -319,7 +390,7 @@ def test_restored_memory_continues_identically():
         (lambda m: m._fields.rho.__setitem__(3, -1.0), "rho holds an entry that is negative or NaN"),
         (lambda m: m._fields.rho.__setitem__(3, 9.0), "0 far steps are counted, but there are 1"),
         (lambda m: m._far.edge.__setitem__(0, 5), "the edge does not hold"),
-        (lambda m: m._fields.v_tbc.__setitem__(3, 7.0), "V_tbc of step 3 is not that of Eq. 8"),
+        (lambda m: m._fields.v_tbc.__setitem__(3, 7.0), "V_tbc of step 3 is not that of Eq. 7"),
         (lambda m: m._steps.slot.__setitem__(5, 1), "belongs to another"),
         (lambda m: m._episodes.start.__setitem__(1, 2), "the episode of step 10 says that it starts at 2"),
         (lambda m: setattr(m, "_count", 3), "2 episodes are stored, but 3 are counted"),

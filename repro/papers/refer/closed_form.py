@@ -15,6 +15,7 @@ from repro.environments.mujoco import TASKS, MujocoEnvironment, make_mujoco
 from repro.papers import experiment_of
 from repro.papers.refer import gradient_cost
 from repro.papers.refer.beta_update import update_beta
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.runtime.study import Advance, Answer, Study
 
@@ -96,7 +97,7 @@ def outputs_of_advantage(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
 ) -> int:
     """Outputs of V-RACER's network besides value and mean, for a form of `advantages.FORMS` (Appendix E)."""
-    agent = _vracer(config.figure_4.network, environment, form, generator)
+    agent = _vracer(config.figure_4, environment, form, generator)
     _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
     return int(coefficients.shape[-1])
 
@@ -104,23 +105,23 @@ def outputs_of_advantage(
 def cost_over_acer(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> float:
     """Operations of a gradient step of V-RACER over those of one of continuous ACER, both with published settings."""
     config = config.figure_4
-    ours = _vracer(config.network, environment, config.network.advantage, np.random.default_rng(0))
+    ours = _vracer(config, environment, config.network.advantage, np.random.default_rng(0))
     acer, read = experiment_of(config)
     theirs = gradient_cost.of_acer(acer.PARTS[read.experiment], read, environment)
     return gradient_cost.of_vracer(ours, config.learner.batch_size, environment.state_size) / theirs
 
 
 def _vracer(
-    network: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
 ) -> VRacer:
+    network = config.network
     settings = VRacerSettings(
         tuple(network.units),
         network.hidden_scale,
         network.output_scale,
         network.initial_variance,
         learning_rate=0.0,
-        rule="refer",
-        advantage=form,
+        variant=Variant("refer", form, config.refer.max_log_ratio, config.refer.value_target),
     )
     sizes = environment.state_size, environment.num_actions
     return VRacer(*sizes, settings, generator, steps_per_call=1, compile_with_xla=False)

@@ -14,6 +14,7 @@ from repro.environments.mujoco import MujocoEnvironment, make_mujoco
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTraining, PpoTrainingSettings
@@ -102,8 +103,7 @@ def _vracer_settings(config: ml_collections.ConfigDict, rule: str) -> VRacerSett
         network.output_scale,
         network.initial_variance,
         config.learner.learning_rate,
-        rule,
-        network.advantage,
+        Variant(rule, network.advantage, config.refer.max_log_ratio, config.refer.value_target),
     )
 
 
@@ -166,6 +166,11 @@ def build_training(
     if config.agent == "ppo":
         return _ppo_training(config, environment, generator, run, warn)
     is_prioritised = config.agent.endswith("_per")
+    if config.memory.start_steps + environment.max_steps > config.memory.capacity:
+        raise ValueError(
+            f"memory.capacity={config.memory.capacity} must hold memory.start_steps={config.memory.start_steps} and "
+            f"one more episode, of up to {environment.max_steps} steps."
+        )
     memory = ReferMemory(
         config.memory.capacity,
         environment.state_size,
@@ -188,6 +193,7 @@ def build_training(
         noise_theta=config.exploration.theta if is_plain_ddpg else None,
         initial_beta=config.refer.initial_beta,
         prioritised=Prioritised(**config.prioritised) if is_prioritised else None,
+        refresh_last_value=config.memory.refresh_last_value,
     )
     return ReferTraining(
         make_agent(config, environment, generator),

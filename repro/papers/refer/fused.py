@@ -18,11 +18,17 @@ from repro.replay.refer import EPSILON, ReferMemory
 
 
 class Acting(NamedTuple):
-    """What acting on one state gives: V(s), the policy's mean [A] and its deviation [A]."""
+    """What acting on one state gives: V(s), the policy's mean [A] and its deviation [A], and the coefficients of the
+    action advantage, empty for agents without one."""
 
     value: float
     mean: np.ndarray
     deviation: np.ndarray
+    coefficients: np.ndarray
+
+
+NO_COEFFICIENTS = np.zeros(0, np.float32)
+"""Of agents that fit no advantage."""
 
 
 class Learned(NamedTuple):
@@ -30,12 +36,14 @@ class Learned(NamedTuple):
 
     rho: ratio of the policy's density to the behaviour's, [B], or [K B] from `train`.
     value: V(s), likewise.
+    advantage: A(s, a), likewise; 0 for agents without one.
     td_error: temporal-difference error, by which prioritised replay ranks, likewise.
     means: means over the batch in the order of `NAMES`, [len(NAMES)]; from `train` by name.
     """
 
     rho: Any
     value: Any
+    advantage: Any
     td_error: Any
     means: Any
 
@@ -78,6 +86,7 @@ class FusedAgent(abc.ABC):
     Attributes:
         NAMES: of the scalars that `train` returns.
         FIELDS: of the minibatch that a gradient step reads.
+        num_coefficients: of the action advantage, 0 for agents without one.
         weights: of the network that gives the policy.
         state_mean, state_deviation: [S], by which states are standardised.
 
@@ -91,6 +100,7 @@ class FusedAgent(abc.ABC):
     NAMES: ClassVar[tuple[str, ...]]
     FIELDS: ClassVar[tuple[str, ...]]
     weights: tf.Variable
+    num_coefficients = 0
 
     def __init__(self, state_size: int, action_size: int, steps_per_call: int, compile_with_xla: bool) -> None:
         self.action_size = action_size
@@ -115,7 +125,31 @@ class FusedAgent(abc.ABC):
 
     @abc.abstractmethod
     def act(self, state: np.ndarray) -> Acting:
-        """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
+        """Value, policy and coefficients at one state, float32 [S], from the weights of the last `refresh`."""
+
+    def advantages(
+        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, deviations: np.ndarray
+    ) -> np.ndarray:
+        """A(s_t, a_t) of the steps of an episode, with what acting said at each; 0 for agents without an advantage.
+
+        Args:
+            coefficients: [T, num_coefficients].
+            actions: [T, A] that were taken.
+            means, deviations: [T, A] of the policy.
+
+        Returns:
+            float32 [T].
+        """
+        return np.zeros(len(actions), np.float32)
+
+    def last_values(self, memory: ReferMemory, indices: np.ndarray) -> np.ndarray:
+        """V(s_T) [n] of episodes that a time limit cut, from the weights of the last `refresh`.
+
+        Args:
+            memory: holds the episodes.
+            indices: int64 [n] of their last steps, n at least 1.
+        """
+        return np.array([self.act(state).value for state in memory.last_states(indices)], np.float32)
 
     def begin_episode(self) -> None:  # noqa: B027 (nothing to do for an agent without memory)
         """The next state to act on is the first of an episode; for agents that remember earlier ones."""
@@ -141,15 +175,15 @@ class FusedAgent(abc.ABC):
         """
 
     def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
-        """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
+        """Standardises states from now on (Appendix B), in learning and in acting."""
         self.state_mean.assign(mean)
         self.state_deviation.assign(deviation)
         self.take_over_statistics()
 
     def take_over_statistics(self) -> None:
-        """Acting standardises as learning does from the next `refresh` on; for after a checkpoint was restored."""
+        """Acting standardises as learning does from now on; for after a checkpoint was restored."""
         self._offset = self.state_mean.numpy()
-        self._scale = (1.0 / (self.state_deviation.numpy() + EPSILON)).astype(np.float32)
+        self._divisor = self.state_deviation.numpy() + np.float32(EPSILON)
 
     def train(
         self,
@@ -167,7 +201,8 @@ class FusedAgent(abc.ABC):
             weight: importance weights of a prioritised draw, in (0, 1], [K B]; None for 1, that of a uniform one.
 
         Returns:
-            rho, V(s) and the error of every drawn step, float32 [K B], and means of the losses and extras by name.
+            rho, V(s), A(s, a) and the error of every drawn step, float32 [K B], and means of the losses and extras by
+            name.
         """
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
         parts = {name: getattr(batch, name) for name in self.FIELDS}
@@ -176,28 +211,24 @@ class FusedAgent(abc.ABC):
         with contextlib.nullcontext() if self._compiled else quiet_stderr():
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
-        rho, value, td_error = (x.numpy().ravel() for x in steps)
-        return Learned(rho, value, td_error, dict(zip(self.NAMES, means.numpy().tolist())))
+        rho, value, advantage, error = (x.numpy().ravel() for x in steps)
+        return Learned(rho, value, advantage, error, dict(zip(self.NAMES, means.numpy().tolist())))
 
     def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> Learned:
         shape = batches["state"].shape[1:2]
-        rho, value, error = (tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in range(3))
+        arrays = [tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in Learned._fields[:-1]]
         sums = tf.zeros(len(self.NAMES))
         for k in tf.range(self.steps_per_call):
-            one = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
-            rho, value, error = rho.write(k, one.rho), value.write(k, one.value), error.write(k, one.td_error)
-            sums += one.means
-        return Learned(rho.stack(), value.stack(), error.stack(), sums / self.steps_per_call)
+            *steps, means = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
+            arrays = [array.write(k, x) for array, x in zip(arrays, steps)]
+            sums += means
+        rho, value, advantage, error = (array.stack() for array in arrays)
+        return Learned(rho, value, advantage, error, sums / self.steps_per_call)
 
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
         return (state - self.state_mean) / (self.state_deviation + EPSILON)
 
-    def _standardising(self, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The network that standardises its state: a linear map, which the first layer takes in.
-
-        The state stands in the first S inputs; others, as the critic's action, stay as they are.
-        """
-        first, bias, *rest = weights
-        of_state, of_others = np.split(first, [self._offset.size])
-        of_state = of_state * self._scale[:, None]
-        return [np.concatenate([of_state, of_others]), bias - self._offset @ of_state, *rest]
+    def _standardise_numpy(self, state: np.ndarray) -> np.ndarray:
+        """As `_standardise`, for acting. The first layer cannot take it in: an input whose deviation is 0 is divided by
+        1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in float32."""
+        return (state - self._offset) / self._divisor

@@ -33,13 +33,33 @@ class Policies(NamedTuple):
     behaviour_deviation: tf.Tensor
 
 
+VALUE_TARGETS = ("current", "stored")
+"""Whose V(s_k) and rho_k the target V_tbc_k of a sampled step is made of, see `value_target`."""
+
+
+class Variant(NamedTuple):
+    """What `vracer_loss` leaves open.
+
+    rule: one of `refer_rules.RULES`.
+    form: one of `advantages.FORMS`.
+    max_log_ratio: see `refer_rules.importance_ratio`.
+    value_target: one of `VALUE_TARGETS`.
+    """
+
+    rule: str
+    form: str
+    max_log_ratio: float
+    value_target: str
+
+
 class VRacerLoss(NamedTuple):
     """What `vracer_loss` returns, each [B].
 
     total: under ReF-ER's rules, to be minimised.
     policy, value, advantage: Eqs. (5), (9), (23) before the rules.
-    rho: unclipped ratios, to be stored (0 to infinity).
-    extras: kl, near, penalty, action_advantage, td_error (V - V_tbc, that of Eq. 9).
+    rho: ratios, to be stored.
+    action_advantage: A(s_k, a_k), to be stored; 0 where none is fitted.
+    extras: kl, near, penalty, td_error (V - V_tbc, that of Eq. 9).
     """
 
     total: tf.Tensor
@@ -47,6 +67,7 @@ class VRacerLoss(NamedTuple):
     value: tf.Tensor
     advantage: tf.Tensor
     rho: tf.Tensor
+    action_advantage: tf.Tensor
     extras: dict[str, tf.Tensor]
 
 
@@ -105,6 +126,38 @@ def value_loss(v: tf.Tensor, v_tbc: tf.Tensor) -> tf.Tensor:
     return 0.5 * tf.square(v - tf.stop_gradient(v_tbc))
 
 
+def value_target(
+    v: tf.Tensor, rho: tf.Tensor, action_advantage: tf.Tensor, q_ret: tf.Tensor, v_tbc: tf.Tensor, kind: str
+) -> tf.Tensor:
+    """The target V_tbc_k of Eq. (9).
+
+        current: V(s_k) + min(1, rho_k) (Q_ret_k - V(s_k) - A(s_k, a_k))    (Eq. 7), of the network as it is
+        stored:  what the memory held when the step was sampled, Eq. (7) of the network that it was sampled by last
+
+    Q_ret_k is the stored one in both. Section 2 and Algorithm 3 say that the stored V_tbc_k gives the gradient; every
+    version of the authors' released code has the first form. They differ most for far-policy samples: rho near 0
+    leaves V(s_k) alone in the first, while the second draws it back to what it was.
+
+    Args:
+        v, rho, action_advantage: V(s_k), rho_k and A(s_k, a_k) of the network as it is, [B].
+        q_ret, v_tbc: as stored, [B].
+        kind: one of `VALUE_TARGETS`.
+
+    Returns:
+        [B], without gradient.
+
+    Raises:
+        ValueError: different shapes, or an unknown kind.
+    """
+    tensors = {"v": v, "rho": rho, "action_advantage": action_advantage, "q_ret": q_ret, "v_tbc": v_tbc}
+    v, rho, action_advantage, q_ret, v_tbc = _alike("value_target", **tensors)
+    if kind not in VALUE_TARGETS:
+        raise ValueError(f"value_target: kind must be one of {', '.join(VALUE_TARGETS)}, got {kind!r}")
+    if kind == "stored":
+        return tf.stop_gradient(v_tbc)
+    return tf.stop_gradient(v + tf.minimum(rho, 1.0) * (q_ret - v - action_advantage))
+
+
 def advantage_loss(action_advantage: tf.Tensor, rho: tf.Tensor, v: tf.Tensor, q_ret: tf.Tensor) -> tf.Tensor:
     """L = 1/2 [rho_k (A(s_k, a_k) + V(s_k) - Q_ret_k)]^2 (Eq. 23), all [B]; gradient to the advantage alone."""
     action_advantage, *constants = _alike(
@@ -123,10 +176,12 @@ def vracer_loss(
     v_tbc: tf.Tensor,
     beta: Scalar,
     c_max: Scalar,
-    rule: str,
-    form: str,
+    variant: Variant,
 ) -> VRacerLoss:
     """V-RACER's loss (Algorithm 3), Eqs. (5) + (9), and (23) where an advantage is fitted, under ReF-ER (Eq. 10).
+
+    Where an advantage is fitted Q(s, a) is V(s) + A(s, a) and not V(s) (Appendix E). It enters the estimates of
+    returns, Eqs. (6) and (7), and so V_tbc and, through V_tbc of the step after, Q_ret. Eq. (5) keeps V(s_k) alone.
 
     One network gives V, the policy and the coefficients, so Rule 1 skips the whole loss of a far-policy sample,
     beta scales the whole loss, and the penalty concerns the policy's outputs.
@@ -137,28 +192,28 @@ def vracer_loss(
         v: V(s_k), [B]; gradient of Eq. (9) alone.
         coefficients: of the advantage, [B, num_coefficients]; gradient of Eq. (23) alone.
         q_ret: r_{k+1} + gamma V_tbc_{k+1} from the stored estimates, [B]; no gradient.
-        v_tbc: the stored V_tbc_k (Eq. 8), [B]; no gradient.
+        v_tbc: the stored V_tbc_k (Eq. 7), [B]; no gradient.
         beta: in [0, 1], scalar.
         c_max: above 1, scalar.
-        rule: one of `refer_rules.RULES`.
-        form: one of `advantages.FORMS`.
+        variant: see `Variant`.
 
     Raises:
-        ValueError: wrong shapes.
+        ValueError: wrong shapes, an unknown value target or a bound of ratios outside its range.
         KeyError: unknown rule or form.
     """
     log_rho = gaussian.log_ratio(action, *policies)
-    weight = refer_rules.importance_weight(log_rho, rule)
+    rho = refer_rules.importance_ratio(log_rho, variant.max_log_ratio)
+    weight = refer_rules.importance_weight(rho, variant.rule)
     kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
-    action_advantage = advantage(form, coefficients, action, policies.mean, policies.deviation)
+    action_advantage = advantage(variant.form, coefficients, action, policies.mean, policies.deviation)
 
     policy = off_policy_gradient_loss(gaussian.log_prob(action, policies.mean, policies.deviation), weight, q_ret, v)
-    value = value_loss(v, v_tbc)
-    fitted = advantage_loss(action_advantage, weight, v, q_ret) if form != "none" else tf.zeros_like(v)
-    rho = tf.stop_gradient(tf.exp(log_rho))
-    total, _, penalty, near = refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, rule)
-    extras = {"kl": kl, "near": near, "penalty": penalty, "action_advantage": action_advantage, "td_error": v - v_tbc}
-    return VRacerLoss(total, policy, value, fitted, rho, extras)
+    target = value_target(v, rho, action_advantage, q_ret, v_tbc, variant.value_target)
+    value = value_loss(v, target)
+    fitted = advantage_loss(action_advantage, weight, v, q_ret) if variant.form != "none" else tf.zeros_like(v)
+    total, _, penalty, near = refer_rules.refer_loss(policy + value + fitted, kl, rho, beta, c_max, variant.rule)
+    extras = {"kl": kl, "near": near, "penalty": penalty, "td_error": v - target}
+    return VRacerLoss(total, policy, value, fitted, rho, action_advantage, extras)
 
 
 def ddpg_loss(

@@ -96,14 +96,24 @@ class RecurrentVRacer(VRacer):
         self._acted = 0  # steps since the episode began
 
     def act(self, state: np.ndarray) -> Acting:
-        """Value and policy of the next state of the episode, float32 [S], from the weights of the last `refresh`."""
+        """Value, policy and coefficients at the next state, float32 [S], from the weights of the last `refresh`."""
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
             hc[:, newest] = 0.0
-        lstm.advance_numpy(self._acting, state, self._lstm_state)
+        lstm.advance_numpy(self._acting, self._standardise_numpy(state), self._lstm_state)
         outputs = lstm.outputs_numpy(self._acting, self._lstm_state, oldest)
         self._acted += 1
-        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
+        return self._acting_of(outputs)
+
+    def last_values(self, memory: ReferMemory, indices: np.ndarray) -> np.ndarray:
+        """V(s_T) [n] of episodes that a time limit cut; see `FusedAgent.last_values`."""
+        windows, values = memory.gather_windows(indices, self.window), []
+        for states, length, last in zip(windows.states, windows.lengths, memory.last_states(indices)):
+            lstm_state = lstm.zero_state(self._acting, 1)
+            for state in [*states[self.window - length :], last][-self.window :]:
+                lstm.advance_numpy(self._acting, self._standardise_numpy(state), lstm_state)
+            values.append(lstm.outputs_numpy(self._acting, lstm_state, 0)[0])
+        return np.array(values, np.float32)
 
     def get_acting_state(self) -> dict[str, np.ndarray]:
         layers = {f"layer_{i}": hc.copy() for i, hc in enumerate(self._lstm_state)}

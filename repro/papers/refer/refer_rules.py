@@ -26,8 +26,9 @@ RULES = {
 REFER_2_CLIP = 1e3
 """Largest importance weight of ReF-ER-2 (Section 5.3)."""
 
-LARGEST_WEIGHT = 1e12
-"""Largest importance weight of all others, so that its square stays finite in float32. Rule 1 skips such samples."""
+LARGEST_LOG_RATIO = 27.0
+"""Highest bound that `importance_ratio` takes: the square of a weight, by which Eq. (23) multiplies, stays finite in
+float32, so that a skipped sample, whose gradient is multiplied by 0, is not 0 times infinity."""
 
 
 class ReferLoss(NamedTuple):
@@ -58,25 +59,44 @@ def near_policy(rho: tf.Tensor, c_max: Scalar) -> tf.Tensor:
     return (rho > 1.0 / c_max) & (rho < c_max)
 
 
-def importance_weight(log_rho: tf.Tensor, rule: str) -> tf.Tensor:
-    """The weight rho of a sample: exp(log_rho), at most `REFER_2_CLIP` under ReF-ER-2 (Section 5.3).
+def importance_ratio(log_rho: tf.Tensor, max_log_ratio: float) -> tf.Tensor:
+    """The ratio rho of a sample, whose logarithm is cut at both ends: exp(clip(log_rho, -b, b)).
 
-    Others are cut at `LARGEST_WEIGHT`, so that a skipped sample, whose gradient is multiplied by 0, is not 0
-    times infinity.
+    The paper has unbounded weights but for ReF-ER-2 (Section 5.3). b = 27 is as near to that as float32 allows; the
+    authors' released code has b = 7 since 2019, so rho from 9.1e-4 to 1097 for all rules, and none before.
 
     Args:
-        log_rho: any shape.
+        log_rho: log pi(a|s) - log mu(a|s), any shape.
+        max_log_ratio: b, above 0 and at most `LARGEST_LOG_RATIO`.
+
+    Returns:
+        Above 0 and finite, of the shape of `log_rho`, without gradient.
+
+    Raises:
+        ValueError: a bound outside its range.
+    """
+    if not 0.0 < max_log_ratio <= LARGEST_LOG_RATIO:
+        raise ValueError(
+            f"importance_ratio: max_log_ratio must be above 0 and at most {LARGEST_LOG_RATIO}, got {max_log_ratio}"
+        )
+    return tf.stop_gradient(tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)))
+
+
+def importance_weight(rho: tf.Tensor, rule: str) -> tf.Tensor:
+    """What a sample's losses are weighted by: rho, at most `REFER_2_CLIP` under ReF-ER-2 (Section 5.3).
+
+    Args:
+        rho: from `importance_ratio`, any shape.
         rule: one of `RULES`.
 
     Returns:
-        At least 0 and finite, of the shape of `log_rho`, without gradient: losses weight by it.
+        Of the shape of `rho`, without gradient.
 
     Raises:
         KeyError: unknown rule.
     """
     uses_rule_1, uses_rule_2 = RULES[rule]
-    largest = REFER_2_CLIP if uses_rule_2 and not uses_rule_1 else LARGEST_WEIGHT
-    return tf.stop_gradient(tf.minimum(tf.exp(log_rho), largest))
+    return tf.stop_gradient(tf.minimum(rho, REFER_2_CLIP) if uses_rule_2 and not uses_rule_1 else rho)
 
 
 def rule_1(loss: tf.Tensor, rho: tf.Tensor, c_max: Scalar, rule: str) -> tf.Tensor:

@@ -42,6 +42,7 @@ class ReferSettings(NamedTuple):
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
     prioritised: how prioritised replay draws; None draws uniformly.
+    refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is drawn.
     """
 
     batch_size: int
@@ -56,22 +57,25 @@ class ReferSettings(NamedTuple):
     noise_theta: float | None
     initial_beta: float
     prioritised: Prioritised | None
+    refresh_last_value: bool
 
 
 class OpenEpisode:
     """The episode that is being played, in arrays as long as the longest one."""
 
-    NAMES = ("states", "actions", "rewards", "means", "deviations", "values")
+    NAMES = ("states", "actions", "rewards", "means", "deviations", "values", "coefficients")
 
-    def __init__(self, max_steps: int, state_size: int, action_size: int) -> None:
+    def __init__(self, max_steps: int, state_size: int, action_size: int, coefficients: int) -> None:
         self.states = np.zeros((max_steps + 1, state_size), np.float32)
         self.actions, self.means, self.deviations = (np.zeros((max_steps, action_size), np.float32) for _ in range(3))
         self.rewards, self.values = np.zeros(max_steps, np.float32), np.zeros(max_steps + 1, np.float32)
+        self.coefficients = np.zeros((max_steps, coefficients), np.float32)
         self.length = 0
 
-    def into(self, memory: ReferMemory, terminated: bool) -> None:
+    def into(self, memory: ReferMemory, agent: FusedAgent, terminated: bool) -> None:
         """Stores the whole episode, whose last state and value are at `length`, and begins another."""
         n = self.length
+        policy = self.actions[:n], self.means[:n], self.deviations[:n]
         memory.add_episode(
             self.states[: n + 1],
             self.actions[:n],
@@ -80,6 +84,7 @@ class OpenEpisode:
             self.deviations[:n],
             self.values[: n + 1],
             terminated,
+            agent.advantages(self.coefficients[:n], *policy),
         )
         self.length = 0
 
@@ -132,9 +137,10 @@ class ReferTraining(Training):
         self._memory = memory
         self._settings = settings
         self._generator = generator
-        self._episode = OpenEpisode(environment.max_steps, environment.state_size, environment.num_actions)
         self._beta = settings.initial_beta
         self._observation = environment.reset()[0][0]
+        sizes = environment.max_steps, environment.state_size, environment.num_actions
+        self._episode = OpenEpisode(*sizes, agent.num_coefficients)
         self._restore()
 
     def summary(self) -> dict[str, Any]:
@@ -176,6 +182,7 @@ class ReferTraining(Training):
         action = explore(self._generator, acting.mean, acting.deviation, last_noise, theta)
         episode.states[t], episode.values[t] = self._observation, acting.value
         episode.actions[t], episode.means[t], episode.deviations[t] = action, acting.mean, acting.deviation
+        episode.coefficients[t] = acting.coefficients
         observation, reward, terminated, _, info = self._environment.step(action[None])
         episode.rewards[t] = reward[0]
         episode.length = t + 1
@@ -183,7 +190,7 @@ class ReferTraining(Training):
         if info["game_over"][0]:
             episode.states[t + 1] = self._observation
             episode.values[t + 1] = self._agent.act(self._observation).value
-            episode.into(self._memory, bool(terminated[0]))
+            episode.into(self._memory, self._agent, bool(terminated[0]))
             self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
             self._observation = self._environment.step(action[None])[0][0]  # the next episode begins
             self._agent.begin_episode()
@@ -210,17 +217,25 @@ class ReferTraining(Training):
         else:
             draw = settings.batch_size, steps, settings.prioritised
             indices, weight = draw_minibatches(memory, self._generator, *draw)
-        rho, value, td_error, scalars = self._agent.train(
+        if settings.refresh_last_value:
+            self._refresh_last_values(indices)
+        rho, value, advantage, td_error, scalars = self._agent.train(
             self._agent.gather(memory, indices), beta, c_max, rate, weight
         )
         if not np.isfinite(scalars["loss"]):
             raise NonFiniteLossError(f"gradient step {steps.stop} gave loss={scalars['loss']}")
-        memory.update(indices, rho, value)
+        memory.update(indices, rho, value, advantage)
         if settings.prioritised is not None:
             memory.set_priorities(indices, td_error)
         if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:
             memory.refresh_reward_scale()
         return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
+
+    def _refresh_last_values(self, indices: np.ndarray) -> None:
+        """V(s_T) anew, by the weights before the K gradient steps, where a drawn step is the last of a cut episode."""
+        ends = self._memory.cut_ends(indices)
+        if ends.size:
+            self._memory.update_last_values(ends, self._agent.last_values(self._memory, ends))
 
     def _get_state(self) -> dict[str, Any]:
         return {

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from repro.distributions import gaussian
 from repro.networks import mlp
-from repro.papers.refer.advantages import num_coefficients
+from repro.papers.refer.advantages import advantage, num_coefficients
 from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, Learned, flatten
-from repro.papers.refer.loss import Policies, vracer_loss
+from repro.papers.refer.loss import Policies, Variant, vracer_loss
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "deviation")
 """Of the scalars that `train` returns."""
@@ -24,8 +24,7 @@ class VRacerSettings(NamedTuple):
     hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
     initial_variance: of every action component, in the learner's units.
     learning_rate: eta of the first gradient step.
-    rule: one of `refer_rules.RULES`.
-    advantage: one of `advantages.FORMS`.
+    variant: of the loss.
     """
 
     units: tuple[int, ...]
@@ -33,8 +32,7 @@ class VRacerSettings(NamedTuple):
     output_scale: float
     initial_variance: float
     learning_rate: float
-    rule: str
-    advantage: str
+    variant: Variant
 
 
 class VRacer(FusedAgent):
@@ -63,7 +61,8 @@ class VRacer(FusedAgent):
     ) -> None:
         super().__init__(state_size, action_size, steps_per_call, compile_with_xla)
         self._settings = settings
-        outputs = 1 + action_size + num_coefficients(settings.advantage, action_size)
+        self.num_coefficients = num_coefficients(settings.variant.form, action_size)
+        outputs = 1 + action_size + self.num_coefficients
         network = self._draw_network(generator, state_size, outputs)
         raw = np.full(action_size, gaussian.raw_of_variance(settings.initial_variance), np.float32)
         self._network = FlatWeights([*network, raw], "weights")  # layers, then the raw variances
@@ -83,14 +82,19 @@ class VRacer(FusedAgent):
 
     def refresh(self) -> None:
         """Takes the current weights over for acting."""
-        *weights, raw = self._network.numpy()
-        self._acting = self._standardising(weights)
+        *self._acting, raw = self._network.numpy()
         self._deviation = np.sqrt(np.log1p(np.exp(raw)))
 
     def act(self, state: np.ndarray) -> Acting:
         """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
-        outputs = mlp.apply_numpy(self._acting, state)
-        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation)
+        outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
+        return self._acting_of(outputs)
+
+    def advantages(
+        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, deviations: np.ndarray
+    ) -> np.ndarray:
+        """A(s_t, a_t) [T]; see `FusedAgent.advantages`."""
+        return advantage(self._settings.variant.form, coefficients, actions, means, deviations).numpy()
 
     def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
@@ -108,8 +112,7 @@ class VRacer(FusedAgent):
                 batch["v_tbc"],
                 beta,
                 c_max,
-                self._settings.rule,
-                self._settings.advantage,
+                self._settings.variant,
             )
             loss = tf.reduce_mean(batch["weight"] * losses.total)
         gradient = flatten(tape.gradient(loss, parts))
@@ -117,7 +120,13 @@ class VRacer(FusedAgent):
         self.optimizer.apply_gradients([(gradient, self.weights)])
         near = tf.cast(losses.extras["near"], tf.float32)
         means = [tf.reduce_mean(x) for x in (losses.value, losses.policy, losses.extras["kl"], near, deviation)]
-        return Learned(losses.rho, v, losses.extras["td_error"], tf.stack([loss, *means]))
+        stored = losses.rho, v, losses.action_advantage
+        return Learned(*stored, losses.extras["td_error"], tf.stack([loss, *means]))
+
+    def _acting_of(self, outputs: np.ndarray) -> Acting:
+        """What the network's outputs [1 + A + coefficients] at one state say."""
+        mean, coefficients = np.split(outputs[1:], [self.action_size])
+        return Acting(float(outputs[0]), mean, self._deviation, coefficients)
 
     def _outputs(self, parts: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = self._apply_network(parts[:-1], batch)  # [B, 1 + A + coefficients]

@@ -24,7 +24,13 @@ EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3
 
 
 def small_config(
-    task="InvertedPendulum", agent="vracer_refer", frames=16_000, steps_per_call=16, max_steps=200, time_steps=1.0
+    task="InvertedPendulum",
+    agent="vracer_refer",
+    frames=16_000,
+    steps_per_call=16,
+    max_steps=200,
+    time_steps=1.0,
+    advantage="none",
 ):
     config = EXPERIMENTS[agent.split("_")[0]].get_config("smoke")
     config.agent = agent
@@ -33,6 +39,8 @@ def small_config(
     config.env.task = task
     config.env.max_steps = max_steps
     config.network.units = (32, 32)
+    if agent.startswith("vracer"):
+        config.network.advantage = advantage
     config.learner.batch_size = 64
     config.learner.learning_rate = 1e-3
     if agent.startswith("lstm"):

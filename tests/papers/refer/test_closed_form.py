@@ -10,6 +10,7 @@ from paper_configs.refer import closed_form as closed_form_config
 from repro import jobs
 from repro.evaluation import records, rows
 from repro.papers.refer import closed_form, gradient_cost
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 
 
@@ -47,7 +48,9 @@ def test_operations_are_those_of_the_products_of_any_graph():
 
 
 def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
-    settings = VRacerSettings((128, 128), 1.0, 0.1, 0.2, learning_rate=0.0, rule="refer", advantage="none")
+    settings = VRacerSettings(
+        (128, 128), 1.0, 0.1, 0.2, learning_rate=0.0, variant=Variant("refer", "none", 7.0, "current")
+    )
     agent = VRacer(17, 6, settings, np.random.default_rng(0), steps_per_call=1, compile_with_xla=False)
     layers = [(17, 128), (128, 128), (128, 7)]
     forward = sum(2 * 256 * fan_in * fan_out for fan_in, fan_out in layers)

@@ -54,7 +54,7 @@ def test_ratios_of_the_policy_that_acted_are_1(name):
 def test_values_are_those_of_the_mean_action_before_the_step(name):
     agent, batch = agent_of(name), random_batch(B, S, A)
     expected = agent.forward(batch.state)[0].numpy()
-    _, value, _, means = agent.train(batch, *scalars())
+    _, value, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-7)
     assert not np.allclose(agent.forward(batch.state)[0], expected)
     assert tuple(means) == agent.NAMES

@@ -10,7 +10,9 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.papers.refer.advantages import advantage, num_coefficients
 from repro.papers.refer.loss import (
+    VALUE_TARGETS,
     Policies,
+    Variant,
     advantage_loss,
     ddpg_loss,
     naf_loss,
@@ -18,6 +20,7 @@ from repro.papers.refer.loss import (
     off_policy_gradient_loss,
     one_step_target,
     value_loss,
+    value_target,
     vracer_loss,
 )
 from repro.papers.refer.refer_rules import RULES
@@ -42,6 +45,10 @@ def density(action, mean, deviation):
 RHO = density(ACTION, MEAN, DEVIATION) / density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
 NEAR = (RHO > 1 / C_MAX) & (RHO < C_MAX)
 POLICIES = Policies(MEAN, DEVIATION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+
+
+def variant(rule, form="none", kind="current"):
+    return Variant(rule, form, 7.0, kind)
 
 
 def kl_mu_pi(mean, deviation):
@@ -106,8 +113,38 @@ def test_value_and_advantage_losses_by_hand():
     assert [x.tolist() for x in gradients(advantage_loss, *arguments)] == [[10.0], [0.0], [0.0], [0.0]]
 
 
+def test_value_targets_by_hand():
+    """Eq. (7) with V = 3, A = 1, Q_ret = 10: V + min(1, rho) (Q_ret - V - A) = 3 + 6 min(1, rho)."""
+    rho = np.array([0.0, 0.5, 1.0, 4.0])
+    v, action_advantage, q_ret, v_tbc = (np.full(4, x) for x in (3.0, 1.0, 10.0, -7.0))
+    np.testing.assert_allclose(value_target(v, rho, action_advantage, q_ret, v_tbc, "current"), [3, 6, 9, 9])
+    np.testing.assert_allclose(value_target(v, rho, action_advantage, q_ret, v_tbc, "stored"), v_tbc)
+    for kind in VALUE_TARGETS:
+        found = gradients(lambda *x, kind=kind: value_target(*x, kind), v, rho, action_advantage, q_ret, v_tbc)
+        assert not np.any(found)
+    with pytest.raises(ValueError, match="kind must be one of current, stored, got 'old'"):
+        value_target(v, rho, action_advantage, q_ret, v_tbc, "old")
+    with pytest.raises(ValueError, match=r"^value_target: rho must have the shape of v"):
+        value_target(v, rho[:, None], action_advantage, q_ret, v_tbc, "stored")
+
+
+def test_a_far_sample_does_not_draw_the_value_back():
+    """rho = e^-7: nearly no gradient to V; towards the stored target it is V - V_tbc in full, whatever rho is."""
+    mean, ones = np.array([[9.0]]), np.ones((1, 1))
+    policies = Policies(mean, ones, 0 * ones, ones)
+    v, q_ret, v_tbc = np.array([2.0]), np.array([50.0]), np.array([-3.0])
+
+    def loss(v, kind):
+        kinds = variant("none", kind=kind)
+        return vracer_loss(0 * ones, policies, v, np.zeros((1, 0)), q_ret, v_tbc, 1.0, 5.0, kinds).total
+
+    np.testing.assert_allclose(gradients(lambda v: loss(v, "current"), v)[0], -np.exp(-7) * 48.0, rtol=1e-6)
+    np.testing.assert_allclose(gradients(lambda v: loss(v, "stored"), v)[0], 5.0)
+
+
+@pytest.mark.parametrize("kind", VALUE_TARGETS)
 @pytest.mark.parametrize("rule", RULES)
-def test_vracer_under_each_rule(rule):
+def test_vracer_under_each_rule(rule, kind):
     """Every gradient of Algorithm 3 is that of its objective, skipped, scaled and penalised as Eq. (10) says."""
     uses_rule_1, uses_rule_2 = RULES[rule]
     scale = (BETA if uses_rule_2 else 1.0) * (NEAR if uses_rule_1 else np.ones(B))
@@ -115,7 +152,7 @@ def test_vracer_under_each_rule(rule):
 
     def loss(mean, deviation, v, coefficients, q_ret, v_tbc):
         policies = Policies(mean, deviation, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
-        arguments = (ACTION, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, rule, "gaussian")
+        arguments = (ACTION, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, variant(rule, "gaussian", kind))
         return vracer_loss(*arguments).total
 
     d_mean, d_deviation, d_v, d_coefficients, *dead = gradients(loss, MEAN, DEVIATION, V, COEFFICIENTS, Q_RET, V_TBC)
@@ -137,18 +174,22 @@ def test_vracer_under_each_rule(rule):
 
     np.testing.assert_allclose(d_mean, numeric_gradient(of_mean, MEAN), rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(d_deviation, numeric_gradient(of_deviation, DEVIATION), rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(d_v, scale * (V - V_TBC))
+    fitted = advantage("gaussian", COEFFICIENTS, ACTION, MEAN, DEVIATION).numpy()
+    target = V_TBC if kind == "stored" else V + np.minimum(1.0, RHO) * (Q_RET - (V + fitted))
+    np.testing.assert_allclose(d_v, scale * (V - target))
     np.testing.assert_allclose(d_coefficients, numeric_gradient(of_coefficients, COEFFICIENTS), rtol=1e-4, atol=1e-8)
 
 
 def test_vracer_without_an_advantage_and_its_extras():
-    found = vracer_loss(ACTION, POLICIES, V, np.zeros((B, 0)), Q_RET, V_TBC, BETA, C_MAX, "refer", "none")
+    found = vracer_loss(ACTION, POLICIES, V, np.zeros((B, 0)), Q_RET, V_TBC, BETA, C_MAX, variant("refer"))
     np.testing.assert_allclose(found.rho, RHO)
     np.testing.assert_allclose(found.extras["kl"], kl_mu_pi(MEAN, DEVIATION))
     np.testing.assert_array_equal(found.extras["near"], NEAR)
     np.testing.assert_array_equal(found.advantage, np.zeros(B))
-    np.testing.assert_array_equal(found.extras["action_advantage"], np.zeros(B))
-    np.testing.assert_allclose(found.value, 0.5 * (V - V_TBC) ** 2)
+    np.testing.assert_array_equal(found.action_advantage, np.zeros(B))
+    error = np.minimum(1.0, RHO) * (V - Q_RET)
+    np.testing.assert_allclose(found.value, 0.5 * error**2)
+    np.testing.assert_allclose(found.extras["td_error"], error)
     expected = np.where(NEAR, BETA * (found.policy + found.value), 0.0) + (1 - BETA) * kl_mu_pi(MEAN, DEVIATION)
     np.testing.assert_allclose(found.total, expected)
 
@@ -156,16 +197,16 @@ def test_vracer_without_an_advantage_and_its_extras():
 @pytest.mark.parametrize("rule", ["refer", "refer_1", "refer_2"])
 @pytest.mark.parametrize("form", ["none", "gaussian"])
 def test_ratios_that_overflow_leave_gradients_finite(rule, form):
-    """An action 18 deviations of pi from mu's mean, in float32: the ratio is infinite, or 0 the other way."""
+    """An action 40 deviations of pi from mu's mean, in float32: the ratio would be infinite, or 0 the other way."""
     action = tf.constant([[40.0], [0.0]])
     mean, deviation = tf.constant([[40.0], [40.0]]), tf.constant([1.0])
     coefficients = tf.ones([2, num_coefficients(form, 1)])
     with tf.GradientTape() as tape:
         tape.watch([mean, coefficients])
         policies = Policies(mean, deviation, tf.zeros([2, 1]), deviation)
-        arguments = (tf.zeros(2), coefficients, tf.ones(2), tf.ones(2), 0.5, 5.0, rule, form)
+        arguments = (tf.zeros(2), coefficients, tf.ones(2), tf.ones(2), 0.5, 5.0, variant(rule, form))
         found = vracer_loss(action, policies, *arguments)
-    assert found.rho.numpy().tolist() == [np.inf, 0.0]
+    np.testing.assert_allclose(found.rho, np.exp([7.0, -7.0]), rtol=1e-6)
     assert np.isfinite(found.total).all()
     d_mean, d_coefficients = tape.gradient(found.total, [mean, coefficients])
     assert np.isfinite(d_mean).all()
@@ -173,20 +214,21 @@ def test_ratios_that_overflow_leave_gradients_finite(rule, form):
 
 
 def test_refer_2_clips_the_weights_at_a_thousand():
-    """rho = exp(8) = 2981: the policy gradient is that of 1000, and rho to be stored stays as it is."""
-    action, mean, ones = np.array([[4.0]]), np.array([[4.0]]), np.ones((1, 1))
+    """rho = exp(6.95) = 1043: the policy gradient is that of 1000, and rho to be stored stays as it is."""
+    action = mean = np.array([[13.9**0.5]])
+    ones = np.ones((1, 1))
     v, q_ret = np.zeros(1), np.ones(1)
 
     def loss(deviation):
         policies = Policies(mean, deviation, np.zeros((1, 1)), ones)
-        return vracer_loss(action, policies, v, np.zeros((1, 0)), q_ret, v, 1.0, 5.0, "refer_2", "none").total
+        return vracer_loss(action, policies, v, np.zeros((1, 0)), q_ret, v, 1.0, 5.0, variant("refer_2")).total
 
     # at a = m, d log pi / d sigma = -1 / sigma
     np.testing.assert_allclose(gradients(loss, ones)[0], [[1000.0]])
     found = vracer_loss(
-        action, Policies(mean, ones, 0 * ones, ones), v, np.zeros((1, 0)), q_ret, v, 1.0, 5.0, "refer_2", "none"
+        action, Policies(mean, ones, 0 * ones, ones), v, np.zeros((1, 0)), q_ret, v, 1.0, 5.0, variant("refer_2")
     )
-    np.testing.assert_allclose(found.rho, [np.exp(8)])
+    np.testing.assert_allclose(found.rho, [np.exp(6.95)])
 
 
 def test_targets_end_with_the_episode():
@@ -261,7 +303,9 @@ def test_naf_under_each_rule(rule):
 def test_eager_graph_and_xla_agree():
     def function(action, mean, deviation, behaviour_mean, behaviour_deviation, v, coefficients, q_ret, v_tbc):
         policies = Policies(mean, deviation, behaviour_mean, behaviour_deviation)
-        return vracer_loss(action, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, "refer", "gaussian").total
+        return vracer_loss(
+            action, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, variant("refer", "gaussian")
+        ).total
 
     arguments = [x.astype(np.float32) for x in (ACTION, *POLICIES, V, COEFFICIENTS, Q_RET, V_TBC)]
     expected = function(*arguments)

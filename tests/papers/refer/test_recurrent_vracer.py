@@ -8,6 +8,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import gaussian
 from repro.papers.refer import experiment, loss
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer, WindowBatch
 from repro.papers.refer.vracer import VRacerSettings
 from repro.replay.refer import ReferMemory
@@ -16,11 +17,11 @@ from tests.papers.refer.gradients import first_gradient, slopes, spread
 from tests.papers.refer.small import A, B, S, random_batch, scalars, small_config
 
 W, UNITS = 3, (6, 4)
-SETTINGS = VRacerSettings(UNITS, 6**0.5, 0.1, 0.2, 1e-2, "refer", "none")
+SETTINGS = VRacerSettings(UNITS, 6**0.5, 0.1, 0.2, 1e-2, Variant("refer", "none", 7.0, "stored"))
 
 
 def agent_of(steps_per_call=1, compile_with_xla=False, window=W, **changes):
-    settings = SETTINGS._replace(**changes)
+    settings = SETTINGS._replace(variant=SETTINGS.variant._replace(**changes))
     return RecurrentVRacer(S, A, settings, np.random.default_rng(0), steps_per_call, compile_with_xla, window)
 
 
@@ -99,7 +100,7 @@ def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
         values += [one.value for one in acting[:-1]]
         memory.add_episode(states, actions, rewards, means, deviations, [one.value for one in acting], terminated=False)
     batch = agent.gather(memory, np.arange(18))
-    rho, value, _, means = agent.train(batch, *scalars())
+    rho, value, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-4)
     np.testing.assert_allclose(value, values, rtol=1e-4, atol=1e-5)
     assert means["kl"] == pytest.approx(0.0, abs=1e-5)

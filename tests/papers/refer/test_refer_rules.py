@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from repro.distributions import gaussian
 from repro.papers.refer import refer_rules
-from repro.papers.refer.refer_rules import RULES, importance_weight, near_policy, refer_loss, rule_1
+from repro.papers.refer.refer_rules import RULES, importance_ratio, importance_weight, near_policy, refer_loss, rule_1
 
 BETA, C_MAX = 0.3, 4.0
 RHO = np.array([0.1, 0.25, 0.26, 1.0, 3.9, 4.0, 70.0, np.inf])
@@ -72,17 +72,25 @@ def test_rule_1_alone_for_losses_without_a_policy():
         np.testing.assert_array_equal(rule_1(loss, rho, C_MAX, rule), expected)
 
 
-def test_importance_weights():
-    log_rho = tf.constant([-200.0, 0.0, np.log(999.0), np.log(2000.0), 500.0])
+def test_importance_ratios_are_cut_at_both_ends():
+    log_rho = tf.constant([-200.0, -7.5, -6.9, 0.0, 6.9, 7.5, 500.0])
     with tf.GradientTape() as tape:
         tape.watch(log_rho)
-        clipped = importance_weight(log_rho, "refer_2")
-    np.testing.assert_allclose(clipped, [0.0, 1.0, 999.0, 1000.0, 1000.0], rtol=1e-5)
-    assert tape.gradient(clipped, log_rho) is None
+        rho = importance_ratio(log_rho, 7.0)
+    np.testing.assert_allclose(rho, np.exp([-7.0, -7.0, -6.9, 0.0, 6.9, 7.0, 7.0]), rtol=1e-5)
+    assert tape.gradient(rho, log_rho) is None
+    assert importance_ratio(log_rho, 27.0).numpy()[-1] == pytest.approx(np.exp(27.0), rel=1e-5)
+    assert np.isfinite(tf.square(importance_ratio(log_rho, 27.0))).all()
+    for bound in (0.0, -7.0, 28.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=r"^importance_ratio: max_log_ratio must be above 0 and at most 27"):
+            importance_ratio(log_rho, bound)
+
+
+def test_refer_2_cuts_its_weights_at_a_thousand():
+    rho = tf.constant([0.0, 1.0, 999.0, 1001.0, 2e9])
+    np.testing.assert_allclose(importance_weight(rho, "refer_2"), [0.0, 1.0, 999.0, 1000.0, 1000.0])
     for rule in ("refer", "refer_1", "none"):
-        weights = importance_weight(log_rho, rule)
-        np.testing.assert_allclose(weights[:4], [0.0, 1.0, 999.0, 2000.0], rtol=1e-5)
-        assert np.isfinite(tf.square(weights)).all()
+        np.testing.assert_array_equal(importance_weight(rho, rule), rho)
 
 
 def test_annealing_by_hand():

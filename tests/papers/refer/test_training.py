@@ -8,6 +8,7 @@ from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
 from repro.environments.mujoco import make_mujoco
 from repro.papers.refer import experiment, loss
 from repro.runtime.learner import NonFiniteLossError
+from repro.runtime.run_directory import RunDirectory
 from tests.papers.refer.small import build, small_config
 
 
@@ -24,6 +25,19 @@ def _run(path, updates=None, **changes):
 def test_it_learns_to_balance(tmp_path):
     training, _ = _run(tmp_path)
     assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
+
+
+@pytest.mark.parametrize("agent", ["vracer_er", "vracer_refer1", "vracer_refer2"])
+def test_without_one_of_the_rules_it_learns_too(tmp_path, agent):
+    """The best mean of the last 100 episodes; plain replay has lost it again at the end of this very run."""
+    _, trail = _run(tmp_path, agent=agent)
+    assert np.nanmax(trail[:, 1]) > 60
+
+
+@pytest.mark.parametrize("form", ["quadratic", "gaussian"])
+def test_with_an_advantage_it_learns_too(tmp_path, form):
+    training, _ = _run(tmp_path, advantage=form)
+    assert training.summary()["evaluation"]["mean"] > 60
 
 
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
@@ -127,7 +141,7 @@ def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     assert seven.learner.learning_rate == 1e-4
     environment = make_mujoco(eight.env, 1, 0)
     agent = experiment.make_agent(experiment._of_agent(eight), environment, np.random.default_rng(0))
-    assert (agent._settings.units, agent._settings.rule) == ((64, 64), "refer")
+    assert (agent._settings.units, agent._settings.variant.rule) == ((64, 64), "refer")
     environment.close()
 
 
@@ -142,6 +156,79 @@ def test_endings_reach_the_memory_as_what_they_are(tmp_path):
     assert not state["episode_terminated"].any()  # a cheetah never falls
     assert (state["episode_length"] == 50).all()
     memory.check_valid()
+
+
+@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer", "naf_er", "lstm_refer"])
+def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, monkeypatch, agent):
+    """Wherever the last step of a cut episode was drawn, V(s_T) is that of the weights before the gradient steps."""
+    training = build(tmp_path, agent=agent, task="HalfCheetah", max_steps=50, frames=64, steps_per_call=4)
+    memory, seen = training._memory, []
+    refresh = training._refresh_last_values
+
+    def refreshing(indices):
+        before = memory.get_state()["episode_last_value"]
+        refresh(indices)
+        after = memory.get_state()
+        drawn = np.unique(indices[(indices + 1) % 50 == 0]) // 50  # all episodes have 50 steps and none has left
+        ended = np.isin(np.arange(len(before)), drawn)
+        states = after["episode_last_state"][ended]
+        if agent == "lstm_refer":
+            windows = memory.gather_windows(50 * drawn + 49, 4).states
+            states = np.concatenate([windows[:, 1:], states[:, None]], axis=1)
+        expected = training._agent.forward(states)[0]
+        np.testing.assert_allclose(after["episode_last_value"][ended], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(after["episode_last_value"][~ended], before[~ended])
+        seen.append((ended.sum(), np.abs(after["episode_last_value"] - before).max()))
+        memory.check_valid()
+
+    monkeypatch.setattr(training, "_refresh_last_values", refreshing)
+    list(training)
+    counts, changes = zip(*seen)
+    assert sum(counts) > 20
+    assert max(changes) > 1e-3  # it is not what was stored
+
+
+def test_the_value_of_last_states_may_stay_as_it_was_stored(tmp_path, monkeypatch):
+    training = build(tmp_path, task="HalfCheetah", max_steps=50, frames=64)
+    training._settings = training._settings._replace(refresh_last_value=False)
+    monkeypatch.setattr(training._memory, "update_last_values", lambda *arguments: pytest.fail("it was written"))
+    list(training)
+
+
+@pytest.mark.parametrize("form", ["quadratic", "gaussian"])
+def test_advantages_reach_the_memory(tmp_path, monkeypatch, form):
+    """A new episode's are those of acting, a drawn step's those of the gradient step."""
+    training = build(tmp_path, frames=64, steps_per_call=1, advantage=form)
+    memory, update, written = training._memory, training._memory.update, {}
+
+    def updating(indices, rho, value, advantage):
+        update(indices, rho, value, advantage)
+        written.update(zip(indices.tolist(), advantage.tolist()))
+
+    monkeypatch.setattr(memory, "update", updating)
+    list(training)
+    state = memory.get_state()
+    assert state["head"] == 0
+    assert len(written) > 500
+    for serial, expected in written.items():
+        assert state["advantage"][serial] == np.float32(expected)
+    untouched = np.setdiff1d(np.arange(len(memory)), list(written))
+    assert untouched.size
+    assert state["advantage"][untouched].all()  # from acting
+    memory.check_valid()
+
+
+def test_plain_vracer_stores_no_advantage(tmp_path):
+    training, _ = _run(tmp_path, frames=64)
+    assert not training._memory.get_state()["advantage"].any()
+
+
+def test_a_memory_that_cannot_hold_its_first_steps_is_one_sentence(tmp_path):
+    """It would play for ever: episodes leave whole before N_start is reached."""
+    config = small_config()
+    config.memory.capacity = 1_100
+    with pytest.raises(ValueError, match="memory.capacity=1100 must hold memory.start_steps=1000 and one more episode"):
+        experiment.build_training(config, 1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
 def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):

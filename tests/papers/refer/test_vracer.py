@@ -5,16 +5,18 @@ import pytest
 import tensorflow as tf
 
 from repro.distributions import gaussian
+from repro.papers.refer.advantages import advantage
+from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import NAMES, VRacer, VRacerSettings
 from repro.replay.refer import Minibatch
 from tests.papers.refer.gradients import first_gradient, spread
 from tests.papers.refer.small import A, B, S, random_batch, scalars
 
-SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 1e-2, "refer", "none")
+SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 1e-2, Variant("refer", "none", 7.0, "current"))
 
 
 def _agent(steps_per_call=1, **changes):
-    settings = SETTINGS._replace(**changes)
+    settings = SETTINGS._replace(variant=SETTINGS.variant._replace(**changes))
     return VRacer(S, A, settings, np.random.default_rng(0), steps_per_call, compile_with_xla=False)
 
 
@@ -56,7 +58,7 @@ def test_ratios_and_values_are_those_before_the_step():
 def test_one_step_is_adam_on_the_gradient_of_the_paper():
     agent, batch = _agent(rule="none", learning_rate=5e-3), _batch()  # its own rate is not read
     before = agent.weights.numpy().astype(np.float64)
-    agent.train(batch, *scalars())
+    rho, *_ = agent.train(batch, *scalars())
 
     def loss(weights):  # Eqs. (5) and (9), rho (Q_ret - V) with V constant in it
         agent.weights.assign(weights)
@@ -65,11 +67,12 @@ def test_one_step_is_adam_on_the_gradient_of_the_paper():
         log_pi = -0.5 * ((batch.action - mean) ** 2 / variance + np.log(2 * np.pi * variance)).sum(1)
         square = ((batch.action - batch.mean) / batch.deviation) ** 2
         log_mu = -0.5 * (square + np.log(2 * np.pi * batch.deviation.astype(np.float64) ** 2)).sum(1)
-        return np.mean(-np.exp(log_pi - log_mu) * (batch.q_ret - start) + 0.5 * (v - batch.v_tbc) ** 2)
+        return np.mean(-np.exp(log_pi - log_mu) * (batch.q_ret - start) + 0.5 * (v - target) ** 2)
 
     after = agent.weights.numpy()
     agent.weights.assign(before)
     start = agent.forward(batch.state)[0].numpy().astype(np.float64)
+    target = start + np.minimum(1.0, rho.astype(np.float64)) * (batch.q_ret - start)
     chosen, large = spread(len(before)), 0
     for i in chosen:
         step = 1e-3 * np.eye(1, len(before), i)[0]
@@ -113,4 +116,26 @@ def test_beta_of_0_leaves_the_penalty_alone():
 
 @pytest.mark.parametrize(("form", "extra"), [("none", 0), ("quadratic", 3), ("gaussian", 5)])
 def test_advantages_add_outputs(form, extra):
-    assert _agent(advantage=form).forward(_batch().state)[2].shape == (B, extra)
+    assert _agent(form=form).forward(_batch().state)[2].shape == (B, extra)
+
+
+@pytest.mark.parametrize("form", ["none", "quadratic", "gaussian"])
+def test_advantages_are_those_before_the_step(form):
+    """What goes into the memory at a draw is A(s, a) of the network that gave rho and V."""
+    agent, batch = _agent(form=form), _batch()
+    _, mean, coefficients = agent.forward(batch.state)
+    expected = advantage(form, coefficients, batch.action, mean, np.full(A, 0.2**0.5, np.float32))
+    learned = agent.train(batch, *scalars())
+    np.testing.assert_allclose(learned.advantage, expected, rtol=1e-4, atol=1e-6)
+    assert np.any(learned.advantage) == (form != "none")
+
+
+@pytest.mark.parametrize("form", ["none", "quadratic", "gaussian"])
+def test_advantages_of_an_episode_are_those_of_acting(form):
+    agent, batch = _agent(form=form), _batch()
+    acting = [agent.act(state) for state in batch.state]
+    coefficients = np.stack([one.coefficients for one in acting])
+    means, deviations = np.stack([one.mean for one in acting]), np.stack([one.deviation for one in acting])
+    found = agent.advantages(coefficients, batch.action, means, deviations)
+    np.testing.assert_allclose(found, agent.train(batch, *scalars()).advantage, rtol=1e-4, atol=1e-6)
+    assert found.dtype == np.float32
