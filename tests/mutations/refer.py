@@ -96,11 +96,18 @@ VARIANTS = [
         f"{TEST_REFER_RULES}::test_refer_2_cuts_its_weights_at_a_thousand",
     ),
     Variant(
-        "ReF-ER: weights pass a gradient",
+        "ReF-ER: ratios pass a gradient",
         RULES,
-        "return tf.stop_gradient(tf.minimum(",
-        "return tf.identity(tf.minimum(",
-        f"{TEST_REFER_RULES}::test_refer_2_cuts_its_weights_at_a_thousand",
+        "return tf.stop_gradient(tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)))",
+        "return tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio))",
+        f"{TEST_REFER_RULES}::test_importance_ratios_are_cut_at_both_ends",
+    ),
+    Variant(
+        "ReF-ER: ratios not cut from below",
+        RULES,
+        "tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)",
+        "tf.minimum(log_rho, max_log_ratio)",
+        f"{TEST_REFER_RULES}::test_importance_ratios_are_cut_at_both_ends",
     ),
     Variant(
         "ReF-ER: beta passes a gradient",

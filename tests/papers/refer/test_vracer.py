@@ -12,7 +12,7 @@ from repro.replay.refer import Minibatch
 from tests.papers.refer.gradients import first_gradient, spread
 from tests.papers.refer.small import A, B, S, random_batch, scalars
 
-SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 1e-2, Variant("refer", "none", 7.0, "current"))
+SETTINGS = VRacerSettings((8, 8), 6**0.5, 0.1, 0.2, 5e-3, Variant("refer", "none", 7.0, "current"))
 
 
 def _agent(steps_per_call=1, **changes):
@@ -56,7 +56,7 @@ def test_ratios_and_values_are_those_before_the_step():
 
 
 def test_one_step_is_adam_on_the_gradient_of_the_paper():
-    agent, batch = _agent(rule="none", learning_rate=5e-3), _batch()  # its own rate is not read
+    agent, batch = _agent(rule="none"), _batch()
     before = agent.weights.numpy().astype(np.float64)
     rho, *_ = agent.train(batch, *scalars())
 
