@@ -71,6 +71,20 @@ def leave_average(agent):
         variable.assign_add(0.2 * rng.normal(size=variable.shape).astype(np.float32))
 
 
+def test_policy_and_average_policy_have_the_same_bound():
+    """Both begin with the same weights, so nothing lies between them; without the bound something would."""
+    agent = make_agent("acer", mean_bound=0.2)
+    for pair in zip(agent._network.policy_weights, agent._average_policy):
+        for variable in pair:
+            variable.assign(3 * variable)
+    batch = random_batch(agent, 4, seed=0)
+    assert agent.loss(tensors(batch)).extra["kl"].numpy() == 0
+    mean = agent._network.mean(batch.observation).numpy()
+    assert np.abs(mean).max() < 0.2
+    agent._network.mean_bound = 0.4
+    assert np.abs(agent._network.mean(batch.observation).numpy() - 2 * mean).max() < 1e-6
+
+
 @pytest.mark.parametrize(
     ("method", "per_step_loss"),
     [("a3c", a3c_loss), ("trust_a3c", a3c_loss), ("tis", tis_loss), ("trust_tis", tis_loss)],
