@@ -7,7 +7,7 @@ BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
 PAPERS  := impala acer refer ctrace
 
-.PHONY: help setup test lint types check report benchmark mutations kill-test check-all clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup test lint types check report benchmark mutations mutations-fast kill-test check-all clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -51,8 +51,11 @@ benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
 	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json
 
-mutations: setup  ## wrong variants of the operators, each of which a test must catch
-	$(BIN)/python -m tests.ops.mutations
+mutations: setup  ## wrong variants of operators, losses, updates and replays, each of which a named test must catch
+	$(BIN)/python -m tests.mutations
+
+mutations-fast: setup  ## two of them for each file, about a minute
+	$(BIN)/python -m tests.mutations --fast
 
 kill-test: setup  ## 50 kills of a short training, each resumed
 	$(BIN)/python -m tests.kill_and_resume --kills=50

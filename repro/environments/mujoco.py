@@ -200,8 +200,8 @@ class MujocoEnvironment(gymnasium.vector.VectorEnv):
 
     Actions are the learner's, unbounded, and scaled linearly (ReF-ER, Appendix B):
         action of the task = action (high - low) / 2
-    All tasks have symmetric bounds, so there is no centre to add. MuJoCo clips what exceeds them, while the
-    tasks' control costs are those of the action before that clip.
+    All tasks have symmetric bounds, so there is no centre to add. MuJoCo clips what exceeds them. The control costs
+    of Gym's tasks are those of the action before that clip; ACER's tasks say themselves which they charge.
 
     One instance belongs to one thread at a time; several instances may be stepped by as many threads.
 

@@ -20,6 +20,7 @@ class GaussianActorCritic(tf.Module):
     network" for the advantages; it prints no layers. Sizes are arguments, kind and separation are assumed.
 
     Attributes:
+        mean_bound: b of `mean_of`, or 0.
         policy_weights: of the mean, theta in the paper; a list of variables.
         value_weights, advantage_weights: of V and A, theta_v in the paper; the latter may be empty.
 
@@ -29,12 +30,21 @@ class GaussianActorCritic(tf.Module):
         hidden: units of the hidden layers of mean and of V.
         advantage_hidden: units of those of A, at least one layer; () for a network without A.
         seed: integer >= 0 from which all weights are drawn.
+        mean_bound: no component of the mean is larger, in units of the action; 0 for no bound.
     """
 
     def __init__(
-        self, state_size: int, action_size: int, hidden: Sequence[int], advantage_hidden: Sequence[int], *, seed: int
+        self,
+        state_size: int,
+        action_size: int,
+        hidden: Sequence[int],
+        advantage_hidden: Sequence[int],
+        *,
+        seed: int,
+        mean_bound: float = 0.0,
     ) -> None:
         super().__init__(name="gaussian_actor_critic")
+        self.mean_bound = mean_bound
         generator = np.random.Generator(np.random.PCG64(seed))
 
         def variables(name: str, inputs: int, hidden: Sequence[int], outputs: int) -> list[tf.Variable]:
@@ -50,7 +60,7 @@ class GaussianActorCritic(tf.Module):
 
     def mean(self, observation: tf.Tensor) -> tf.Tensor:
         """Of pi(.|x), float32 [..., A], of observations [..., S]."""
-        return apply(self.policy_weights, observation)
+        return mean_of(self.policy_weights, observation, self.mean_bound)
 
     def value(self, observation: tf.Tensor) -> tf.Tensor:
         """V(x), float32 [...], of observations [..., S]."""
@@ -77,6 +87,21 @@ class GaussianActorCritic(tf.Module):
             tf.reshape(samples, [-1, *samples.shape[-2:]]),
         )  # [N, K]
         return tf.reshape(found, tf.concat([tf.shape(value), [actions.shape[-2]]], axis=0))
+
+
+def mean_of(weights: Sequence[tf.Tensor], observation: tf.Tensor, bound: float) -> tf.Tensor:
+    """The mean of a Gaussian policy, b tanh(MLP(x)), or MLP(x) itself for a bound of 0.
+
+    Args:
+        weights: of the MLP.
+        observation: x, [..., S].
+        bound: b, in units of the action; 0 for none.
+
+    Returns:
+        float32 [..., A], differentiable in the weights.
+    """
+    output = apply(weights, observation)
+    return bound * tf.tanh(output) if bound else output
 
 
 def apply(weights: Sequence[tf.Tensor], x: tf.Tensor) -> tf.Tensor:

@@ -10,7 +10,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks import mlp
+from repro.networks.gaussian_actor_critic import mean_of
 
 
 class GaussianPolicy(tf_policy.TFPolicy):
@@ -28,6 +28,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
         weights: of the MLP of the mean, `GaussianActorCritic.policy_weights`: all variables that acting reads.
         deviation: standard deviation of each component, above 0, in units of the action.
         greedy: take the mean instead of sampling.
+        mean_bound: of the mean (`gaussian_actor_critic.mean_of`); 0 for none.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
         weights: Sequence[tf.Variable],
         deviation: float,
         greedy: bool = False,
+        mean_bound: float = 0.0,
     ) -> None:
         shape = action_spec.shape
         super().__init__(
@@ -50,6 +52,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
         self._weights = list(weights)
         self._deviation = deviation
         self._greedy = greedy
+        self._mean_bound = mean_bound
 
     def _variables(self) -> Sequence[tf.Variable]:
         return self._weights
@@ -57,7 +60,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
     def _action(
         self, time_step: ts.TimeStep, policy_state: tuple[()], seed: tf.Tensor | None
     ) -> policy_step.PolicyStep:
-        mean = mlp.apply_mlp(self._weights, tf.cast(time_step.observation, tf.float32))  # [B, A]
+        mean = mean_of(self._weights, time_step.observation, self._mean_bound)  # [B, A]
         if self._greedy:
             action = mean
         elif seed is None:

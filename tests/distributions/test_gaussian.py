@@ -130,6 +130,7 @@ def test_samples_follow_the_truncated_normal():
         assert scipy.stats.kstest(component, scipy.stats.truncnorm(-3, 3).cdf).pvalue > 0.01
         assert scipy.stats.kstest(component, scipy.stats.truncnorm(-2, 2).cdf).pvalue < 1e-6
         assert (np.abs(component) > 2.9).any()
+    assert np.count_nonzero(np.abs(noise) > 3.0 - 1e-4) < 10  # resampled; clipped, all of the 540 would lie there
 
 
 def test_samples_depend_on_the_generator_alone():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import mujoco
@@ -29,8 +30,11 @@ TURN = (math.sqrt(0.5), 0.0, 0.0, math.sqrt(0.5))
 """The quaternion of 90 degrees about the vertical: what pointed along x points along y, what along y along -x."""
 
 
-def make(task: str, num_envs: int = 2, seed: int = 0, max_steps: int = 500) -> MujocoEnvironment:
-    return make_acer_task({"name": "acer_tasks", "task": task, "max_steps": max_steps}, num_envs, seed)
+def make(
+    task: str, num_envs: int = 2, seed: int = 0, max_steps: int = 500, control_cost_of: str = "executed"
+) -> MujocoEnvironment:
+    config = {"name": "acer_tasks", "task": task, "max_steps": max_steps, "control_cost_of": control_cost_of}
+    return make_acer_task(config, num_envs, seed)
 
 
 def at(task: str, qpos: dict[int, Any] | None = None, qvel: dict[int, float] | None = None) -> ControlTask:
@@ -68,7 +72,7 @@ def test_sizes(task: str) -> None:
 
 @pytest.mark.parametrize(
     ("task", "seconds"),
-    [("cartpole", 0.02), ("reacher3", 0.02), ("cheetah", 0.02), ("fish", 0.04), ("walker", 0.025), ("humanoid", 0.025)],
+    [("cartpole", 0.05), ("reacher3", 0.02), ("cheetah", 0.02), ("fish", 0.04), ("walker", 0.025), ("humanoid", 0.025)],
 )
 def test_length_of_a_step(task: str, seconds: float) -> None:
     simulation = at(task)
@@ -118,18 +122,87 @@ def test_the_track_of_cartpole_ends_after_2_4_metres() -> None:
     np.testing.assert_allclose(places, (-1.2, 1.2), atol=0.05)
 
 
-def test_a_balanced_pole_earns_one_a_step() -> None:
-    """A linear controller, whose signs are those of a force along x and of an angle towards x."""
-    environment = make("cartpole", 1)
-    environment.reset()
-    environment._tasks[0].data.qpos[:] = (0.0, 0.05)
-    observation, total = np.array([[0.0, 0.0, 0.05, 0.0]]), 0.0
-    for _ in range(200):
-        x, speed, angle, turning = observation[0, :4]
-        action = np.float32([[4.5 * x + 3.4 * speed + 13.5 * angle + 3.6 * turning]])
-        observation, reward, _, _, _ = environment.step(action)
-        total += reward[0]
-    assert total > 170
+def test_an_action_of_one_is_a_force_of_20_newtons() -> None:
+    """On cart and hanging pole: the pole's inertia leaves the cart an acceleration between F / 1.1 kg and F / 1 kg."""
+    task = at("cartpole", {1: math.pi})
+    speed = task.step(np.array([0.1], np.float32))[0][1]
+    assert 2.0 / 1.1 <= speed / 0.05 <= 2.0
+
+
+def swing_up(observation: np.ndarray) -> np.ndarray:
+    """A hand-written controller of cartpole: a linear one near upright, else a cart that feeds the pole energy.
+
+    Args:
+        observation: [N, 10].
+
+    Returns:
+        Actions [N, 1], in part beyond the bounds.
+    """
+    x, speed, angle, turning, _, cosine = observation[:, :6].T
+    balance = 4.5 * x + 3.4 * speed + 12.7 * angle + 3.3 * turning
+    missing = 0.5 * (0.1 * 0.5**2 + 0.0094) * turning**2 + 0.1 * 9.81 * 0.5 * (cosine - 1) - 0.04  # joules
+    pump = np.where(np.abs(turning) < 1e-3, 20.0, np.clip(5.0 * missing * turning * cosine, -20, 20))
+    acceleration = pump - 2.1 * x - 2.0 * speed
+    near = (np.abs(angle) < 1) & (np.abs(balance) < 5.3)
+    return np.where(near, balance, 1.1 * acceleration / 20)[:, np.newaxis]
+
+
+def reach(observation: np.ndarray) -> np.ndarray:
+    """A hand-written controller of reacher3: the transposed Jacobian, [N, 8] to [N, 3]."""
+    shoulder, elbow, wrist = np.cumsum(observation[:, :3], axis=1).T
+    joints = [np.zeros((2, len(observation)))]
+    for angle in (shoulder, elbow):
+        joints.append(joints[-1] + 0.1 * np.array([np.cos(angle), np.sin(angle)]))
+    tip = joints[-1] + 0.1 * np.array([np.cos(wrist), np.sin(wrist)])
+    lever = tip - np.array(joints)
+    pull = lever[:, 0] * observation[:, 7] - lever[:, 1] * observation[:, 6]
+    return 60 * pull.T - 0.3 * observation[:, 3:6]
+
+
+def returns_of(task: str, controller: Callable[[np.ndarray], np.ndarray], episodes: int) -> np.ndarray:
+    """Returns of the first episode of each of so many simulations, the starts of seed 0."""
+    environment = make(task, episodes)
+    observation, _ = environment.reset()
+    returns, playing = np.zeros(episodes), np.ones(episodes, bool)
+    for _ in range(500):
+        observation, reward, terminated, _, _ = environment.step(controller(observation))
+        returns += playing * reward
+        playing &= ~terminated
+    return returns
+
+
+REFERENCES = {
+    ("cartpole", "hand"): (100, 457.6, 1.9),
+    ("reacher3", "hand"): (100, 345.5, 18.4),
+    ("cartpole", "gaussian"): (100, 0.31, 0.1),
+    ("reacher3", "gaussian"): (100, 6.3, 4.1),
+    ("cheetah", "gaussian"): (20, -63.1, 1.7),
+    ("fish", "gaussian"): (20, -211.1, 15.6),
+    ("walker", "gaussian"): (20, -18.5, 0.7),
+    ("humanoid", "gaussian"): (20, -1199.6, 13.6),
+}
+"""Episodes, their mean return, and its standard error: the reference scores of docs/acer_tasks.md."""
+
+
+@pytest.mark.parametrize(("task", "kind"), REFERENCES)
+def test_reference_scores(task: str, kind: str) -> None:
+    """Of hand-written controllers, and of a zero-mean Gaussian with the paper's stddev of 0.3."""
+    rng = np.random.default_rng(0)
+    controllers: dict[tuple[str, str], Callable[[np.ndarray], np.ndarray]] = {
+        ("cartpole", "hand"): swing_up,
+        ("reacher3", "hand"): reach,
+    }
+    size = TASKS[task]().model.nu
+    controller = controllers.get((task, kind), lambda observation: 0.3 * rng.normal(size=(len(observation), size)))
+    episodes, expected, error = REFERENCES[task, kind]
+    returns = returns_of(task, controller, episodes)
+    assert returns.mean() == pytest.approx(expected, abs=3 * error)
+
+
+def test_a_cart_that_only_swings_the_pole_up_earns_little() -> None:
+    """Without its linear part the controller passes upright and does not stay; with the wrong sign it never does."""
+    assert returns_of("cartpole", lambda x: swing_up(x) * (x[:, 5:6] < 0.5), 10).mean() < 50
+    assert returns_of("cartpole", lambda x: -swing_up(x), 10).mean() < 50
 
 
 @pytest.mark.parametrize(("target", "reward"), [((0.13, 0.239), 1), ((0.13, 0.241), 0), ((0.1, 0.2), 1), ((0, 0), 0)])
@@ -156,22 +229,6 @@ def test_starts_of_reacher3() -> None:
     assert max(targets) <= 0.25
     assert np.mean(np.array(targets) < 0.125) == pytest.approx(0.25, abs=0.06)
     np.testing.assert_array_equal(np.array(starts)[:, 3:6], 0)
-
-
-def test_the_arm_of_reacher3_can_reach() -> None:
-    """The transposed Jacobian as a controller, from the observation alone."""
-    environment = make("reacher3", 4)
-    observation, _ = environment.reset()
-    for _ in range(500):
-        shoulder, elbow, wrist = np.cumsum(observation[:, :3], axis=1).T
-        joints = [np.zeros((2, 4))]
-        for angle in (shoulder, elbow):
-            joints.append(joints[-1] + 0.1 * np.array([np.cos(angle), np.sin(angle)]))
-        tip = joints[-1] + 0.1 * np.array([np.cos(wrist), np.sin(wrist)])
-        lever = tip - np.array(joints)
-        pull = lever[:, 0] * observation[:, 7] - lever[:, 1] * observation[:, 6]
-        observation, reward, _, _, _ = environment.step(60 * pull.T - 0.3 * observation[:, 3:6])
-    assert reward.sum() >= 3
 
 
 def test_cheetah_pays_for_its_controls() -> None:
@@ -344,18 +401,48 @@ def test_a_random_policy_for_an_episode(task: str) -> None:
     assert sum(warning.number for warning in environment._tasks[0].data.warning) == 0
 
 
+CONTROL_COSTS = {"cartpole": 0.0, "reacher3": 0.0, "cheetah": 0.1, "fish": 0.01, "walker": 0.01, "humanoid": 0.01}
+"""What a unit of |a|^2 costs."""
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_an_action_beyond_the_bounds_is_clipped(task: str) -> None:
-    """By the simulation; cheetah's cost alone shows the price of what was asked for."""
+def test_an_action_beyond_the_bounds_costs_what_is_executed(task: str) -> None:
+    """A step with three times the bounds is the step with the bounds: same state, same reward."""
     bound, beyond = make(task, 1), make(task, 1)
     bound.reset()
     beyond.reset()
     one = np.ones((1, bound.num_actions))
     expected, found = bound.step(one), beyond.step(3 * one)
     np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
     assert not np.array_equal(expected[0], make(task, 1).reset()[0])
-    if task == "cheetah":
-        assert expected[1][0] - found[1][0] == pytest.approx(0.1 * 6 * (9 - 1), rel=1e-5)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_cost_of_the_chosen_action_remains_available(task: str) -> None:
+    """The same step under both readings: they differ by the cost of 9 instead of 1 for each component."""
+    executed, chosen = make(task, 1), make(task, 1, control_cost_of="chosen")
+    executed.reset()
+    chosen.reset()
+    beyond = 3 * np.ones((1, executed.num_actions))
+    expected, found = executed.step(beyond), chosen.step(beyond)
+    np.testing.assert_array_equal(found[0], expected[0])
+    difference = CONTROL_COSTS[task] * executed.num_actions * (9 - 1)
+    assert expected[1][0] - found[1][0] == pytest.approx(difference, rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["cheetah", "fish", "walker", "humanoid"])
+def test_no_action_makes_an_episode_cost_five_digits(task: str) -> None:
+    """A mean of 28 cost the cheetah 242 000 an episode for movements that never happened."""
+    returns = {}
+    for control_cost_of in ("executed", "chosen"):
+        environment = make(task, 1, control_cost_of=control_cost_of)
+        environment.reset()
+        action = np.full((1, environment.num_actions), 28.0)
+        rewards = [environment.step(action)[1][0] for _ in range(500)]
+        returns[control_cost_of] = float(np.sum(rewards))
+    assert returns["executed"] > -10_000
+    assert returns["chosen"] < returns["executed"] - 10_000
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -411,6 +498,10 @@ def test_names_and_wrong_settings() -> None:
         names.task_name("gym", "walker")
     with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
         make("walker", max_steps=0)
+    with pytest.raises(ValueError, match="control_cost_of must be one of executed, chosen, got 'asked'"):
+        make("walker", control_cost_of="asked")
+    with pytest.raises(ValueError, match="control_cost_of must be one of executed, chosen, got 'asked'"):
+        TASKS["walker"]("asked")
     with pytest.raises(ValueError, match="lacks the field 'max_steps'"):
         make_acer_task({"task": "walker"}, 1, 0)
     with pytest.raises(ValueError, match="has a field 'version' that is not read"):

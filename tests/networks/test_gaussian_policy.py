@@ -43,6 +43,20 @@ def test_draws_are_normal_around_the_mean_and_not_clipped():
     assert choice.action[:, 0].mean() > 1.5
 
 
+def test_a_bound_of_the_mean_is_a_tanh_and_leaves_the_samples_unclipped():
+    _, weights = make()
+    policy = GaussianPolicy(SPEC, ACTIONS, weights, DEVIATION, mean_bound=0.5)
+    observation = np.repeat(np.random.default_rng(0).normal(size=(1, S)).astype(np.float32), 1000, axis=0)
+    choice = act(policy, observation, np.array([3, 4], np.int32))
+    unbounded = mlp.apply_mlp(weights, observation).numpy()
+    np.testing.assert_allclose(choice.info["mean"], 0.5 * np.tanh(unbounded), rtol=1e-5)
+    assert unbounded[0, 0] > 1
+    assert choice.action[:, 0].max() > 1
+    network = GaussianActorCritic(S, A, [8, 8], [], seed=0, mean_bound=0.5)
+    network.policy_weights[-1].assign([2.0, -0.5])
+    np.testing.assert_allclose(network.mean(observation), choice.info["mean"], rtol=1e-5)
+
+
 def test_the_seed_decides_the_draw():
     policy, _ = make()
     observation = np.ones((3, S), np.float32)

@@ -80,12 +80,25 @@ def test_logits_are_those_of_the_published_weights(parts):
     np.testing.assert_allclose(x.policy_info["logits"][:, :UNROLL], logits[:, :UNROLL], atol=1e-5)
 
 
-def test_a_snapshot_does_not_follow_the_learner(parts):
+@pytest.mark.parametrize("change", ["assign", "kernel of the optimiser"])
+def test_a_snapshot_does_not_follow_the_learner(parts, change):
     actor, agent, weights, policy, _ = parts
     unroll(actor, agent)
-    before = [v.numpy() for v in policy.variables()]
-    for variable in agent.collect_policy.variables():
-        variable.assign(variable + 1.0)
+    before, snapshot = [v.numpy().copy() for v in policy.variables()], weights.latest
+    learned = agent.collect_policy.variables()
+    if change == "assign":
+        for variable in learned:
+            variable.assign(variable + 1.0)
+    else:  # RMSProp's, which writes into the variable's own memory; then on to the values of the other case
+        gradients = [tf.random.stateless_normal(v.shape, [1, 2]) for v in learned]
+        agent._optimizer.apply_gradients(zip(gradients, learned), skip_gradients_aggregation=True)
+        assert all((v.numpy() != b).any() for v, b in zip(learned, before))
+        for variable, start in zip(learned, before):
+            variable.assign_add(start + 1.0 - variable)
+    assert snapshot.version == weights.latest.version == 7
+    for a, b in zip(before, weights.latest.values, strict=True):
+        np.testing.assert_array_equal(a, b)
+    actor._version = -1  # or it would not look at a version that it has
     actor.renew_weights()
     for a, b in zip(before, policy.variables()):
         np.testing.assert_array_equal(a, b)
@@ -117,7 +130,7 @@ def test_groups_split_the_environments_in_order(parts):
 
 
 def test_memory_is_aligned():
-    for shape in [(3, 5), (7,), (2, 3, 84, 84, 4)]:
+    for shape in [(3, 5), (2, 3, 84, 84, 4), *((size,) for size in range(1, 60))]:
         array = aligned_zeros(shape, np.dtype(np.float32))
         assert array.ctypes.data % ALIGNMENT == 0
         assert array.shape == shape

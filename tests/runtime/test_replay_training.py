@@ -1,10 +1,13 @@
 """The loop with a replay: how often it learns from what, and that it resumes to the bit."""
 
+import math
+
 import numpy as np
 import pytest
 
 from repro.runtime.replay_training import ReplaySettings
-from tests.support.training import make_loop, weights_of
+from repro.runtime.unrolls import UnrollGroup
+from tests.support.training import UNROLL, make_loop, weights_of
 
 
 def _finish(loop):
@@ -48,6 +51,18 @@ def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
     assert int(agent.train_step_counter) == loop.summary()["gradient_steps"]
     assert loop.summary()["frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
     assert all(np.isfinite(update.scalars["loss"]) for update in updates)
+
+
+def test_the_number_of_replays_is_poissons(tmp_path):
+    """Not the same in every update, nor of another law of that mean: frequencies of 0 to 6 replays, by chi-squared."""
+    loop, _, agent = make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 2.0))
+    loop._replay.add(UnrollGroup(agent.collect_data_spec, 1, UNROLL).arrays)
+    loop._learner.step = loop._learner.place = lambda batch: {}
+    counts = np.array([len(loop._learn_again(1)) for _ in range(4000)])
+    loop.close()
+    expected = 4000 * np.array([math.exp(-2.0) * 2.0**k / math.factorial(k) for k in range(7)])
+    found = np.bincount(counts, minlength=7)[:7]
+    assert ((found - expected) ** 2 / expected).sum() < 22.5  # 6 degrees of freedom, 0.1 %; the seed is fixed
 
 
 def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from repro.replay.sequences import Sample
 from repro.runtime.checkpoint import CheckpointError
 from tests.papers.ctrace.small import make_loop
 
@@ -41,6 +42,35 @@ def test_resumed_run_continues_with_its_replay(tmp_path):
     assert [update.updates for update in again][-1] == 30
     assert again.summary()["gradient_steps"] == int(agent.train_step_counter) == 25
     again.close()
+
+
+def test_importance_weights_and_priorities_go_around(tmp_path):
+    """(N P)^-0.4 over the largest, with N = 50 and P = 0.02, 0.32, 0.005: 0.25^0.4, 64^-0.4 and 1."""
+    loop, _, _ = make_loop(tmp_path, updates=30, prioritised=True)
+    given, written = [], []
+
+    class Learner:
+        per_sequence = {"priorities": np.float32([0.5, 3.0, 1.5])}
+
+        def place(self, x):
+            return x
+
+        def step(self, sequences, weights):
+            given.append((sequences, weights))
+            return {"loss": 1.0}
+
+    class Replay:
+        def set_priorities(self, keys, priorities):
+            written.append((keys, priorities))
+
+    loop._learner, loop._replay = Learner(), Replay()
+    probabilities, keys = np.array([0.02, 0.32, 0.005]), np.uint64([7, 8, 9])
+    loop._learn(Sample("sequences", keys, probabilities, np.int64([50, 50, 50])))
+    (sequences, weights), (written_keys, priorities) = given[0], written[0]
+    assert sequences == "sequences"
+    np.testing.assert_allclose(weights, [0.25**0.4, 64.0**-0.4, 1.0], rtol=1e-6)
+    np.testing.assert_array_equal(written_keys, keys)
+    np.testing.assert_array_equal(priorities, Learner.per_sequence["priorities"])
 
 
 def test_replay_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, monkeypatch):

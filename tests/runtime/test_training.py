@@ -21,7 +21,7 @@ def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, lag):
     whole, _, whole_agent = make_loop(tmp_path / "whole", updates=24, lag=lag)
     finish(whole)
 
-    first, _, _ = make_loop(tmp_path / "halves", updates=24, lag=lag)
+    first, _, first_agent = make_loop(tmp_path / "halves", updates=24, lag=lag)
     for update in first:
         if update.updates == 12:
             first.save()
@@ -29,6 +29,10 @@ def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, lag):
     first.close()
     second, _, second_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, seed=0)
     assert second.updates == 12
+    restored = weights_of(second_agent)
+    assert len(restored) > 3 * len(second_agent.trainable_variables)  # with both slots of RMSProp
+    for a, b in zip(weights_of(first_agent), restored, strict=True):
+        np.testing.assert_array_equal(a, b)
     finish(second)
 
     for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
@@ -57,12 +61,23 @@ def test_lockstep_lag_counts_updates_between_acting_and_learning(tmp_path, lag, 
 @pytest.mark.parametrize(("envs", "batch"), [(8, 8), (8, 2), (2, 8)])
 def test_async_runs_to_its_budget_with_groups_of_any_fit(tmp_path, envs, batch):
     loop, episodes, agent = make_loop(tmp_path, updates=20, schedule="async", envs_per_actor=envs, batch_size=batch)
+    next_batch, versions = loop._source.next, []
+
+    def noting():
+        made = next_batch()
+        versions.append(list(made.versions))
+        return made
+
+    loop._source.next = noting
     updates = finish(loop)
     assert [u.updates for u in updates] == list(range(1, 21))
     assert int(agent.train_step_counter) == 20
     assert updates[-1].frames == 20 * batch * 10
     assert episodes.games > 0
-    assert all(update.lag >= 0 for update in updates)
+    assert [u.lag for u in updates] == [i - np.mean(made) for i, made in enumerate(versions)]
+    assert all(0 <= version <= i for i, made in enumerate(versions) for version in made)
+    # Memory for at most 18 groups of a quarter of a batch, or 12 of a batch, goes around: later ones know new weights.
+    assert np.max(versions) >= 5
 
 
 def test_sizes_that_do_not_fit_are_named(tmp_path):

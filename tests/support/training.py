@@ -122,4 +122,4 @@ def make_loop(
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:
     """Network, optimiser slots and counters."""
-    return [variable.numpy() for variable in agent.variables]
+    return [variable.numpy() for variable in [*agent.variables, *agent._optimizer.variables]]

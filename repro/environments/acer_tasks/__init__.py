@@ -15,7 +15,7 @@ from repro.environments.acer_tasks.cheetah import Cheetah
 from repro.environments.acer_tasks.fish import Fish
 from repro.environments.acer_tasks.humanoid import Humanoid
 from repro.environments.acer_tasks.reacher3 import Reacher3
-from repro.environments.acer_tasks.task import ControlTask
+from repro.environments.acer_tasks.task import CONTROL_COSTS, ControlTask
 from repro.environments.acer_tasks.walker import Walker
 
 TASKS: dict[str, type[ControlTask]] = {
@@ -45,15 +45,21 @@ class AcerTaskConfig:
     Attributes:
         task: one of `TASKS`, in any spelling that `task_name` knows.
         max_steps: an episode is cut at this many steps, at least 1; the paper's are of 500.
+        control_cost_of: the action whose control cost is charged, `executed` or `chosen` (see `ControlTask`). Configs
+            from before this field lack it, and were trained with `chosen`.
     """
 
     task: str
     max_steps: int
+    control_cost_of: str = "chosen"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
         if self.max_steps < 1:
             raise ValueError(f"MuJoCo: max_steps must be at least 1, got {self.max_steps}.")
+        if self.control_cost_of not in CONTROL_COSTS:
+            known = ", ".join(CONTROL_COSTS)
+            raise ValueError(f"MuJoCo: control_cost_of must be one of {known}, got {self.control_cost_of!r}.")
 
     @property
     def label(self) -> str:
@@ -72,14 +78,15 @@ class AcerTaskConfig:
 
     def make_task(self) -> ControlTask:
         """One simulation."""
-        return TASKS[self.task]()
+        return TASKS[self.task](self.control_cost_of)
 
 
 def make_acer_task(env_config: Mapping[str, Any], num_envs: int, seed: int) -> mujoco.MujocoEnvironment:
     """Returns a batch of one of ACER's control tasks.
 
     Args:
-        env_config: every field of `AcerTaskConfig`; an entry `name` is allowed and not read.
+        env_config: every field of `AcerTaskConfig`, of which `control_cost_of` may be left out; an entry `name` is
+            allowed and not read.
         num_envs: number of simulations stepped one after the other, at least 1.
         seed: the run's seed, at least 0. Environments of one run need seeds of their own.
 

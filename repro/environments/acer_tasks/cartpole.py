@@ -14,6 +14,12 @@ HALF_TRACK = 1.2
 
 POLE_LENGTH = 1.0
 
+MAX_FORCE = 20.0
+"""In newtons, of an action of 1."""
+
+SIMULATION_STEP = 0.025
+"""In seconds."""
+
 NEAR_CENTRE = 0.05
 """In metres."""
 
@@ -34,8 +40,14 @@ class Cartpole(ControlTask):
 
     @classmethod
     def build(cls) -> mujoco.MjModel:
-        """The control suite's model on a track of 2.4 m instead of 3.6 m."""
+        """The control suite's model with a track of 2.4 m instead of 3.6 m, twice its force and longer steps.
+
+        A control step of 0.05 s and 20 N are what lets the paper's exploration find the reward: a zero-mean Gaussian
+        with a stddev of 0.3 lifts the pole from any start in most episodes, where 10 N and 0.02 s hardly ever do.
+        """
         model = mujoco.MjModel.from_xml_path(suite_file("cartpole.xml"))
+        model.opt.timestep = SIMULATION_STEP
+        model.actuator("slide").gear[0] = MAX_FORCE
         model.joint("slider").range = (-HALF_TRACK, HALF_TRACK)
         for rail in ("rail1", "rail2"):
             model.geom(rail).size[1] = HALF_TRACK

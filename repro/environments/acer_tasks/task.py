@@ -10,6 +10,9 @@ import gymnasium
 import mujoco
 import numpy as np
 
+CONTROL_COSTS = ("executed", "chosen")
+"""Actions whose control cost a task may charge."""
+
 # These tasks read positions and velocities alone, and computing sensors and energies costs time.
 _NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
 _NO_ENERGY = ~int(mujoco.mjtEnableBit.mjENBL_ENERGY)
@@ -25,7 +28,14 @@ class ControlTask(gymnasium.Env):
 
     Observation, reward and end are functions of the positions and velocities at the end of a step (and of its
     action), so that MuJoCo's own state is the whole state. The model is shared by all instances of a task, which
-    never write to it. An action beyond [-1, 1] is clipped by MuJoCo; control costs are those of the action before.
+    never write to it.
+
+    An action beyond [-1, 1] is clipped to it, as the actuators' range demands. `control_cost_of` says which of the
+    two the control cost charges: `executed`, the action after the clip, so that a step costs what it did, or
+    `chosen`, the action before it, whose cost grows without bound though the movement stays the same.
+
+    Args:
+        control_cost_of: one of `CONTROL_COSTS`.
 
     Attributes:
         substeps: simulation steps per action.
@@ -37,7 +47,10 @@ class ControlTask(gymnasium.Env):
     substeps: ClassVar[int]
     camera: ClassVar[str]
 
-    def __init__(self) -> None:
+    def __init__(self, control_cost_of: str = "executed") -> None:
+        if control_cost_of not in CONTROL_COSTS:
+            raise ValueError(f"control_cost_of must be one of {', '.join(CONTROL_COSTS)}, got {control_cost_of!r}.")
+        self._charges_executed = control_cost_of == "executed"
         self.model = self._shared_model()
         self.data = mujoco.MjData(self.model)
         mujoco.mj_kinematics(self.model, self.data)
@@ -66,7 +79,11 @@ class ControlTask(gymnasium.Env):
         raise NotImplementedError
 
     def reward(self, action: np.ndarray) -> float:
-        """Returns the reward of a step that took `action`, float32 [A], and ended in the current state."""
+        """Returns the reward of a step that ended in the current state.
+
+        Args:
+            action: float32 [A], which a control cost charges.
+        """
         raise NotImplementedError
 
     def failed(self) -> bool:
@@ -85,11 +102,13 @@ class ControlTask(gymnasium.Env):
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Holds the action, float32 [A], for `substeps` simulation steps; `truncated` is always False."""
-        self.data.ctrl[:] = action
+        executed = np.clip(action, -1.0, 1.0)
+        self.data.ctrl[:] = executed
         mujoco.mj_step(self.model, self.data, self.substeps)
         # MuJoCo leaves the bodies' places of the last simulation step's beginning.
         mujoco.mj_kinematics(self.model, self.data)
-        return self.observe(), self.reward(action), self.failed(), False, {}
+        charged = executed if self._charges_executed else action
+        return self.observe(), self.reward(charged), self.failed(), False, {}
 
 
 def wrapped(angle: np.ndarray | float) -> Any:

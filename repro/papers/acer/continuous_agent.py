@@ -7,8 +7,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks import gaussian_actor_critic
-from repro.networks.gaussian_actor_critic import GaussianActorCritic
+from repro.networks.gaussian_actor_critic import GaussianActorCritic, mean_of
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
 from repro.papers.acer.baselines import a3c_loss, tis_loss
@@ -86,8 +85,12 @@ class ContinuousAgent(UnrollAgent):
             list(zip(self._average_policy, weights)),
             time_step_spec=time_step_spec,
             action_spec=action_spec,
-            policy=GaussianPolicy(time_step_spec, action_spec, weights, deviation, greedy=True),
-            collect_policy=GaussianPolicy(time_step_spec, action_spec, weights, deviation),
+            policy=GaussianPolicy(
+                time_step_spec, action_spec, weights, deviation, greedy=True, mean_bound=network.mean_bound
+            ),
+            collect_policy=GaussianPolicy(
+                time_step_spec, action_spec, weights, deviation, mean_bound=network.mean_bound
+            ),
             train_step_counter=train_step_counter,
         )
 
@@ -107,7 +110,7 @@ class ContinuousAgent(UnrollAgent):
             deviation=tf.fill(tf.shape(mean), self._deviation),
             behaviour_mean=data.policy_info["mean"][:-1],
             behaviour_deviation=data.policy_info["deviation"][:-1],
-            average_mean=gaussian_actor_critic.apply(average, observation) if average else None,
+            average_mean=mean_of(average, observation, self._network.mean_bound) if average else None,
             r_t=data.reward[:-1],
             discount_t=self._learning.discount * data.discount[:-1],
             v_tm1=values[:-1],

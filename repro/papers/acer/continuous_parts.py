@@ -57,7 +57,9 @@ def make_network(config: ml_collections.ConfigDict, environment: MujocoEnvironme
     network = config.network
     advantage_units = () if config.agent in BASELINES else tuple(network.advantage_units)
     sizes = environment.state_size, environment.num_actions
-    return GaussianActorCritic(*sizes, tuple(network.units), advantage_units, seed=seed)
+    # Configs without the field, older ones and those of ReF-ER's baseline, leave the mean unbounded.
+    bound = network.get("mean_bound", 0.0)
+    return GaussianActorCritic(*sizes, tuple(network.units), advantage_units, seed=seed, mean_bound=bound)
 
 
 def make_agent(
@@ -86,8 +88,14 @@ def make_agent(
 
 def make_local_policy(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> tf_policy.TFPolicy:
     """A collect policy with variables of its own, which the actor overwrites with the published ones."""
-    weights = make_network(config, environment, seed=0).policy_weights
-    return GaussianPolicy(environment.time_step_spec, environment.action_spec, weights, config.network.deviation)
+    network = make_network(config, environment, seed=0)
+    return GaussianPolicy(
+        environment.time_step_spec,
+        environment.action_spec,
+        network.policy_weights,
+        config.network.deviation,
+        mean_bound=network.mean_bound,
+    )
 
 
 def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:

@@ -25,13 +25,14 @@ def make_agent(
     average_decay: float = 0.9,
     learning_rate: float = 0.01,
     clip_global_norm: float = 0.0,
+    mean_bound: float = 0.0,
 ) -> ContinuousAgent:
     environment = PointMass(1, 0)
     return ContinuousAgent(
         environment.time_step_spec,
         environment.action_spec,
         method=method,
-        network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed),
+        network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed, mean_bound=mean_bound),
         deviation=0.3,
         dueling_samples=5,
         learning=Learning(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),

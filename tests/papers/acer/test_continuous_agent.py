@@ -18,7 +18,8 @@ from tf_agents.specs.tensor_spec import to_nest_array_spec
 from repro.networks import mlp
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers.acer import continuous_agent
-from repro.papers.acer.continuous_agent import BASELINES, METHODS, WITH_TRUST_REGION, ContinuousAgent
+from repro.papers.acer.baselines import a3c_loss, tis_loss
+from repro.papers.acer.continuous_agent import METHODS, ContinuousAgent
 from repro.papers.acer.continuous_loss import Steps
 from repro.papers.acer.unroll_agent import Learning
 from repro.runtime import checkpoint
@@ -43,14 +44,18 @@ def steps_by_hand(agent, batch):
     rows = range(batch.action.shape[1])
     network = agent._network
     mean, value = ([f(batch.observation[:, t]).numpy() for t in rows] for f in (network.mean, network.value))
-    average = [mlp.apply_mlp(agent._average_policy, batch.observation[:, t]).numpy() for t in rows[:-1]]
+    average = [
+        mlp.apply_mlp(agent._average_policy, batch.observation[:, t]).numpy()
+        for t in rows[:-1]
+        if agent._average_policy
+    ]
     return Steps(
         action=batch.action[:, :-1].transpose(1, 0, 2),
         mean=np.stack(mean[:-1]),
         deviation=np.full_like(mean[:-1], 0.3),
         behaviour_mean=batch.policy_info["mean"][:, :-1].transpose(1, 0, 2),
         behaviour_deviation=batch.policy_info["deviation"][:, :-1].transpose(1, 0, 2),
-        average_mean=np.stack(average),
+        average_mean=np.stack(average) if agent._average_policy else None,
         r_t=batch.reward[:, :-1].T,
         discount_t=np.float32(0.9) * batch.discount[:, :-1].T,
         v_tm1=np.stack(value[:-1]),
@@ -66,20 +71,39 @@ def leave_average(agent):
         variable.assign_add(0.2 * rng.normal(size=variable.shape).astype(np.float32))
 
 
-def test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls():
-    agent = make_agent("trust_tis")
+def test_policy_and_average_policy_have_the_same_bound():
+    """Both begin with the same weights, so nothing lies between them; without the bound something would."""
+    agent = make_agent("acer", mean_bound=0.2)
+    for pair in zip(agent._network.policy_weights, agent._average_policy):
+        for variable in pair:
+            variable.assign(3 * variable)
+    batch = random_batch(agent, 4, seed=0)
+    assert agent.loss(tensors(batch)).extra["kl"].numpy() == 0
+    mean = agent._network.mean(batch.observation).numpy()
+    assert np.abs(mean).max() < 0.2
+    agent._network.mean_bound = 0.4
+    assert np.abs(agent._network.mean(batch.observation).numpy() - 2 * mean).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("method", "per_step_loss"),
+    [("a3c", a3c_loss), ("trust_a3c", a3c_loss), ("tis", tis_loss), ("trust_tis", tis_loss)],
+)
+def test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls(method, per_step_loss):
+    agent = make_agent(method)
     leave_average(agent)
     batch = random_batch(agent, 4, seed=0)
     steps = steps_by_hand(agent, batch)
-    by_hand = BASELINES["trust_tis"](Steps(*(tf.constant(x) for x in steps)), SETTINGS)
+    by_hand = per_step_loss(Steps(*(None if x is None else tf.constant(x) for x in steps)), SETTINGS)
     loss, extra = agent.loss(tensors(batch))
     np.testing.assert_allclose(loss, np.sum(by_hand.total) / 4, rtol=1e-4)
     assert set(extra) == set(by_hand.extras) | {"critic_loss"}
     for name, value in extra.items():
         per_step = by_hand.critic if name == "critic_loss" else by_hand.extras[name]
         np.testing.assert_allclose(value, per_step.numpy()[~steps.is_boundary].mean(), rtol=1e-4, err_msg=name)
-    assert 0 < extra["trust_region_active"] < 1
-    assert 0 < extra["importance_weight"] < 2
+    assert ("trust_region_active" in extra) == method.startswith("trust_")
+    assert 0 < extra.get("trust_region_active", 0.5) < 1
+    assert 0 < extra.get("importance_weight", 1.0) < 2
     twice = tf.nest.map_structure(lambda x: np.concatenate([x, x]), batch)
     np.testing.assert_allclose(agent.loss(tensors(twice)).loss, loss, rtol=1e-5)
 
@@ -141,7 +165,7 @@ def test_the_average_policy_follows_where_there_is_a_trust_region(method):
     for seed in range(2):
         extras.append(agent.train(tensors(random_batch(agent, 4, seed))).extra)
         history.append(values(weights))
-    if method not in WITH_TRUST_REGION:
+    if method in ("a3c", "tis"):
         assert agent._average_policy == []
         assert "kl" not in extras[0]
         return

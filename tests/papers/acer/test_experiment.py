@@ -9,6 +9,7 @@ import pytest
 
 from paper_configs.acer import atari, continuous
 from repro.papers.acer import atari_parts, continuous_parts, experiment
+from repro.runtime.learner import Learner
 from repro.runtime.replay_training import ReplaySettings
 
 
@@ -20,11 +21,16 @@ class Folder:
 
 
 def test_names_of_atari_agents_say_ratio_and_trust_region():
-    config = atari.get_config("paper")
+    """The agents of Figure 1: replay ratios of 0, 1, 4 and 8, each with the trust region and without."""
+    config, found = atari.get_config("paper"), {}
     for name in config.agents:
         config.agent = name
-        ratio = float(name.split("_")[2])
-        assert atari_parts.replay_settings(config) == ReplaySettings(on_policy=True, ratio=ratio)
+        found[name] = atari_parts.replay_settings(config)
+    assert found == {
+        f"acer_ratio_{ratio}{end}": ReplaySettings(on_policy=True, ratio=float(ratio))
+        for ratio in (0, 1, 4, 8)
+        for end in ("", "_no_trust_region")
+    }
     config.agent = "acer_ratio_3"
     with pytest.raises(ValueError, match="agent='acer_ratio_3': choose acer_ratio_0, "):
         atari_parts.replay_settings(config)
@@ -39,19 +45,36 @@ def test_the_trust_region_needs_an_average_network(agent, has_region):
     environment.close()
 
 
-def test_control_agents_learn_from_what_the_paper_says():
+@pytest.mark.parametrize(
+    ("agent", "new", "replayed"),
+    [("acer", 0, 4), ("tis", 0, 4), ("trust_tis", 0, 4), ("a3c", 1, 0), ("trust_a3c", 1, 0)],
+)
+def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, agent, new, replayed):
+    """Section 6, in whole runs: batches that actors bring, each once, or four stored ones for each of them."""
+    config = _small_continuous(agent)
+    training = experiment.build_training(config, 3, Folder(tmp_path), print)
+    source, step, brought, learned = training._source, Learner.step, [], []
+    next_batch = source.next
+
+    def noting_next():
+        batch = next_batch()
+        brought.append(batch.trajectory)
+        return batch
+
+    def noting_step(learner, batch, *arguments):
+        learned.append(batch is brought[-1])
+        return step(learner, batch, *arguments)
+
+    monkeypatch.setattr(source, "next", noting_next)
+    monkeypatch.setattr(Learner, "step", noting_step)
+    list(training)
+    training.close()
+    assert sum(learned) == new * len(brought) == new * 24
+    assert abs(len(learned) - sum(learned) - replayed * 24) <= 3.3 * (replayed * 24) ** 0.5  # Poisson's deviation
+
+
+def test_an_agent_that_the_experiment_does_not_have_is_refused():
     config = continuous.get_config("paper")
-    found = {}
-    for config.agent in config.agents:
-        found[config.agent] = continuous_parts.replay_settings(config)
-    off_policy, on_policy = ReplaySettings(False, 4.0), ReplaySettings(True, 0.0)
-    assert found == {
-        "acer": off_policy,
-        "tis": off_policy,
-        "trust_tis": off_policy,
-        "a3c": on_policy,
-        "trust_a3c": on_policy,
-    }
     config.agent = "ddpg"
     with pytest.raises(ValueError, match="agent='ddpg': choose acer, a3c"):
         continuous_parts.replay_settings(config)

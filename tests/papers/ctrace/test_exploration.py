@@ -1,4 +1,4 @@
-"""The epsilon of DQN's actor: 1 until the replay's first frames are played, then falling."""
+"""Epsilon over a run, against values worked out by hand, and in the replay of a run."""
 
 from __future__ import annotations
 
@@ -9,20 +9,32 @@ import tensorflow as tf
 from paper_configs.ctrace import dqn
 from repro.evaluation.records import plain_config
 from repro.papers.ctrace import dqn_parts, experiment
-from repro.papers.ctrace.exploration import LinearEpsilon
+from repro.papers.ctrace.exploration import ConstantEpsilons, LinearEpsilon
 from repro.runtime.run_directory import RunDirectory
 
 
 @pytest.mark.parametrize(
-    ("frames", "expected"), [(0, 1.0), (300, 1.0), (400, 1.0), (500, 0.75), (600, 0.5), (800, 0.0), (10_000, 0.0)]
+    ("frames", "epsilon"),
+    [(0, 1.0), (200_000, 1.0), (300_000, 0.91), (700_000, 0.55), (1_200_000, 0.1), (3_000_000, 0.1)],
 )
-def test_epsilon_falls_from_begin_on(frames, expected):
-    exploration = LinearEpsilon(1.0, 0.0, 400, begin=400)
+def test_epsilon_falls_linearly_and_stays(frames, epsilon):
+    """From 1 to 0.1 over a million frames, after the first 200 000 (Mnih et al., 2015)."""
+    exploration = LinearEpsilon(1.0, 0.1, 1_000_000, begin=200_000)
     exploration.set_frames(frames)
-    assert float(exploration.epsilon) == pytest.approx(expected)
+    assert exploration.epsilon.numpy() == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_impossible_frames_are_an_error():
+def test_it_begins_with_the_first_value():
+    assert LinearEpsilon(0.7, 0.1, 100, begin=0).epsilon.numpy() == pytest.approx(0.7)
+
+
+def test_constant_epsilons_stay():
+    exploration = ConstantEpsilons(np.float32([0.4, 0.1]))
+    exploration.set_frames(10**9)
+    np.testing.assert_array_equal(exploration.epsilon, np.float32([0.4, 0.1]))
+
+
+def test_impossible_frames_are_refused():
     with pytest.raises(ValueError, match=r"exploration\.frames=0: must be at least 1"):
         LinearEpsilon(1.0, 0.1, 0, begin=10)
     with pytest.raises(ValueError, match=r"replay\.first_frames=-1: must be at least 0"):

@@ -13,12 +13,18 @@ from tf_agents.environments import random_py_environment, tf_py_environment
 from tf_agents.policies.policy_saver import PolicySaver
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs.tensor_spec import to_nest_array_spec
+from tf_agents.trajectories import StepType
+from tf_agents.trajectories.time_step import time_step_spec
 
+from repro.networks.actor_critic import ActorCritic
+from repro.papers.impala.agent import ImpalaAgent
+from repro.papers.impala.loss import impala_loss
 from repro.runtime.learner import Learner
+from repro.runtime.unrolls import UnrollGroup
 from tests.support import two_replicas
 from tests.support.batches import random_batch
 from tests.support.catch import COLUMNS, ROWS, Catch
-from tests.support.training import SETTINGS, make_agent
+from tests.support.training import SETTINGS, dense_torso, make_agent
 
 
 def step(agent, batch, jit_compile=False):
@@ -33,21 +39,43 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
 
 
 def test_graph_and_xla_make_the_same_update():
-    results = []
+    results, begin = [], [v.numpy() for v in make_agent(Catch(1, 0), seed=1).trainable_variables]
     for jit_compile in (False, True):
         agent = make_agent(Catch(1, 0), seed=1)
         step(agent, random_batch(agent, 4, seed=0), jit_compile)
         results.append([v.numpy() for v in agent.trainable_variables])
-    for a, b in zip(*results, strict=True):
+    for a, b, start in zip(*results, begin, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
+        assert np.abs(a - start).max() > 1e-4
+
+
+def losses_by_hand(agent, batch):
+    """The loss of every step [T, B], its arguments taken from the unrolls one observation at a time, time-major."""
+    steps = range(batch.action.shape[1])
+    outputs = [agent._network(batch.observation[:, t : t + 1], None) for t in steps]
+    logits, values = (np.stack([output[i][:, 0] for output in outputs]) for i in (0, 1))
+    return impala_loss(
+        target_logits=tf.constant(logits[:-1]),
+        behaviour_logits=tf.constant(batch.policy_info["logits"].transpose(1, 0, 2)[:-1]),
+        actions=tf.constant(batch.action.T[:-1]),
+        r_t=tf.constant(batch.reward.T[:-1]),
+        discount_t=tf.constant(np.float32(0.99) * batch.discount.T[:-1]),
+        v_tm1=tf.constant(values[:-1]),
+        v_t=tf.constant(values[1:]),
+        is_boundary=tf.constant(batch.step_type.T[:-1] == StepType.LAST),
+        settings=SETTINGS,
+    )
 
 
 def test_the_loss_is_a_sum_over_batch_and_time():
     agent = make_agent(Catch(1, 0))
     batch = random_batch(agent, 4, seed=0)
-    twice = tf.nest.map_structure(lambda x: np.concatenate([x, x]), batch)
-    once, both = (agent.loss(tf.nest.map_structure(tf.constant, b)).loss for b in (batch, twice))
-    np.testing.assert_allclose(2 * once, both, rtol=1e-5)
+    by_hand = losses_by_hand(agent, batch)
+    assert by_hand.total.shape == (5, 4)
+    info = agent.loss(tf.nest.map_structure(tf.constant, batch))
+    np.testing.assert_allclose(info.loss, np.sum(by_hand.total), rtol=1e-5)
+    for name in ("policy_gradient", "baseline", "entropy"):
+        np.testing.assert_allclose(info.extra[f"{name}_loss"], np.sum(getattr(by_hand, name)), rtol=1e-4)
 
 
 def test_weights_scale_the_loss_of_each_unroll():
@@ -55,17 +83,72 @@ def test_weights_scale_the_loss_of_each_unroll():
     batch = tf.nest.map_structure(tf.constant, random_batch(agent, 3, seed=0))
     parts = [agent.loss(batch, weights=tf.one_hot(i, 3)).loss for i in range(3)]
     np.testing.assert_allclose(sum(parts), agent.loss(batch).loss, rtol=1e-5)
+    weighted = agent.loss(batch, weights=tf.constant([1.0, 0.0, -2.5])).loss
+    np.testing.assert_allclose(weighted, parts[0] - 2.5 * parts[2], rtol=1e-4)
+    assert abs(float(parts[1])) > 0.1
 
 
 def test_the_gradient_is_clipped_and_the_counter_counts():
-    agent = make_agent(Catch(1, 0), settings=SETTINGS._replace(baseline_cost=1e6), learning_rate=1.0)
-    before = [v.numpy() for v in agent.trainable_variables]
-    scalars = step(agent, random_batch(agent, 4, seed=0))
-    assert scalars["gradient_norm"] > 1e4
-    # RMSProp: |g| / sqrt(0.99 + 0.01 g^2 + 0.01) with |g| at most the clip
-    moves = [np.abs(v.numpy() - b).max() for v, b in zip(agent.trainable_variables, before)]
-    assert max(moves) < 40.0
+    """The first step of RMSProp is rate g / sqrt(0.99 + 0.01 g^2 + 0.01), of the gradient scaled to a norm of 40."""
+    agent = make_agent(Catch(1, 0), settings=SETTINGS._replace(baseline_cost=1e3), learning_rate=0.5)
+    batch, variables = random_batch(agent, 4, seed=0), agent.trainable_variables
+    before = [v.numpy() for v in variables]
+    with tf.GradientTape() as tape:
+        loss = agent.loss(tf.nest.map_structure(tf.constant, batch)).loss
+    gradients = [g.numpy() for g in tape.gradient(loss, variables)]
+    norm = np.sqrt(sum(np.sum(g.astype(float) ** 2) for g in gradients))
+    assert norm > 400.0
+    scalars = step(agent, batch)
+    assert scalars["gradient_norm"] == pytest.approx(norm, rel=1e-4)
+    for variable, old, g in zip(variables, before, gradients):
+        clipped = 40.0 / norm * g
+        np.testing.assert_allclose(
+            old - variable, 0.5 * clipped / np.sqrt(1.0 + 0.01 * clipped**2), rtol=1e-3, atol=1e-5
+        )
+        unclipped = 0.5 * g / np.sqrt(1.0 + 0.01 * g**2)
+        assert not np.allclose(old - variable, unclipped, rtol=0.1, atol=1e-5)
     assert int(agent.train_step_counter) == 1
+
+
+def recurrent_batch(agent, seed):
+    """Unrolls with frames, last actions, last rewards and the core's state on every row."""
+    rng = np.random.default_rng(seed)
+    arrays = UnrollGroup(agent.collect_data_spec, 3, 4).arrays
+    for leaf in tf.nest.flatten(arrays):
+        leaf[:] = rng.integers(3, size=leaf.shape) if leaf.dtype.kind in "iu" else rng.normal(size=leaf.shape)
+    arrays.step_type[:] = StepType.MID
+    arrays.discount[:] = 1.0
+    return arrays
+
+
+def test_a_recurrent_core_starts_from_the_state_before_the_unroll():
+    frame = Catch(1, 0).time_step_spec.observation
+    last = {"last_action": tf.TensorSpec((), tf.int32), "last_reward": tf.TensorSpec((), tf.float32)}
+    agent = ImpalaAgent(
+        time_step_spec({"frame": frame} | last),
+        Catch(1, 0).action_spec,
+        network=ActorCritic(dense_torso(0), 3, 4, seed=0),
+        optimizer=tf.keras.optimizers.Adam(0.1),
+        discount=0.99,
+        loss_settings=SETTINGS,
+        clip_global_norm=40.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+    batch = recurrent_batch(agent, 0)
+
+    def value_of(changed_row):
+        """The mean of V over the unroll, once the state of one row is another."""
+        state = tuple(part.copy() for part in batch.policy_info["core_state"])
+        for part in state:
+            part[:, changed_row] += 1.0
+        changed = batch._replace(policy_info=batch.policy_info | {"core_state": state})
+        return float(agent.loss(tf.nest.map_structure(tf.constant, changed)).extra["value"])
+
+    h, c = (tf.constant(part[:, 0] + 1.0) for part in batch.policy_info["core_state"])
+    _, values, _ = agent._network(batch.observation, tf.constant(batch.step_type), (h, c))
+    assert value_of(0) == pytest.approx(float(tf.reduce_mean(values[:, :-1])), rel=1e-5)
+    assert value_of(1) == pytest.approx(value_of(3), rel=1e-5)
+    assert value_of(0) != pytest.approx(value_of(1), rel=1e-2)
 
 
 def test_collects_through_a_tf_agents_driver_and_learns_from_its_replay_buffer():

@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 
 from repro.papers.impala.loss import CORRECTIONS, EPSILON_CORRECTION, LossSettings, impala_loss
+from tests.ops.v_targets_oracle import SETTINGS as UNLIKE
+from tests.ops.v_targets_oracle import Sequence, oracle
 
 T, B, A = 4, 3, 5
 SETTINGS = LossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
@@ -74,6 +76,28 @@ def test_terms_against_the_written_out_sums(half):
     for name, value in expected.items():
         np.testing.assert_allclose(getattr(loss, name), value, rtol=2e-5, atol=1e-6, err_msg=name)
     np.testing.assert_allclose(loss.total, sum(expected.values()), rtol=2e-5, atol=1e-6)
+
+
+def test_every_setting_reaches_its_place():
+    """Against the double loop of `tests/ops`, with settings of which no two are equal."""
+    x = data()
+    log_pi, log_mu = log_softmax(x["target_logits"]), log_softmax(x["behaviour_logits"])
+    log_pi_a, log_mu_a = (np.take_along_axis(y, x["actions"][..., None], -1)[..., 0] for y in (log_pi, log_mu))
+    sequence = Sequence(log_pi_a - log_mu_a, x["discount_t"], x["r_t"], x["v_tm1"], x["v_t"], x["is_boundary"])
+    live = ~x["is_boundary"]
+
+    def agrees(settings):
+        loss = impala_loss(**x, settings=SETTINGS._replace(**settings))
+        expected = oracle("vtrace", sequence, **UNLIKE)
+        found = loss.extras["targets"], loss.policy_gradient, loss.extras["rho_clipped"]
+        wanted = expected["targets"], -log_pi_a * expected["pg_advantages"], expected["rho_clipped"]
+        return all(
+            np.allclose(np.where(live, a, 0.0), np.where(live, b, 0.0), 1e-4, 1e-5) for a, b in zip(found, wanted)
+        )
+
+    assert agrees(UNLIKE)
+    for name in UNLIKE:
+        assert not agrees(UNLIKE | {name: 0.95}), name
 
 
 def test_live_and_dead_gradients():

@@ -232,9 +232,29 @@ def test_a_memory_that_cannot_hold_its_first_steps_is_one_sentence(tmp_path):
 
 
 def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
-    training, _ = _run(tmp_path, frames=320)
-    assert training._memory.c_max == pytest.approx(1 + 4 / (1 + 5e-7 * 319))
-    assert 0 < training._beta <= 1
+    """Eqs. (12) and (13) for each of 320 gradient steps, from the ratios stored before the call of 16 of them."""
+    training = build(tmp_path, frames=320)
+    memory, train, given, shares = training._memory, training._agent.train, [], []
+
+    def noting(batch, beta, c_max, *rest):
+        rho, bound = memory.get_state()["rho"], c_max[-1]
+        given.extend(zip(beta, c_max))
+        shares.extend(16 * [np.mean((rho <= 1 / bound) | (rho >= bound))])
+        return train(batch, beta, c_max, *rest)
+
+    training._agent.train = noting
+    list(training)
+    assert memory.c_max == pytest.approx(1 + 4 / (1 + 5e-7 * 319))
+    assert len(given) == len(shares) == 320
+    expected = 1.0
+    for step, ((beta, c_max), share) in enumerate(zip(given, shares)):
+        assert beta == pytest.approx(expected, rel=1e-9)
+        assert c_max == pytest.approx(1 + 4 / (1 + 5e-7 * step), rel=1e-12)
+        eta = 1e-3 / (1 + 5e-7 * step)
+        expected = (1 - eta) * expected + (eta if share <= 0.1 else 0.0)
+    assert training._beta == pytest.approx(expected, rel=1e-9)
+    assert shares[0] < 0.1 < shares[-1]  # it stays at 1 at first and falls later
+    assert training._beta < 0.95
 
 
 def test_evaluation_is_of_the_last_window(tmp_path):

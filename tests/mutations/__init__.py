@@ -1,0 +1,9 @@
+"""Wrong variants of operators, losses, update rules and replay rules, each of which a named test must catch."""
+
+from tests.mutations import acer, ctrace, distributions, impala, networks, ops, optimizers, refer, replay, runtime
+
+VARIANTS = [
+    variant
+    for module in (ops, distributions, optimizers, networks, impala, acer, refer, ctrace, replay, runtime)
+    for variant in module.VARIANTS
+]

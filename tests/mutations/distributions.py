@@ -1,0 +1,163 @@
+"""Wrong variants of the distributions."""
+
+from tests.mutations.variant import Variant
+
+CATEGORICAL = "repro/distributions/categorical.py"
+GAUSSIAN = "repro/distributions/gaussian.py"
+TEST_CATEGORICAL = "tests/distributions/test_categorical.py"
+TEST_GAUSSIAN = "tests/distributions/test_gaussian.py"
+
+VARIANTS = [
+    Variant(
+        "categorical: entropy negative",
+        CATEGORICAL,
+        "return -tf.reduce_sum(probs(logits)",
+        "return tf.reduce_sum(probs(logits)",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: entropy in bits",
+        CATEGORICAL,
+        "tf.nn.log_softmax(tf.cast(logits, tf.float32)), axis=-1)",
+        "tf.nn.log_softmax(tf.cast(logits, tf.float32)), axis=-1) / 0.6931472",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: entropy averaged over actions",
+        CATEGORICAL,
+        "return -tf.reduce_sum(probs(logits)",
+        "return -tf.reduce_mean(probs(logits)",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: KL of the other direction",
+        CATEGORICAL,
+        "return tf.reduce_sum(probs(logits_p) * log_ratios, axis=-1)",
+        "return tf.reduce_sum(-probs(logits_q) * log_ratios, axis=-1)",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: KL weighted by q",
+        CATEGORICAL,
+        "probs(logits_p) * log_ratios",
+        "probs(logits_q) * log_ratios",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: logits not normalised",
+        CATEGORICAL,
+        "log_ratios = tf.nn.log_softmax(logits_p) - tf.nn.log_softmax(logits_q)",
+        "log_ratios = logits_p - logits_q",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: ratio upside down",
+        CATEGORICAL,
+        "return log_prob(target_logits, actions) - log_prob(behaviour_logits, actions)",
+        "return log_prob(behaviour_logits, actions) - log_prob(target_logits, actions)",
+        f"{TEST_CATEGORICAL}::test_equals_its_definition",
+    ),
+    Variant(
+        "categorical: Gumbel noise subtracted",
+        CATEGORICAL,
+        "tf.argmax(logits - tf.math.log",
+        "tf.argmax(logits + tf.math.log",
+        f"{TEST_CATEGORICAL}::test_samples_follow_the_probabilities",
+        slow=True,
+    ),
+    Variant(
+        "categorical: same noise for every row",
+        CATEGORICAL,
+        "tf.random.stateless_uniform(tf.shape(logits), seed,",
+        "tf.random.stateless_uniform(tf.shape(logits)[-1:], seed,",
+        f"{TEST_CATEGORICAL}::test_samples_follow_the_probabilities",
+        slow=True,
+    ),
+    Variant(
+        "Gaussian: square not halved",
+        GAUSSIAN,
+        "return -0.5 * tf.square((action - mean) / deviation)",
+        "return -tf.square((action - mean) / deviation)",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: variance for the standard deviation",
+        GAUSSIAN,
+        "tf.square((action - mean) / deviation) -",
+        "tf.square(action - mean) / deviation -",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: constant of the density missing",
+        GAUSSIAN,
+        "- tf.math.log(deviation) - HALF_LOG_2_PI",
+        "- tf.math.log(deviation)",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: half of log 2 pi missing",
+        GAUSSIAN,
+        "HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)",
+        "HALF_LOG_2_PI = math.log(2.0 * math.pi)",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: KL of the other direction",
+        GAUSSIAN,
+        "ratio = deviation_p / deviation_q  # [B, A] or [A]",
+        "ratio = deviation_q / deviation_p  # [B, A] or [A]",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: KL measured in p's deviations",
+        GAUSSIAN,
+        "distance = (mean_p - mean_q) / deviation_q",
+        "distance = (mean_p - mean_q) / deviation_p",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: KL averaged over components",
+        GAUSSIAN,
+        "return tf.reduce_sum(0.5 * (tf.square(ratio)",
+        "return tf.reduce_mean(0.5 * (tf.square(ratio)",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: entropy without its half",
+        GAUSSIAN,
+        "+ HALF_LOG_2_PI + 0.5,",
+        "+ HALF_LOG_2_PI,",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "Gaussian: softplus gives the deviation",
+        GAUSSIAN,
+        "return tf.sqrt(tf.nn.softplus(raw))",
+        "return tf.nn.softplus(raw)",
+        f"{TEST_GAUSSIAN}::test_softplus_gives_the_variance",
+        slow=True,
+    ),
+    Variant(
+        "Gaussian: noise clipped, not resampled",
+        GAUSSIAN,
+        "    while (beyond := np.abs(noise) > TRUNCATION).any():\n"
+        "        noise[beyond] = generator.standard_normal(np.count_nonzero(beyond))\n",
+        "    noise = np.clip(noise, -TRUNCATION, TRUNCATION)\n",
+        f"{TEST_GAUSSIAN}::test_samples_follow_the_truncated_normal",
+        slow=True,
+    ),
+    Variant(
+        "Gaussian: no truncation",
+        GAUSSIAN,
+        "TRUNCATION = 3.0",
+        "TRUNCATION = 30.0",
+        f"{TEST_GAUSSIAN}::test_samples_follow_the_truncated_normal",
+    ),
+    Variant(
+        "Gaussian: ratio upside down",
+        GAUSSIAN,
+        "return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_deviation), axis=-1)",
+        "return tf.reduce_sum(_log_density(action, behaviour_mean, behaviour_deviation) - target, axis=-1)",
+        f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+]

@@ -1,0 +1,152 @@
+"""Wrong variants of the networks whose form a paper prescribes."""
+
+from tests.mutations.variant import Variant
+
+DUELING = "repro/networks/q_network.py"
+STOCHASTIC = "repro/networks/stochastic_dueling.py"
+RECURRENT = "repro/networks/recurrent.py"
+RECURRENT_Q = "repro/networks/recurrent_q.py"
+ACTOR_CRITIC = "repro/networks/actor_critic.py"
+LSTM = "repro/networks/lstm.py"
+TEST_Q_NETWORK = "tests/networks/test_q_network.py"
+TEST_STOCHASTIC_DUELING = "tests/networks/test_stochastic_dueling.py"
+TEST_RECURRENT = "tests/networks/test_recurrent.py"
+TEST_RECURRENT_Q = "tests/networks/test_recurrent_q.py"
+TEST_ACTOR_CRITIC = "tests/networks/test_actor_critic.py"
+TEST_LSTM = "tests/networks/test_lstm.py"
+
+VARIANTS = [
+    Variant(
+        "dueling: advantages not centred",
+        DUELING,
+        "value + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)",
+        "value + advantage",
+        f"{TEST_Q_NETWORK}::test_the_dueling_head",
+    ),
+    Variant(
+        "dueling: largest advantage subtracted",
+        DUELING,
+        "tf.reduce_mean(advantage, axis=-1, keepdims=True)",
+        "tf.reduce_max(advantage, axis=-1, keepdims=True)",
+        f"{TEST_Q_NETWORK}::test_the_dueling_head",
+    ),
+    Variant(
+        "dueling: mean over the batch",
+        DUELING,
+        "tf.reduce_mean(advantage, axis=-1, keepdims=True)",
+        "tf.reduce_mean(advantage, axis=0, keepdims=True)",
+        f"{TEST_Q_NETWORK}::test_the_dueling_head",
+    ),
+    Variant(
+        "stochastic dueling: sum over the samples",
+        STOCHASTIC,
+        "tf.reduce_mean(found[:, count:], axis=1, keepdims=True)",
+        "tf.reduce_sum(found[:, count:], axis=1, keepdims=True)",
+        f"{TEST_STOCHASTIC_DUELING}::test_eq_13_term_by_term",
+    ),
+    Variant(
+        "stochastic dueling: the actions among the samples",
+        STOCHASTIC,
+        "tf.reduce_mean(found[:, count:], axis=1, keepdims=True)",
+        "tf.reduce_mean(found, axis=1, keepdims=True)",
+        f"{TEST_STOCHASTIC_DUELING}::test_eq_13_term_by_term",
+    ),
+    Variant(
+        "stochastic dueling: samples pass a gradient",
+        STOCHASTIC,
+        "tf.stop_gradient(tf.concat([actions, samples], axis=1))",
+        "tf.concat([actions, samples], axis=1)",
+        f"{TEST_STOCHASTIC_DUELING}::test_gradients_reach_weights_and_value_and_no_action",
+    ),
+    Variant(
+        "stochastic dueling: value passes no gradient",
+        STOCHASTIC,
+        "return value[:, tf.newaxis] + found",
+        "return tf.stop_gradient(value[:, tf.newaxis]) + found",
+        f"{TEST_STOCHASTIC_DUELING}::test_gradients_reach_weights_and_value_and_no_action",
+    ),
+    Variant(
+        "LSTM: no constant on the forget gate",
+        RECURRENT,
+        "tf.sigmoid(f + 1.0)",
+        "tf.sigmoid(f)",
+        f"{TEST_RECURRENT}::test_equals_the_equations",
+    ),
+    Variant(
+        "LSTM: state kept over a first step",
+        RECURRENT,
+        "h, c = tf.where(keep_t, h, 0.0), tf.where(keep_t, c, 0.0)",
+        "pass",
+        f"{TEST_RECURRENT}::test_equals_the_equations",
+    ),
+    Variant(
+        "LSTM: cell kept over a first step",
+        RECURRENT,
+        "tf.where(keep_t, h, 0.0), tf.where(keep_t, c, 0.0)",
+        "tf.where(keep_t, h, 0.0), c",
+        f"{TEST_RECURRENT}::test_equals_the_equations",
+    ),
+    Variant(
+        "LSTM: gates in another order",
+        RECURRENT,
+        "i, g, f, o = tf.split",
+        "i, f, g, o = tf.split",
+        f"{TEST_RECURRENT}::test_equals_the_equations",
+    ),
+    Variant(
+        "R2D2: gradient through the burn-in",
+        RECURRENT_Q,
+        "tf.nest.map_structure(tf.stop_gradient, state))",
+        "state)",
+        f"{TEST_RECURRENT_Q}::test_the_burn_in_moves_the_values_but_passes_no_gradient",
+    ),
+    Variant(
+        "R2D2: burn-in from the stored state",
+        RECURRENT_Q,
+        "        _, state = network(before, step_type[:, :burn_in], state)\n",
+        "        network(before, step_type[:, :burn_in], state)\n",
+        f"{TEST_RECURRENT_Q}::test_values_behind_the_burn_in_are_those_of_the_whole_sequence",
+    ),
+    Variant(
+        "R2D2: last action left out",
+        RECURRENT_Q,
+        'tf.one_hot(observation["last_action"], self._num_actions)',
+        '0.0 * tf.one_hot(observation["last_action"], self._num_actions)',
+        f"{TEST_RECURRENT_Q}::test_last_action_and_reward_reach_the_core",
+    ),
+    Variant(
+        "IMPALA's core: last reward not clipped",
+        ACTOR_CRITIC,
+        'tf.clip_by_value(observation["last_reward"], -1.0, 1.0)',
+        'observation["last_reward"]',
+        f"{TEST_ACTOR_CRITIC}::test_last_reward_is_clipped",
+    ),
+    Variant(
+        "IMPALA's core: reset after a last step",
+        ACTOR_CRITIC,
+        "step_type == StepType.FIRST",
+        "step_type == StepType.LAST",
+        f"{TEST_ACTOR_CRITIC}::test_only_a_first_step_resets_the_core",
+    ),
+    Variant(
+        "window LSTM: reads before the window",
+        LSTM,
+        "gates = tf.where(inside, h_t @ w_x + bias, SHUT)",
+        "gates = h_t @ w_x + bias",
+        f"{TEST_LSTM}::test_what_is_before_a_window_is_not_read",
+    ),
+    Variant(
+        "window LSTM: forget bias of 0",
+        LSTM,
+        "np.repeat([0.0, 1.0, 0.0, 0.0], width)",
+        "np.repeat([0.0, 0.0, 0.0, 0.0], width)",
+        f"{TEST_LSTM}::test_shapes_and_types",
+    ),
+    Variant(
+        "window LSTM: output gate before the cell",
+        LSTM,
+        "h = o * tf.tanh(c)\n        every_h",
+        "h = o * c\n        every_h",
+        f"{TEST_LSTM}::test_learning_and_acting_are_kerass_lstm",
+    ),
+]

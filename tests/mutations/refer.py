@@ -1,0 +1,530 @@
+"""Wrong variants of ReF-ER: its rules, beta, the losses of V-RACER, DDPG and NAF, advantages, exploration, PPO."""
+
+from tests.mutations.variant import Variant
+
+RULES = "repro/papers/refer/refer_rules.py"
+BETA = "repro/papers/refer/beta_update.py"
+LOSS = "repro/papers/refer/loss.py"
+ADVANTAGES = "repro/papers/refer/advantages.py"
+EXPLORATION = "repro/papers/refer/exploration.py"
+GAE = "repro/papers/refer/ppo_advantages.py"
+PRIORITISED = "repro/papers/refer/prioritised.py"
+DDPG = "repro/papers/refer/ddpg.py"
+VRACER = "repro/papers/refer/vracer.py"
+TRAINING = "repro/papers/refer/training.py"
+TEST_REFER_RULES = "tests/papers/refer/test_refer_rules.py"
+TEST_BETA_UPDATE = "tests/papers/refer/test_beta_update.py"
+TEST_LOSS = "tests/papers/refer/test_loss.py"
+TEST_ADVANTAGES = "tests/papers/refer/test_advantages.py"
+TEST_EXPLORATION = "tests/papers/refer/test_exploration.py"
+TEST_PPO_ADVANTAGES = "tests/papers/refer/test_ppo_advantages.py"
+TEST_PRIORITISED = "tests/papers/refer/test_prioritised.py"
+TEST_FUSED = "tests/papers/refer/test_fused.py"
+TEST_DDPG = "tests/papers/refer/test_ddpg.py"
+TEST_VRACER = "tests/papers/refer/test_vracer.py"
+TEST_TRAINING = "tests/papers/refer/test_training.py"
+
+VARIANTS = [
+    Variant(
+        "ReF-ER: Rule 1 inverted",
+        RULES,
+        "tf.where(near_policy(rho, c_max), loss, tf.zeros_like(loss))",
+        "tf.where(near_policy(rho, c_max), tf.zeros_like(loss), loss)",
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: Rule 1 without its lower bound",
+        RULES,
+        "return (rho > 1.0 / c_max) & (rho < c_max)",
+        "return rho < c_max",
+        f"{TEST_REFER_RULES}::test_near_policy_excludes_both_bounds_and_what_is_not_finite",
+    ),
+    Variant(
+        "ReF-ER: bounds are near-policy",
+        RULES,
+        "return (rho > 1.0 / c_max) & (rho < c_max)",
+        "return (rho >= 1.0 / c_max) & (rho <= c_max)",
+        f"{TEST_REFER_RULES}::test_near_policy_excludes_both_bounds_and_what_is_not_finite",
+    ),
+    Variant(
+        "ReF-ER: Rule 1 skips the penalty, too",
+        RULES,
+        "task, penalty = beta * task, (1.0 - beta) * kl",
+        "task, penalty = beta * task, tf.where(near_policy(rho, c_max), (1.0 - beta) * kl, 0.0)",
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: beta and 1 - beta exchanged",
+        RULES,
+        "task, penalty = beta * task, (1.0 - beta) * kl",
+        "task, penalty = (1.0 - beta) * task, beta * kl",
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: the loss not weighted by beta",
+        RULES,
+        "task, penalty = beta * task, (1.0 - beta) * kl",
+        "penalty = (1.0 - beta) * kl",
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: printed sign of the penalty",
+        RULES,
+        "task, penalty = beta * task, (1.0 - beta) * kl",
+        "task, penalty = beta * task, -(1.0 - beta) * kl",
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: ReF-ER-1 has both rules",
+        RULES,
+        '"refer_1": (True,  False)',
+        '"refer_1": (True,  True)',
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: ReF-ER-2 has both rules",
+        RULES,
+        '"refer_2": (False, True)',
+        '"refer_2": (True, True)',
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: ReF-ER-2 does not clip its weights",
+        RULES,
+        "REFER_2_CLIP = 1e3",
+        "REFER_2_CLIP = 1e6",
+        f"{TEST_REFER_RULES}::test_refer_2_cuts_its_weights_at_a_thousand",
+    ),
+    Variant(
+        "ReF-ER: ratios pass a gradient",
+        RULES,
+        "return tf.stop_gradient(tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)))",
+        "return tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio))",
+        f"{TEST_REFER_RULES}::test_importance_ratios_are_cut_at_both_ends",
+    ),
+    Variant(
+        "ReF-ER: ratios not cut from below",
+        RULES,
+        "tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)",
+        "tf.minimum(log_rho, max_log_ratio)",
+        f"{TEST_REFER_RULES}::test_importance_ratios_are_cut_at_both_ends",
+    ),
+    Variant(
+        "ReF-ER: beta passes a gradient",
+        RULES,
+        "beta, c_max = (tf.stop_gradient(tf.cast(x, loss.dtype)) for x in (beta, c_max))",
+        "beta, c_max = (tf.cast(x, loss.dtype) for x in (beta, c_max))",
+        f"{TEST_REFER_RULES}::test_values_and_gradients_of_each_rule",
+    ),
+    Variant(
+        "ReF-ER: c_max anneals to 0",
+        RULES,
+        "return 1.0 + c / (1.0 + annealing * step)",
+        "return (1.0 + c) / (1.0 + annealing * step)",
+        f"{TEST_REFER_RULES}::test_annealing_by_hand",
+    ),
+    Variant(
+        "ReF-ER: c_max anneals in no time",
+        RULES,
+        "return 1.0 + c / (1.0 + annealing * step)",
+        "return 1.0 + c / (1.0 + annealing) ** step",
+        f"{TEST_REFER_RULES}::test_annealing_by_hand",
+    ),
+    Variant(
+        "ReF-ER: c_max does not anneal",
+        RULES,
+        "return 1.0 + c / (1.0 + annealing * step)",
+        "return 1.0 + c + 0.0 * annealing * step",
+        f"{TEST_REFER_RULES}::test_annealing_by_hand",
+    ),
+    Variant(
+        "ReF-ER: learning rate does not anneal",
+        RULES,
+        "return learning_rate / (1.0 + annealing * step)",
+        "return learning_rate + 0.0 * annealing * step",
+        f"{TEST_REFER_RULES}::test_annealing_by_hand",
+    ),
+    Variant(
+        "ReF-ER: beta moves the other way",
+        BETA,
+        "num_far / num_samples > max_far_share",
+        "num_far / num_samples <= max_far_share",
+        f"{TEST_BETA_UPDATE}::test_by_hand",
+    ),
+    Variant(
+        "ReF-ER: beta falls at a share of exactly D",
+        BETA,
+        "num_far / num_samples > max_far_share",
+        "num_far / num_samples >= max_far_share",
+        f"{TEST_BETA_UPDATE}::test_a_share_of_exactly_d_is_the_other_case",
+    ),
+    Variant(
+        "ReF-ER: beta rises by addition",
+        BETA,
+        "else shrunk + step_size",
+        "else beta + step_size",
+        f"{TEST_BETA_UPDATE}::test_by_hand",
+    ),
+    Variant(
+        "ReF-ER: beta falls by subtraction",
+        BETA,
+        "shrunk = (1.0 - step_size) * beta",
+        "shrunk = beta - step_size",
+        f"{TEST_BETA_UPDATE}::test_by_hand",
+    ),
+    Variant(
+        "V-RACER: policy climbs down",
+        LOSS,
+        "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi",
+        "return tf.stop_gradient(rho * (q_ret - v)) * log_pi",
+        f"{TEST_LOSS}::test_off_policy_gradient_is_that_of_equation_5",
+    ),
+    Variant(
+        "V-RACER: gradient not weighted by rho",
+        LOSS,
+        "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi",
+        "return -tf.stop_gradient(q_ret - v) * log_pi",
+        f"{TEST_LOSS}::test_off_policy_gradient_is_that_of_equation_5",
+    ),
+    Variant(
+        "V-RACER: no baseline",
+        LOSS,
+        "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi",
+        "return -tf.stop_gradient(rho * q_ret) * log_pi",
+        f"{TEST_LOSS}::test_off_policy_gradient_is_that_of_equation_5",
+    ),
+    Variant(
+        "V-RACER: advantage moves the value",
+        LOSS,
+        "return -tf.stop_gradient(rho * (q_ret - v)) * log_pi",
+        "return -rho * (q_ret - v) * log_pi",
+        f"{TEST_LOSS}::test_off_policy_gradient_is_that_of_equation_5",
+    ),
+    Variant(
+        "V-RACER: square of the value not halved",
+        LOSS,
+        "return 0.5 * tf.square(v - tf.stop_gradient(v_tbc))",
+        "return tf.square(v - tf.stop_gradient(v_tbc))",
+        f"{TEST_LOSS}::test_value_and_advantage_losses_by_hand",
+    ),
+    Variant(
+        "V-RACER: weight of the advantage not squared",
+        LOSS,
+        "return 0.5 * tf.square(rho * (action_advantage + v - q_ret))",
+        "return 0.5 * rho * tf.square(action_advantage + v - q_ret)",
+        f"{TEST_LOSS}::test_value_and_advantage_losses_by_hand",
+    ),
+    Variant(
+        "V-RACER: KL(pi || mu)",
+        LOSS,
+        "kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, "
+        "policies.deviation)\n"
+        "    action_advantage",
+        "kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, "
+        "policies.behaviour_deviation)\n"
+        "    action_advantage",
+        f"{TEST_LOSS}::test_vracer_under_each_rule",
+    ),
+    Variant(
+        "DDPG and NAF: KL(pi || mu)",
+        LOSS,
+        "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
+        "    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, "
+        "policies.deviation)",
+        "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
+        "    kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, "
+        "policies.behaviour_deviation)",
+        f"{TEST_LOSS}::test_ddpg_under_each_rule",
+    ),
+    Variant(
+        "V-RACER: Rule 1 spares the value",
+        LOSS,
+        "refer_rules.refer_loss(policy + value + fitted, ",
+        "refer_rules.refer_loss(policy + fitted, ",
+        f"{TEST_LOSS}::test_vracer_under_each_rule",
+    ),
+    Variant(
+        "V-RACER: stored ratios are clipped",
+        LOSS,
+        "return VRacerLoss(total, policy, value, fitted, rho, ",
+        "return VRacerLoss(total, policy, value, fitted, tf.minimum(rho, 2.0), ",
+        f"{TEST_VRACER}::test_ratios_and_values_are_those_before_the_step",
+    ),
+    Variant(
+        "DDPG: policy climbs down",
+        LOSS,
+        "refer_rules.refer_loss(-q_of_mean, kl,",
+        "refer_rules.refer_loss(q_of_mean, kl,",
+        f"{TEST_LOSS}::test_ddpg_under_each_rule",
+    ),
+    Variant(
+        "DDPG: critic under beta",
+        LOSS,
+        "critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)",
+        "critic = beta * refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)",
+        f"{TEST_LOSS}::test_ddpg_under_each_rule",
+        slow=True,
+    ),
+    Variant(
+        "DDPG: critic without Rule 1",
+        LOSS,
+        "critic = refer_rules.rule_1(0.5 * tf.square(td_error), rho, c_max, rule)",
+        "critic = 0.5 * tf.square(td_error)",
+        f"{TEST_LOSS}::test_ddpg_under_each_rule",
+        slow=True,
+    ),
+    Variant(
+        "DDPG and NAF: target passes a gradient",
+        LOSS,
+        "return tf.stop_gradient(r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value)))",
+        "return r + discount * tf.where(goes_on, next_value, tf.zeros_like(next_value))",
+        f"{TEST_LOSS}::test_ddpg_under_each_rule",
+        slow=True,
+    ),
+    Variant(
+        "DDPG and NAF: bootstrap past the end",
+        LOSS,
+        "discount * tf.where(goes_on, next_value, tf.zeros_like(next_value))",
+        "discount * next_value",
+        f"{TEST_LOSS}::test_targets_end_with_the_episode",
+    ),
+    Variant(
+        "NAF: with a factor of 1/2",
+        LOSS,
+        "return v - tf.reduce_sum(tf.square(lower",
+        "return v - 0.5 * tf.reduce_sum(tf.square(lower",
+        f"{TEST_LOSS}::test_naf_value_by_hand",
+        slow=True,
+    ),
+    Variant(
+        "NAF: largest away from the mean",
+        LOSS,
+        "return v - tf.reduce_sum(tf.square(lower",
+        "return v + tf.reduce_sum(tf.square(lower",
+        f"{TEST_LOSS}::test_naf_value_by_hand",
+        slow=True,
+    ),
+    Variant(
+        "advantages: expectation as printed",
+        ADVANTAGES,
+        "expected = -0.5 * lower.trace(variance)",
+        "expected = lower.trace(variance)",
+        f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
+    ),
+    Variant(
+        "advantages: expectation left out",
+        ADVANTAGES,
+        "return f - expected",
+        "return f + 0.0 * expected",
+        f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
+    ),
+    Variant(
+        "advantages: diagonal may be negative",
+        ADVANTAGES,
+        "self._diagonal = tf.nn.softplus(entries @ (one_hot[rows] * one_hot[columns]))",
+        "self._diagonal = entries @ (one_hot[rows] * one_hot[columns])",
+        f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
+    ),
+    Variant(
+        "advantages: L in place of its transpose",
+        ADVANTAGES,
+        "(self._below * (u @ self._by_row)) @ self._by_column",
+        "(self._below * (u @ tf.transpose(self._by_column))) @ tf.transpose(self._by_row)",
+        f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
+    ),
+    Variant(
+        "advantages: sides of the Gaussian exchanged",
+        ADVANTAGES,
+        "width = tf.where(u > 0.0, above, below)",
+        "width = tf.where(u > 0.0, below, above)",
+        f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
+    ),
+    Variant(
+        "advantages: deviation for the variance",
+        ADVANTAGES,
+        "variance = tf.square(deviation) + tf.zeros_like(mean)",
+        "variance = deviation + tf.zeros_like(mean)",
+        f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
+    ),
+    Variant(
+        "advantages: gradient to the mean",
+        ADVANTAGES,
+        "action, mean, deviation = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, deviation))",
+        "action, mean, deviation = (tf.convert_to_tensor(x) for x in (action, mean, deviation))",
+        f"{TEST_ADVANTAGES}::test_gradients_reach_the_coefficients_alone",
+    ),
+    Variant(
+        "Ornstein-Uhlenbeck: theta of the past",
+        EXPLORATION,
+        "(1.0 - theta) * last_noise",
+        "theta * last_noise",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+    ),
+    Variant(
+        "Ornstein-Uhlenbeck: independent noise",
+        EXPLORATION,
+        "noise = (1.0 - theta) * last_noise + deviation",
+        "noise = 0.0 * last_noise + deviation",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+    ),
+    Variant(
+        "Ornstein-Uhlenbeck: noise of the wrong size",
+        EXPLORATION,
+        "+ deviation * generator.standard_normal(mean.shape)",
+        "+ deviation * theta * generator.standard_normal(mean.shape)",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+    ),
+    Variant(
+        "GAE: bootstraps after a fall",
+        GAE,
+        "tf.where(terminated, 0.0, next_value)",
+        "next_value",
+        f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
+    ),
+    Variant(
+        "GAE: a time limit counts as a fall",
+        GAE,
+        "tf.where(terminated, 0.0, next_value)",
+        "tf.where(last, 0.0, next_value)",
+        f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
+    ),
+    Variant(
+        "GAE: lambda missing",
+        GAE,
+        "discount * lambda_)",
+        "discount)",
+        f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
+    ),
+    Variant(
+        "GAE: gamma missing in the trace",
+        GAE,
+        "tf.fill(tf.shape(delta), discount * lambda_)",
+        "tf.fill(tf.shape(delta), lambda_)",
+        f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
+    ),
+    Variant(
+        "GAE: sums over the end of an episode",
+        GAE,
+        "decay, ~last)",
+        "decay, tf.ones_like(last))",
+        f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
+    ),
+    Variant(
+        "PER: exponent falls",
+        PRIORITISED,
+        "settings.initial_beta + (1.0 - settings.initial_beta) *",
+        "settings.initial_beta - settings.initial_beta *",
+        f"{TEST_PRIORITISED}::test_exponents_reach_1_and_stay",
+    ),
+    Variant(
+        "PER: one draw for every gradient step",
+        PRIORITISED,
+        "importance_exponent(step, settings))",
+        "importance_exponent(steps[0], settings))",
+        f"{TEST_PRIORITISED}::test_minibatches_of_one_call_are_draws_of_their_own",
+    ),
+    Variant(
+        "DDPG: targets move after the step",
+        DDPG,
+        "        self.target_weights.assign_add(settings.target_update * (self.weights - self.target_weights))\n",
+        "        self.target_weights.assign_add(settings.target_update * (self.weights - policy_gradient - "
+        "self.target_weights))\n",
+        f"{TEST_FUSED}::test_targets_move_by_a_hundredth_of_the_way_before_the_step",
+    ),
+    Variant(
+        "DDPG: weight decay left out",
+        DDPG,
+        "critic_gradient = flatten(tape.gradient(critic_loss, critic_parts)) + decay",
+        "critic_gradient = flatten(tape.gradient(critic_loss, critic_parts)) + 0.0 * decay",
+        f"{TEST_DDPG}::test_one_step_has_the_gradients_of_algorithm_4",
+    ),
+    Variant(
+        "DDPG: target of the present networks",
+        DDPG,
+        "_q(self._critic.parts(self.target_critic_weights), next_standard, next_mean)",
+        "_q(self._critic.parts(self.critic_weights), next_standard, next_mean)",
+        f"{TEST_DDPG}::test_one_step_has_the_gradients_of_algorithm_4",
+    ),
+    Variant(
+        "DDPG: both learn at one rate",
+        DDPG,
+        "learning_rate * (settings.policy_learning_rate / settings.learning_rate)",
+        "learning_rate",
+        f"{TEST_DDPG}::test_the_policy_steps_by_a_tenth_of_the_critic",
+        slow=True,
+    ),
+    Variant(
+        "DDPG: means without bounds",
+        DDPG,
+        "return tf.tanh(mlp.apply_mlp(parts, standard))",
+        "return mlp.apply_mlp(parts, standard)",
+        f"{TEST_DDPG}::test_the_mean_is_bounded_and_so_is_the_divergence",
+    ),
+    Variant(
+        "V-RACER: sum over the batch",
+        VRACER,
+        'loss = tf.reduce_mean(batch["weight"] * losses.total)',
+        'loss = tf.reduce_sum(batch["weight"] * losses.total)',
+        f"{TEST_VRACER}::test_one_step_is_adam_on_the_gradient_of_the_paper",
+    ),
+    Variant(
+        "V-RACER: importance weights not read",
+        VRACER,
+        'loss = tf.reduce_mean(batch["weight"] * losses.total)',
+        "loss = tf.reduce_mean(losses.total)",
+        f"{TEST_PRIORITISED}::test_a_weight_multiplies_the_gradient_of_its_sample",
+        slow=True,
+    ),
+    Variant(
+        "V-RACER: deviation of the raw variance",
+        VRACER,
+        "deviation = gaussian.deviation_of(parts[-1])",
+        "deviation = tf.nn.softplus(parts[-1])",
+        f"{TEST_VRACER}::test_one_step_is_adam_on_the_gradient_of_the_paper",
+    ),
+    Variant(
+        "V-RACER: learning rate not read",
+        VRACER,
+        "self.optimizer.learning_rate.assign(learning_rate)",
+        "pass",
+        f"{TEST_VRACER}::test_one_step_is_adam_on_the_gradient_of_the_paper",
+    ),
+    Variant(
+        "ReF-ER: beta read after its update",
+        TRAINING,
+        "            beta[i] = self._beta\n"
+        "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
+        "            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, "
+        "step_size)\n",
+        "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
+        "            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, "
+        "step_size)\n"
+        "            beta[i] = self._beta\n",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+    Variant(
+        "ReF-ER: one update of beta for all steps of a call",
+        TRAINING,
+        "            self._beta = update_beta(self._beta, num_far,",
+        "            self._beta = self._beta if i else update_beta(self._beta, num_far,",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+    Variant(
+        "ReF-ER: beta's step does not anneal",
+        TRAINING,
+        "step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)",
+        "step_size = settings.beta_step_size",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+    Variant(
+        "ReF-ER: far share of the bound of the first step",
+        TRAINING,
+        "memory.set_c_max(c_max[-1])",
+        "memory.set_c_max(2.0 * c_max[-1])",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        slow=True,
+    ),
+]

@@ -1,0 +1,38 @@
+"""The list of wrong variants against the tree: each applies, is Python, and names a test that there is."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import VARIANTS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_names_are_unique():
+    assert [name for name, count in Counter(v.name for v in VARIANTS).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("file", sorted({v.file for v in VARIANTS}))
+def test_each_applies_to_the_present_source(file):
+    source = (ROOT / file).read_text()
+    for variant in VARIANTS:
+        if variant.file == file:
+            ast.parse(variant.apply(source))
+
+
+@pytest.mark.parametrize("file", sorted({v.test.split("::")[0] for v in VARIANTS}))
+def test_each_names_a_test(file):
+    functions = {node.name for node in ast.parse((ROOT / file).read_text()).body if isinstance(node, ast.FunctionDef)}
+    for variant in VARIANTS:
+        path, _, function = variant.test.partition("::")
+        assert path != file or not function or function in functions, variant.name
+
+
+def test_a_text_that_is_gone_or_is_there_twice_is_an_error():
+    variant = VARIANTS[0]
+    for source in ("", 2 * variant.old):
+        with pytest.raises(ValueError, match="must occur once"):
+            variant.apply(source)
