@@ -47,7 +47,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.replay = ml_collections.ConfigDict()
     config.replay.ratio = 4.0  # updates on stored trajectories for each new one, none on new ones; Section 6
-    config.replay.frames = 80_000  # steps, 5 000 of each of 16 threads; Section 6, threads as in Section 4
+    config.replay.frames = 80_000  # steps, 5 000 of each of 16 threads; Section 6, 16 assumed: as in Section 4
 
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 50  # k; Section 6
@@ -59,7 +59,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 1  # threads
-    config.runtime.envs_per_actor = 16  # simulations, one for each of the paper's threads; as in Section 4
+    config.runtime.envs_per_actor = 16  # simulations, one for each thread; assumed: as many as in Section 4
     config.runtime.schedule = (
         "lockstep"  # the same bits each time, and as fast: small networks leave nothing to overlap
     )

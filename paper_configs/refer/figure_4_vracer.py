@@ -135,7 +135,7 @@ def acer(window_steps: int) -> ml_collections.ConfigDict:
     config.replay.gradients_per_step = 1.0  # of the environment; Appendix A
 
     config.learner = ml_collections.ConfigDict()
-    config.learner.unroll_length = 1_000  # steps; assumed: the tasks' limit, so that an episode fits into an unroll
+    config.learner.unroll_length = 1_001  # rows; assumed: the tasks' limit and the row between two episodes
     config.learner.batch_size = 1  # new unrolls between two looks at the weights; assumed
     config.learner.learning_rate = 1e-4  # of value and advantage, Adam; Appendix A
     config.learner.policy_learning_rates = ml_collections.ConfigDict({"acer": 1e-5, "acer_fast": 1e-4})  # Section 5.3

@@ -25,7 +25,7 @@ def test_baselines_are_the_other_papers_and_agents_are_its_own():
     module, read = experiment_of(config)
     assert (module.__name__, read) == ("repro.papers.refer.experiment", config)
     read = read_config("acer", "paper")
-    assert gym_parts.replay_settings(read) == ReplaySettings(False, 1000.0, 24)
+    assert gym_parts.replay_settings(read) == ReplaySettings(False, 1001.0, 24)
     assert (read.env, read.frames, read.agent) == (config.env, config.frames, "acer")
     assert (read.learner.batch_size, config.learner.batch_size) == (1, 256)
 
