@@ -244,9 +244,11 @@ def _card(
 
 
 def _unread_sections(config: Mapping[str, Any], agent: str) -> set[str]:
-    """The sections with the settings of baselines, which this agent does not read unless it is one of them."""
+    """The sections that this agent does not read: those of baselines, or all but its own and `env` if it is one."""
     baselines = config.get("baselines", {})
-    return set(baselines.values()) - {baselines.get(agent)}
+    if agent in baselines:
+        return {name for name, value in config.items() if isinstance(value, Mapping)} - {baselines[agent], "env"}
+    return set(baselines.values())
 
 
 def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:

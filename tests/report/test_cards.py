@@ -71,5 +71,5 @@ def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
     sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
     (refer,) = (section for section in sections if section.name == "refer")
     fields = {card.row.agent: {field for field, _, _ in card.differences} for card in refer.cards}
-    assert fields["vracer_refer"] == {"frames"}
+    assert fields["vracer_refer"] == {"frames", "memory.start_steps"}
     assert fields["acer"] == {"frames", "acer.learner.unroll_length", "acer.replay.gradients_per_step"}
