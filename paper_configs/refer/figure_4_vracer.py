@@ -64,7 +64,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
     config.memory.start_steps = 2**17  # N_start, on top of `frames`; assumed: not printed, the authors' code
-    # V(s_T) of an episode that was cut is computed anew when its last step is drawn; assumed: not printed, their code
+    # V(s_T) of an episode that was cut is computed again when its last step is sampled, as in the authors' code;
+    # assumed: the printed algorithms compute it once, when the episode ends
     config.memory.refresh_last_value = True
 
     config.ppo = ppo()

@@ -232,7 +232,7 @@ class ReferTraining(Training):
         return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
 
     def _refresh_last_values(self, indices: np.ndarray) -> None:
-        """V(s_T) anew, by the weights before the K gradient steps, where a drawn step is the last of a cut episode."""
+        """Computes V(s_T) again by the weights before the K gradient steps, where a sampled step ends a cut episode."""
         ends = self._memory.cut_ends(indices)
         if ends.size:
             self._memory.update_last_values(ends, self._agent.last_values(self._memory, ends))
