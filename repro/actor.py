@@ -20,8 +20,8 @@ def main(argv: list[str]) -> None:
     cli.quiet()
 
     from repro.papers import find_experiment
-    from repro.runtime import devices
-    from repro.runtime.run_directory import RunDirectoryError, read_settings
+    from repro.training import devices
+    from repro.training.run_directory import RunDirectoryError, read_settings
 
     try:
         settings = read_settings(Path(RUN_DIR.value))

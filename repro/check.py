@@ -18,10 +18,10 @@ import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evaluation import bands, checksums, published, settings, staleness
-from repro.evaluation.records import Fault, StoredRecord, read_all
-from repro.evaluation.rows import Row, group_records, make_rows, stale_records
-from repro.evaluation.verdicts import VERDICTS
+from repro.evidence import bands, checksums, published, settings, staleness
+from repro.evidence.records import Fault, StoredRecord, read_all
+from repro.evidence.rows import Row, group_records, make_rows, stale_records
+from repro.evidence.verdicts import VERDICTS
 from repro.report import tables
 
 

@@ -27,12 +27,13 @@ def main(argv: list[str]) -> None:
     from tf_agents.policies.policy_saver import PolicySaver
     from tqdm import tqdm
 
-    from repro.evaluation import protocol
-    from repro.evaluation.video import record_game
+    from repro.acting.actor import Episode
+    from repro.acting.evaluation import play
+    from repro.acting.video import record_game
     from repro.papers import experiment_of
-    from repro.runtime import devices
-    from repro.runtime.checkpoint import CheckpointError
-    from repro.runtime.run_directory import RunDirectoryError, read_settings, write_json
+    from repro.training import devices
+    from repro.training.checkpoint import CheckpointError
+    from repro.training.run_directory import RunDirectoryError, read_settings, write_json
 
     run_dir = Path(RUN_DIR.value)
     if VIDEO.value and not VIDEO.value.endswith(".mp4"):
@@ -54,12 +55,12 @@ def main(argv: list[str]) -> None:
     bar = tqdm(total=episodes, desc=f"Evaluating {config.env.task}", unit=" games", dynamic_ncols=True)
     scores: list[float] = []
 
-    def show(game: protocol.Episode) -> None:
+    def show(game: Episode) -> None:
         scores.append(game.score)
         bar.set_postfix_str(f"mean return {np.mean(scores):.1f}", refresh=False)
         bar.update()
 
-    games = protocol.play(policy, environment, episodes, seed, show)
+    games = play(policy, environment, episodes, seed, show)
     bar.close()
     returns = [game.score for game in games]
     evaluation = {

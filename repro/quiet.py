@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def quiet_stderr() -> Iterator[None]:
+def suppress_stderr() -> Iterator[None]:
     """Sends what this process writes to its standard error nowhere, also what comes from outside of Python."""
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

@@ -18,7 +18,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.jobs import Job, StudyJob, run_jobs
+from repro.launch.jobs import Job, StudyJob, run_jobs
 
 PAPER = flags.DEFINE_string("paper", None, "impala, acer, refer, ctrace or stac.", required=True)
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
@@ -95,7 +95,7 @@ def main(argv: list[str]) -> None:
     cli.quiet()
     from rich.console import Console
 
-    from repro.evaluation import records, rows
+    from repro.evidence import records, rows
     from repro.report import tables
 
     console = Console()

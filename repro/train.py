@@ -35,14 +35,14 @@ def main(argv: list[str]) -> None:
     cli.quiet()
     stop = _StopFlag()
 
+    from repro.acting.actor_pool import ActorPoolError
     from repro.papers import experiment_of
-    from repro.runtime import devices
-    from repro.runtime.checkpoint import CheckpointError
-    from repro.runtime.learner import NonFiniteLossError
-    from repro.runtime.players import PlayersError
-    from repro.runtime.progress import Progress
-    from repro.runtime.run_directory import RunDirectory, RunDirectoryError, write_json
-    from repro.runtime.window import NoEpisodeError
+    from repro.training import devices
+    from repro.training.checkpoint import CheckpointError
+    from repro.training.learner import NonFiniteLossError
+    from repro.training.progress import Progress
+    from repro.training.run_directory import RunDirectory, RunDirectoryError, write_json
+    from repro.training.trailing_returns import NoEpisodeError
 
     config, run_dir = CONFIG.value, Path(RUN_DIR.value)
     label = f"{config.agent} {config.env.task} seed {SEED.value}"
@@ -65,7 +65,7 @@ def main(argv: list[str]) -> None:
                 break
         if loop.complete:
             write_json(run.complete_json, loop.summary())
-    except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, PlayersError) as error:
+    except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
         progress.close()
         cli.fail(f"{str(error).rstrip('.')}. The last good checkpoint is in {run.checkpoints}.", code=1)
     except OSError as error:

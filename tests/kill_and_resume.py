@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from paper_configs.impala import atari_shallow
-from repro.evaluation import records
-from repro.runtime.run_directory import read_progress
+from repro.evidence import records
+from repro.training.run_directory import read_progress
 
 GRACE_SECONDS = 2.0
 """An update and the writing of a checkpoint may come on top of the interval."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.runtime.run_directory import RunDirectory, read_progress
+from repro.training.run_directory import RunDirectory, read_progress
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
 

@@ -11,8 +11,8 @@ import pytest
 
 from paper_configs.impala import atari_deep, atari_shallow
 from paper_configs.refer import figure_4_vracer, figure_7_sensitivity, figure_8_sensitivity
-from repro.evaluation.records import plain_config
-from repro.evaluation.staleness import _flatten, config_difference
+from repro.evidence.records import plain_config
+from repro.evidence.staleness import _flatten, config_difference
 
 FOLDER = Path(__file__).resolve().parents[1] / "paper_configs"
 EXPERIMENTS = sorted(

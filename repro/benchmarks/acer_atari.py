@@ -7,7 +7,7 @@ from typing import Any
 from paper_configs.acer import atari
 from repro.benchmarks.measuring import actor_learner
 from repro.papers.acer import atari_parts, experiment
-from repro.runtime import devices
+from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:

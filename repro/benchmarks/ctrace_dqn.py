@@ -6,7 +6,7 @@ from typing import Any
 
 from paper_configs.ctrace import dqn
 from repro.benchmarks.measuring import sequences
-from repro.runtime import devices
+from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:

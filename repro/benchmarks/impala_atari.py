@@ -11,7 +11,7 @@ import ml_collections
 from paper_configs.impala import atari_shallow
 from repro.benchmarks.measuring import actor_learner, timing
 from repro.papers.impala import experiment
-from repro.runtime import devices
+from repro.training import devices
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import tensorflow as tf
 from paper_configs.impala import atari_shallow
 from repro.benchmarks import impala_atari
 from repro.benchmarks.measuring import timing
-from repro.evaluation import records
+from repro.evidence import records
 from repro.ops import q_targets, traces, v_targets
 from repro.papers.ctrace import alpha_update
-from repro.runtime import devices
+from repro.training import devices
 
 GAMMA = 0.99
 SHAPES = [(20, 32), (20, 256), (100, 32), (100, 256)]

@@ -19,7 +19,7 @@ from repro.distributions import gaussian
 from repro.environments.mujoco import make_mujoco
 from repro.papers.refer import experiment
 from repro.replay.refer import ReferMemory
-from repro.runtime import devices
+from repro.training import devices
 
 UNIT = "steps_per_second"
 EPISODE = 1000

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.evaluation import records
+from repro.evidence import records
 from repro.replay.refer import ReferMemory
 
 BATCH, STATES, ACTIONS, DISCOUNT = 256, 17, 6, 0.995

@@ -13,7 +13,7 @@ import tensorflow as tf
 from reverb.platform.default.checkpointers import DefaultCheckpointer
 from tf_agents.trajectories import Trajectory
 
-from repro.quiet import quiet_stderr
+from repro.quiet import suppress_stderr
 from repro.replay.frame_stacks import restack
 from repro.replay.sequence_writer import Priority, SequenceWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
@@ -110,7 +110,7 @@ class SequenceReplay:
         )
         shutil.rmtree(self._working, ignore_errors=True)
         checkpointer = DefaultCheckpointer(str(self._working), fallback_checkpoint_path=str(saved) if saved else None)
-        with quiet_stderr():
+        with suppress_stderr():
             self._server = reverb.Server([table, *self._more_tables], checkpointer=checkpointer)
         self._client = reverb.Client(self.address)
 
@@ -136,7 +136,7 @@ class SequenceReplay:
     def sample(self, size: int) -> Sample:
         """Draws `size` sequences; waits while the replay is empty."""
         if size not in self._batches:
-            with quiet_stderr():
+            with suppress_stderr():
                 self._batches[size] = self._begin_sampling(size)
         info, columns = next(self._batches[size])
         leaves = self._layout.unpack(columns[STEP], columns.get(STATE))
@@ -156,7 +156,7 @@ class SequenceReplay:
             OSError: the disk is full or not writable.
         """
         try:
-            with quiet_stderr():
+            with suppress_stderr():
                 written = Path(self._client.checkpoint())
         except (reverb.errors.ReverbError, RuntimeError) as error:
             raise OSError(str(error)) from error
@@ -165,7 +165,7 @@ class SequenceReplay:
     def close(self) -> None:
         self._batches.clear()
         if self._server is not None:
-            with quiet_stderr():
+            with suppress_stderr():
                 self._server.stop()
             self._server = None
         shutil.rmtree(self._working, ignore_errors=True)

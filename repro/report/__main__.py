@@ -5,7 +5,7 @@ import pathlib
 from absl import flags
 
 from repro import cli
-from repro.evaluation.published import PublishedError
+from repro.evidence.published import PublishedError
 from repro.report import page
 from repro.report.contents import collect
 

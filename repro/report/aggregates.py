@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from repro.evaluation import statistics
-from repro.evaluation.rows import BOOTSTRAP_SEED, Group, Key, Row
+from repro.evidence import statistics
+from repro.evidence.rows import BOOTSTRAP_SEED, Group, Key, Row
 from repro.report import svg
 
 MIN_TASKS, MIN_TASKS_OF_A_PROFILE = 2, 5

@@ -11,11 +11,11 @@ from typing import Any
 import markdown_it
 from markupsafe import Markup
 
-from repro.evaluation import bands, comparisons, published, settings, staleness
-from repro.evaluation.records import ROOT, Fault, RecordError, StoredRecord, read_all
-from repro.evaluation.rows import Group, Key, Row, group_records, make_rows, stale_records
-from repro.evaluation.statistics import human_normalised
-from repro.evaluation.verdicts import VERDICTS
+from repro.evidence import bands, comparisons, published, settings, staleness
+from repro.evidence.records import ROOT, Fault, RecordError, StoredRecord, read_all
+from repro.evidence.rows import Group, Key, Row, group_records, make_rows, stale_records
+from repro.evidence.statistics import human_normalised
+from repro.evidence.verdicts import VERDICTS
 from repro.report import aggregates, curves, densities, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"

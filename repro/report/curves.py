@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from repro.evaluation import published, run_measures, statistics
-from repro.evaluation.records import counted, thin
-from repro.evaluation.rows import BOOTSTRAP_SEED, Row
+from repro.evidence import published, run_measures, statistics
+from repro.evidence.records import counted, thin
+from repro.evidence.rows import BOOTSTRAP_SEED, Row
 from repro.report import svg
 from repro.report.tables import amount, exact
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.stats
 from markupsafe import Markup
 
-from repro.evaluation import run_measures
+from repro.evidence import run_measures
 from repro.report import svg
 
 WIDTH, HEIGHT = 480, 210

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import jinja2
 
-from repro.evaluation import published, staleness
-from repro.evaluation.rows import Row
-from repro.evaluation.verdicts import VERDICTS
+from repro.evidence import published, staleness
+from repro.evidence.rows import Row
+from repro.evidence.verdicts import VERDICTS
 from repro.report import tables
 from repro.report.contents import Contents, anchor, by_paper, collect, counts, make_sections, results_first
 

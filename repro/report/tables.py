@@ -6,8 +6,8 @@ import rich.box
 import rich.table
 import rich.text
 
-from repro.evaluation.rows import Row
-from repro.evaluation.verdicts import VERDICTS
+from repro.evidence.rows import Row
+from repro.evidence.verdicts import VERDICTS
 
 STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")

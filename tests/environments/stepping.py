@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.runtime import checkpoint
+from repro.training import checkpoint
 
 
 def flat(step: tuple) -> dict[str, np.ndarray]:

@@ -14,7 +14,7 @@ import pytest
 
 from repro.environments import mujoco as environments
 from repro.environments.mujoco import TASKS, MujocoEnvironment, UnknownTaskError, make_mujoco, task_name
-from repro.runtime import checkpoint
+from repro.training import checkpoint
 from tests.environments.stepping import flat, through_a_file
 
 CONFIG = {"task": "Hopper", "version": "v5", "max_steps": 0}

@@ -2,11 +2,11 @@
 
 from tests.mutations.variant import Variant
 
-WEIGHTS = "repro/runtime/weights.py"
-ACTOR = "repro/runtime/actor.py"
-TRAINING = "repro/runtime/training.py"
-TEST_ACTOR = "tests/runtime/test_actor.py"
-TEST_TRAINING = "tests/runtime/test_training.py"
+WEIGHTS = "repro/acting/weights.py"
+ACTOR = "repro/acting/actor.py"
+TRAINING = "repro/training/on_policy_trainer.py"
+TEST_ACTOR = "tests/acting/test_actor.py"
+TEST_TRAINING = "tests/training/test_trainer.py"
 
 VARIANTS = [
     Variant(

@@ -9,10 +9,10 @@ from scipy import stats
 from tf_agents.specs import BoundedTensorSpec
 from tf_agents.trajectories import time_step as ts
 
+from repro.acting.actor import compile_act
 from repro.networks import mlp
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
-from repro.runtime.actor import compile_act
 
 S, A, DEVIATION = 4, 2, 0.3
 SPEC = ts.time_step_spec(tf.TensorSpec([S], tf.float32))

@@ -4,10 +4,10 @@ import xml.etree.ElementTree
 
 import pytest
 
-from repro.evaluation import published, records
-from repro.evaluation.rows import group_records, make_rows
+from repro.evidence import published, records
+from repro.evidence.rows import group_records, make_rows
 from repro.report import aggregates, svg
-from tests.evaluation.synthetic_records import make_record
+from tests.evidence.synthetic_records import make_record
 
 PONG = published.normaliser("atari57")["pong"]
 

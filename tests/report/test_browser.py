@@ -9,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from repro.report import page
-from tests.evaluation.synthetic_records import make_record, write
+from tests.evidence.synthetic_records import make_record, write
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("chromium") and shutil.which("chromedriver")),

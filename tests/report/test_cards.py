@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from repro.evaluation import published, staleness
+from repro.evidence import published, staleness
 from repro.report import contents
-from tests.evaluation.synthetic_records import make_record, write
+from tests.evidence.synthetic_records import make_record, write
 
 TABLE = {"title": "t", "source": "s", "confidence": "printed in text", "unit": "game score", "protocol": {}}
 ROW = {

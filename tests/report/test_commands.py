@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from repro import check
-from repro.evaluation import published, records, staleness
-from tests.evaluation.synthetic_records import make_record, write
+from repro.evidence import published, records, staleness
+from tests.evidence.synthetic_records import make_record, write
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())

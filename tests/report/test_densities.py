@@ -7,9 +7,9 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from repro.evaluation import staleness
+from repro.evidence import staleness
 from repro.report import densities, page
-from tests.evaluation.synthetic_records import make_record, write
+from tests.evidence.synthetic_records import make_record, write
 
 
 def _logged(rates, seed=1, target=None, task="pong", agent="ctrace"):

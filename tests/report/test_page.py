@@ -7,12 +7,12 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-from repro.evaluation import published, records
-from repro.evaluation.records import ROOT
-from repro.evaluation.rows import group_records, make_rows
+from repro.evidence import published, records
+from repro.evidence.records import ROOT
+from repro.evidence.rows import group_records, make_rows
 from repro.report import curves, page, svg, tables
 from repro.report.contents import collect
-from tests.evaluation.synthetic_records import make_record, write
+from tests.evidence.synthetic_records import make_record, write
 
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
 JUDGED = sum(row.value is not None for row in published.load("impala").rows)

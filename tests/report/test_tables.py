@@ -6,7 +6,7 @@ import io
 import pytest
 import rich.console
 
-from repro.evaluation.rows import Row
+from repro.evidence.rows import Row
 from repro.report import tables
 
 ROW = Row(

@@ -6,7 +6,7 @@ import numpy as np
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import StepType, Trajectory
 
-from repro.runtime.unrolls import UnrollGroup
+from repro.acting.unrolls import UnrollGroup
 
 
 def random_batch(agent: tf_agent.TFAgent, size: int, seed: int, length: int = 5) -> Trajectory:

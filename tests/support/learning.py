@@ -10,9 +10,9 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
 
-from repro.runtime.actor import Actor
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
+from repro.acting.actor import Actor
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.weights import WeightsPublisher
 
 
 def play(

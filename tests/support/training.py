@@ -10,6 +10,10 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
 
+from repro.acting.actor import Actor
+from repro.acting.sources import AsyncSource, GroupSizes, LockstepSource
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.weights import WeightsPublisher
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
@@ -17,13 +21,10 @@ from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import LossSettings
 from repro.replay.unrolls import UnrollReplay
-from repro.runtime.actor import Actor
-from repro.runtime.learner import Learner
-from repro.runtime.replay_training import ReplaySettings, ReplayTraining
-from repro.runtime.sources import AsyncSource, GroupSizes, LockstepSource
-from repro.runtime.training import EpisodeLog, RunSettings, TrainingLoop
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
+from repro.training.learner import Learner
+from repro.training.on_policy_trainer import OnPolicyTrainer
+from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
+from repro.training.trainer import EpisodeLog, RunSettings
 from tests.support.catch import Catch
 
 SETTINGS = LossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
@@ -46,7 +47,7 @@ def make_network(seed: int) -> ActorCritic:
 
 
 class ReplayImpala(ImpalaAgent):
-    """IMPALA with the on-policy call of `ReplayTraining`: V-trace corrects for weights that moved meanwhile."""
+    """IMPALA with the on-policy call of `ReplayTrainer`: V-trace corrects for weights that moved meanwhile."""
 
     @property
     def acting_variables(self) -> list[tf.Variable]:
@@ -89,7 +90,7 @@ def make_loop(
     warn: object = print,
     replay_settings: ReplaySettings | None = None,
     **agent_arguments: object,
-) -> tuple[TrainingLoop, EpisodeLog, ImpalaAgent]:
+) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
     agent = make_agent(environments[0], seed, **agent_arguments)
     learner = Learner(agent, tf.distribute.get_strategy())
@@ -114,10 +115,10 @@ def make_loop(
     run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
     parts = (learner, source, weights, episodes, run, frames)
     if replay_settings is None:
-        return TrainingLoop(*parts), episodes, agent
+        return OnPolicyTrainer(*parts), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
     generator = np.random.default_rng(seed)
-    return ReplayTraining(*parts, replay, replay_settings, generator), episodes, agent
+    return ReplayTrainer(*parts, replay, replay_settings, generator), episodes, agent
 
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:

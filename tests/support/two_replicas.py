@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from repro.runtime.learner import Learner
+from repro.training.learner import Learner
 
 BATCH, UPDATES = 8, 3
 

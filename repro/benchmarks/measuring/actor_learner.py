@@ -14,13 +14,13 @@ from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import PolicyStep, StepType
 
+from repro.acting.actor import compile_act
+from repro.acting.unrolls import UnrollGroup
 from repro.benchmarks.measuring import timing
 from repro.environments.batched import BatchedEnvironment
 from repro.replay.unrolls import UnrollReplay
-from repro.runtime import devices
-from repro.runtime.actor import compile_act
-from repro.runtime.learner import Learner
-from repro.runtime.unrolls import UnrollGroup
+from repro.training import devices
+from repro.training.learner import Learner
 
 UNIT = "agent_steps_per_second"
 

@@ -12,15 +12,15 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
+from repro.acting.actor import Actor
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.weights import WeightsPublisher
 from repro.benchmarks.measuring import actor_learner, timing
 from repro.papers.ctrace import experiment
 from repro.papers.ctrace.methods import method_of
 from repro.replay.sequences import SequenceReplay
-from repro.runtime import devices
-from repro.runtime.actor import Actor
-from repro.runtime.learner import Learner
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
+from repro.training import devices
+from repro.training.learner import Learner
 
 PLAYED = 200
 """Steps of each environment that the replay is filled with, over and over."""
@@ -114,7 +114,7 @@ def _play(config: ml_collections.ConfigDict, spec: Trajectory) -> Trajectory:
     weights = WeightsPublisher(policy.variables())
     weights.publish(0)
     actor, group = Actor(environment, policy, weights, PLAYED, 0, lambda episode: None), UnrollGroup(spec, 1, PLAYED)
-    actor.renew_weights()
+    actor.sync_weights()
     actor.collect([group])
     steps = tf.nest.map_structure(lambda x: x[0, :PLAYED], group.arrays)
     steps.step_type[-1] = StepType.LAST  # what is stored next is another game

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from repro.evaluation import records
-from repro.runtime.run_directory import RunDirectory
-from repro.runtime.training import Training
+from repro.evidence import records
+from repro.training.run_directory import RunDirectory
+from repro.training.trainer import Trainer
 
 WARM_UP = 3
 """Calls before the clock starts: tracing, first touches of memory."""
@@ -46,7 +46,7 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     return sum(done) / (time.perf_counter() - start)
 
 
-def whole(build: Callable[[RunDirectory], Training], seconds: float) -> float:
+def whole(build: Callable[[RunDirectory], Trainer], seconds: float) -> float:
     """Units of the budget per second of a whole run, once it is warm.
 
     Args:

@@ -18,7 +18,7 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
 from repro.papers.acer.loss import LossSettings
 from repro.papers.acer.unroll_agent import Learning
-from repro.runtime.replay_training import ReplaySettings
+from repro.training.replay_trainer import ReplaySettings
 
 SCORE_UNIT = "game score"
 """Unit of returns in records."""

@@ -17,7 +17,7 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.continuous_agent import BASELINES, ContinuousAgent
 from repro.papers.acer.continuous_loss import LossSettings
 from repro.papers.acer.unroll_agent import Learning
-from repro.runtime.replay_training import ReplaySettings
+from repro.training.replay_trainer import ReplaySettings
 
 SCORE_UNIT = "episode return"
 """Unit of returns in records."""

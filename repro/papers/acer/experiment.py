@@ -11,18 +11,18 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor import Actor
+from repro.acting.sources import make_source
+from repro.acting.weights import WeightsPublisher
 from repro.environments.batched import BatchedEnvironment
 from repro.papers.acer import atari_parts, continuous_parts, gym_parts
 from repro.replay.unrolls import UnrollReplay
-from repro.runtime import checkpoint, devices
-from repro.runtime.actor import Actor
-from repro.runtime.learner import Learner
-from repro.runtime.replay_training import ReplayTraining
-from repro.runtime.run_directory import RunDirectory
-from repro.runtime.sources import make_source
-from repro.runtime.training import EpisodeLog, run_settings
-from repro.runtime.weights import WeightsPublisher
-from repro.runtime.window import Window
+from repro.training import checkpoint, devices
+from repro.training.learner import Learner
+from repro.training.replay_trainer import ReplayTrainer
+from repro.training.run_directory import RunDirectory
+from repro.training.trailing_returns import TrailingReturns
+from repro.training.trainer import EpisodeLog, run_settings
 
 PARTS: dict[str, ModuleType] = {"atari": atari_parts, "continuous": continuous_parts, "gym": gym_parts}
 """What an experiment is made of."""
@@ -56,7 +56,7 @@ def make_replay(config: ml_collections.ConfigDict, agent: tf.Module, ratio: floa
 
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> ReplayTraining:
+) -> ReplayTrainer:
     """The whole of a run, restored from its last checkpoint if it has one.
 
     Args:
@@ -85,7 +85,7 @@ def build_training(
     learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
     acting = agent.acting_variables if settings.on_policy else ()
     weights = WeightsPublisher(agent.collect_policy.variables(), acting)
-    episodes = EpisodeLog(Window(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
+    episodes = EpisodeLog(TrailingReturns(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
     actors = [
         Actor(
             environment,
@@ -98,7 +98,7 @@ def build_training(
         for i, environment in enumerate(environments)
     ]
     place = learner.place if settings.on_policy else None
-    return ReplayTraining(
+    return ReplayTrainer(
         learner,
         make_source(config, actors, agent.collect_data_spec, place),
         weights,

@@ -15,7 +15,7 @@ from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings, Steps
 from repro.papers.acer.continuous_parts import PROTOCOL, SCORE_UNIT, make_local_policy, make_network
 from repro.papers.acer.unroll_agent import Learning
-from repro.runtime.replay_training import ReplaySettings
+from repro.training.replay_trainer import ReplaySettings
 
 __all__ = ["PROTOCOL", "SCORE_UNIT", "draw_setting", "make_local_policy"]
 """What is as with ACER's other experiments; the rest of an experiment's parts stands below."""

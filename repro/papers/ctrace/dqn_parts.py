@@ -13,7 +13,7 @@ from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
 from repro.papers.ctrace.methods import Method
 from repro.replay.sequences import SequenceSettings
-from repro.runtime.sequence_training import SequenceLearning
+from repro.training.sequence_trainer import ReplayTrainingConfig
 
 TORSOS = {"nature": atari.nature_torso, "shallow": atari.shallow_torso}
 
@@ -66,8 +66,8 @@ def sequence_settings(config: ml_collections.ConfigDict, method: Method) -> Sequ
     return SequenceSettings(1 if one else replay.steps, period, 0, capacity, 0.0)
 
 
-def sequence_learning(config: ml_collections.ConfigDict, method: Method) -> SequenceLearning:
+def sequence_learning(config: ml_collections.ConfigDict, method: Method) -> ReplayTrainingConfig:
     """Double DQN's batch is one of transitions, that of other targets one of sequences."""
     learner = config.learner
     batch_size = learner.one_step_batch_size if method.target == "double_dqn" else learner.batch_size
-    return SequenceLearning(batch_size, config.replay.first_frames, 1, None)
+    return ReplayTrainingConfig(batch_size, config.replay.first_frames, 1, None)

@@ -13,6 +13,14 @@ import reverb
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor import Actor
+from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
+from repro.acting.remote_actor import end_with, run_actor
+from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.sources import GroupSizes, LockstepSource
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.weights import WeightsPublisher
 from repro.environments.atari import AtariEnvironment, make_atari
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.papers.ctrace import dqn_parts, r2d2_parts
@@ -20,19 +28,11 @@ from repro.papers.ctrace.agent import SCALARS, CtraceAgent
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.papers.ctrace.methods import method_of
 from repro.replay.sequences import SequenceReplay
-from repro.runtime import checkpoint, devices
-from repro.runtime.actor import Actor
-from repro.runtime.learner import Learner
-from repro.runtime.players import LocalPlayers, Players
-from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.runtime.remote_actor import end_with, play_for
-from repro.runtime.remote_players import RemotePlayers
-from repro.runtime.run_directory import RunDirectory
-from repro.runtime.sequence_training import SequenceTraining
-from repro.runtime.sources import GroupSizes, LockstepSource
-from repro.runtime.training import EpisodeLog, run_settings
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
+from repro.training import checkpoint, devices
+from repro.training.learner import Learner
+from repro.training.run_directory import RunDirectory
+from repro.training.sequence_trainer import SequenceTrainer
+from repro.training.trainer import EpisodeLog, run_settings
 
 WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
@@ -81,7 +81,7 @@ def initial_priority(config: ml_collections.ConfigDict) -> InitialPriority | Non
 
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> SequenceTraining:
+) -> SequenceTrainer:
     """The whole of a run, restored from its last checkpoint if it has one.
 
     Args:
@@ -105,7 +105,7 @@ def build_training(
     episodes = EpisodeLog()
     join = _local if runtime.schedule == "lockstep" else _remote
     players, weights, replay = join(config, seed, run, agent, episodes, warn)
-    return SequenceTraining(
+    return SequenceTrainer(
         learner,
         players,
         weights,
@@ -141,7 +141,7 @@ def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, star
     reporter, steps = Reporter(reverb.Client(address), index), config.learner.steps_per_update
     actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
     settings = parts.sequence_settings(config, method_of(config))
-    play_for(actor, policy.trajectory_spec, settings, initial_priority(config), reporter, address, steps)
+    run_actor(actor, policy.trajectory_spec, settings, initial_priority(config), reporter, address, steps)
 
 
 def _local(
@@ -151,7 +151,7 @@ def _local(
     agent: CtraceAgent,
     episodes: EpisodeLog,
     warn: Callable[[str], None],
-) -> tuple[Players, WeightsPublisher, SequenceReplay]:
+) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
     """Actors in threads of this process, in lockstep with the learner."""
     parts, steps, spec = PARTS[config.experiment], config.learner.steps_per_update, agent.collect_data_spec
     num_actors, envs = parts.num_actors(config)
@@ -174,7 +174,7 @@ def _local(
             exploration.set_frames(frames)
 
     replay = SequenceReplay(spec, parts.sequence_settings(config, method_of(config)), run.path / WORKING)
-    players = LocalPlayers(source, replay, num_actors * envs, set_frames, initial_priority(config))
+    players = LocalActorPool(source, replay, num_actors * envs, set_frames, initial_priority(config))
     return players, weights, replay
 
 
@@ -185,7 +185,7 @@ def _remote(
     agent: CtraceAgent,
     episodes: EpisodeLog,
     warn: Callable[[str], None],
-) -> tuple[Players, WeightsPublisher, SequenceReplay]:
+) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
     """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
     parts, variables = PARTS[config.experiment], agent.collect_policy.variables()
     num_actors, _ = parts.num_actors(config)
@@ -197,7 +197,7 @@ def _remote(
         flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
         return [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
 
-    players = RemotePlayers(
+    players = RemoteActorPool(
         replay,
         weights,
         command,

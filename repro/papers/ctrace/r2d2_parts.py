@@ -15,7 +15,7 @@ from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
 from repro.papers.ctrace.methods import Method
 from repro.replay.sequences import SequenceSettings
-from repro.runtime.sequence_training import SequenceLearning
+from repro.training.sequence_trainer import ReplayTrainingConfig
 
 TORSOS = {"nature_convolutions": atari.nature_convolutions, "shallow": atari.shallow_torso}
 
@@ -73,10 +73,10 @@ def sequence_settings(config: ml_collections.ConfigDict, method: Method) -> Sequ
     )
 
 
-def sequence_learning(config: ml_collections.ConfigDict, method: Method) -> SequenceLearning:
+def sequence_learning(config: ml_collections.ConfigDict, method: Method) -> ReplayTrainingConfig:
     """Actors take weights every `learner.publish_steps` steps of theirs, to the next whole update."""
     learner = config.learner
-    return SequenceLearning(
+    return ReplayTrainingConfig(
         learner.batch_size,
         config.replay.first_frames,
         max(1, learner.publish_steps // learner.steps_per_update),

@@ -9,10 +9,10 @@ import ml_collections
 import numpy as np
 
 from repro.papers.ctrace import figures
-from repro.runtime.study import Advance, Answer, Study, map_pieces
 from repro.tabular import mdps
 from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
+from repro.training.study import Advance, Answer, Study, map_pieces
 
 EVALUATION, CONTROL = "evaluation", "control"
 ERROR = "distance of Q from that of the optimal policy"

@@ -11,9 +11,9 @@ import ml_collections
 import numpy as np
 
 from repro.papers.ctrace import figures
-from repro.runtime.study import Advance, Answer, Study, map_pieces
 from repro.tabular import mdps, operators, simulation
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
+from repro.training.study import Advance, Answer, Study, map_pieces
 
 FAMILIES = (UNCORRECTED, IMPORTANCE, "retrace", "tree_backup")
 """Methods of a figure; a family's place here is its number in the records' series."""

@@ -10,8 +10,11 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor import Actor
+from repro.acting.evaluation import describe_protocol
+from repro.acting.sources import make_source
+from repro.acting.weights import WeightsPublisher
 from repro.environments.atari import AtariEnvironment, make_atari
-from repro.evaluation.protocol import describe_protocol
 from repro.networks import atari
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
@@ -20,13 +23,11 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import CORRECTIONS, LossSettings
-from repro.runtime import checkpoint, devices
-from repro.runtime.actor import Actor
-from repro.runtime.learner import Learner
-from repro.runtime.run_directory import RunDirectory
-from repro.runtime.sources import make_source
-from repro.runtime.training import EpisodeLog, TrainingLoop, run_settings
-from repro.runtime.weights import WeightsPublisher
+from repro.training import checkpoint, devices
+from repro.training.learner import Learner
+from repro.training.on_policy_trainer import OnPolicyTrainer
+from repro.training.run_directory import RunDirectory
+from repro.training.trainer import EpisodeLog, run_settings
 
 TORSOS = {"shallow": atari.shallow_torso, "deep": atari.deep_torso}
 
@@ -85,7 +86,7 @@ def make_local_policy(config: ml_collections.ConfigDict, environment: AtariEnvir
 
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> TrainingLoop:
+) -> OnPolicyTrainer:
     """The whole of a run, restored from its last checkpoint if it has one.
 
     Args:
@@ -119,7 +120,7 @@ def build_training(
         )
         for i, environment in enumerate(environments)
     ]
-    return TrainingLoop(
+    return OnPolicyTrainer(
         learner,
         make_source(config, actors, agent.collect_data_spec, learner.place),
         weights,

@@ -17,7 +17,7 @@ from repro.papers.refer import gradient_cost
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
-from repro.runtime.study import Advance, Answer, Study
+from repro.training.study import Advance, Answer, Study
 
 DIGITS = 9
 """Decimals that count: iterating comes no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""

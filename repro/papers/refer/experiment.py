@@ -17,16 +17,16 @@ from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.ppo import Ppo, PpoSettings
-from repro.papers.refer.ppo_training import PpoTraining, PpoTrainingSettings
+from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
 from repro.papers.refer.prioritised import Prioritised
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer
-from repro.papers.refer.training import ReferSettings, ReferTraining
+from repro.papers.refer.training import ReferSettings, ReferTrainer
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
-from repro.runtime import checkpoint
-from repro.runtime.run_directory import RunDirectory
-from repro.runtime.training import EpisodeLog, run_settings
-from repro.runtime.window import Window
+from repro.training import checkpoint
+from repro.training.run_directory import RunDirectory
+from repro.training.trailing_returns import TrailingReturns
+from repro.training.trainer import EpisodeLog, run_settings
 
 SCORE_UNIT = "episode return"
 """Unit of returns in records."""
@@ -147,7 +147,7 @@ def _ppo_settings(config: ml_collections.ConfigDict) -> PpoSettings:
 
 def build_training(
     config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> ReferTraining | PpoTraining:
+) -> ReferTrainer | PpoTrainer:
     """The whole of a run, restored from its last checkpoint if it has one.
 
     Args:
@@ -195,13 +195,13 @@ def build_training(
         prioritised=Prioritised(**config.prioritised) if is_prioritised else None,
         refresh_last_value=config.memory.refresh_last_value,
     )
-    return ReferTraining(
+    return ReferTrainer(
         make_agent(config, environment, generator),
         environment,
         memory,
         settings,
         generator,
-        EpisodeLog(Window(config.window_steps, PROTOCOL, SCORE_UNIT)),
+        EpisodeLog(TrailingReturns(config.window_steps, PROTOCOL, SCORE_UNIT)),
         run_settings(config, run, warn),
     )
 
@@ -212,8 +212,8 @@ def _ppo_training(
     generator: np.random.Generator,
     run: RunDirectory,
     warn: Callable[[str], None],
-) -> PpoTraining:
-    settings = PpoTrainingSettings(
+) -> PpoTrainer:
+    settings = PpoTrainerSettings(
         steps=config.ppo.steps,
         epochs=config.ppo.epochs,
         batch_size=config.ppo.batch_size,
@@ -222,12 +222,12 @@ def _ppo_training(
         value_learning_rate=config.ppo.value_learning_rate,
         annealing=config.refer.annealing,
     )
-    return PpoTraining(
+    return PpoTrainer(
         make_ppo(config, environment, generator),
         environment,
         settings,
         generator,
-        EpisodeLog(Window(config.window_steps, PROTOCOL, SCORE_UNIT)),
+        EpisodeLog(TrailingReturns(config.window_steps, PROTOCOL, SCORE_UNIT)),
         run_settings(config, run, warn),
     )
 

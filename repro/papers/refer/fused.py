@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from repro.quiet import quiet_stderr
+from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON, ReferMemory
 
 
@@ -109,7 +109,7 @@ class FusedAgent(abc.ABC):
         self.state_deviation = tf.Variable(tf.ones(state_size), trainable=False)
         self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla)
         self._compiled = False
-        self.take_over_statistics()
+        self.sync_normalizer()
 
     @abc.abstractmethod
     def checkpoint(self) -> tf.train.Checkpoint:
@@ -178,9 +178,9 @@ class FusedAgent(abc.ABC):
         """Standardises states from now on (Appendix B), in learning and in acting."""
         self.state_mean.assign(mean)
         self.state_deviation.assign(deviation)
-        self.take_over_statistics()
+        self.sync_normalizer()
 
-    def take_over_statistics(self) -> None:
+    def sync_normalizer(self) -> None:
         """Acting standardises as learning does from now on; for after a checkpoint was restored."""
         self._offset = self.state_mean.numpy()
         self._divisor = self.state_deviation.numpy() + np.float32(EPSILON)
@@ -208,7 +208,7 @@ class FusedAgent(abc.ABC):
         parts = {name: getattr(batch, name) for name in self.FIELDS}
         parts["weight"] = np.ones(len(batch[0]), np.float32) if weight is None else weight
         shaped = {name: x.reshape(self.steps_per_call, -1, *x.shape[1:]) for name, x in parts.items()}
-        with contextlib.nullcontext() if self._compiled else quiet_stderr():
+        with contextlib.nullcontext() if self._compiled else suppress_stderr():
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
         rho, value, advantage, error = (x.numpy().ravel() for x in steps)

@@ -35,7 +35,7 @@ from repro.networks import mlp
 from repro.papers.refer.fused import FlatWeights
 from repro.papers.refer.ppo_advantages import generalised_advantages
 from repro.papers.refer.ppo_networks import PolicyNetwork, ValueNetwork
-from repro.quiet import quiet_stderr
+from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "deviation")
@@ -213,7 +213,7 @@ class Ppo:
         """
         for optimizer, rate in zip(self._optimizers.values(), (policy_learning_rate, value_learning_rate), strict=True):
             optimizer.learning_rate.assign(rate)
-        with contextlib.nullcontext() if self._compiled else quiet_stderr():
+        with contextlib.nullcontext() if self._compiled else suppress_stderr():
             means = self._train(rollout, indices.astype(np.int32))
         self._compiled = True
         return dict(zip(NAMES, means.numpy().tolist()))

@@ -6,17 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.acting.actor import Episode
 from repro.distributions import gaussian
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.ppo import Ppo, Rollout
 from repro.papers.refer.refer_rules import annealed_learning_rate
-from repro.runtime.actor import Episode
-from repro.runtime.generators import pack_generator, unpack_generator
-from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import EpisodeLog, RunSettings, Training
+from repro.training.learner import NonFiniteLossError
+from repro.training.rng_state import pack_rng, unpack_rng
+from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 
-class PpoTrainingSettings(NamedTuple):
+class PpoTrainerSettings(NamedTuple):
     """Fields of a configuration that the loop reads.
 
     steps: T, environment steps of a rollout, a multiple of `batch_size`.
@@ -36,13 +36,13 @@ class PpoTrainingSettings(NamedTuple):
     annealing: float
 
 
-class PpoTraining(Training):
+class PpoTrainer(Trainer):
     """An update is one rollout and the passes over it.
 
     Args:
         agent: acts and learns.
         environment: one task.
-        settings: see `PpoTrainingSettings`.
+        settings: see `PpoTrainerSettings`.
         generator: draws actions and minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run: its budget are the steps that are learned from; those before the first rollout come on top.
@@ -57,7 +57,7 @@ class PpoTraining(Training):
         self,
         agent: Ppo,
         environment: MujocoEnvironment,
-        settings: PpoTrainingSettings,
+        settings: PpoTrainerSettings,
         generator: np.random.Generator,
         episodes: EpisodeLog,
         run: RunSettings,
@@ -126,9 +126,9 @@ class PpoTraining(Training):
     def _get_state(self) -> dict[str, Any]:
         return {
             "environment": self._environment.get_state(),
-            "generator": pack_generator(self._generator),
+            "generator": pack_rng(self._generator),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._observation = self._environment.set_state(state["environment"])[0]
-        unpack_generator(self._generator, state["generator"])
+        unpack_rng(self._generator, state["generator"])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repro.acting.actor import Episode
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.exploration import explore
@@ -20,10 +21,9 @@ from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.prioritised import Prioritised, draw_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
-from repro.runtime.actor import Episode
-from repro.runtime.generators import pack_generator, unpack_generator
-from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.training import EpisodeLog, RunSettings, Training
+from repro.training.learner import NonFiniteLossError
+from repro.training.rng_state import pack_rng, unpack_rng
+from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 REWARD_SCALE_EVERY = 1000
 """Gradient steps between two updates of the reward scale (Appendix B)."""
@@ -97,7 +97,7 @@ class OpenEpisode:
             getattr(self, name)[: len(state[name])] = state[name]
 
 
-class ReferTraining(Training):
+class ReferTrainer(Trainer):
     """An update is one call of K gradient steps, after F K environment steps.
 
     Args:
@@ -244,7 +244,7 @@ class ReferTraining(Training):
             "episode": self._episode.get_state(),
             "acting": self._agent.get_acting_state(),
             "environment": self._environment.get_state(),
-            "generator": pack_generator(self._generator),
+            "generator": pack_rng(self._generator),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -252,6 +252,6 @@ class ReferTraining(Training):
         self._memory.set_state(state["memory"])
         self._episode.set_state(state["episode"])
         self._observation = self._environment.set_state(state["environment"])[0]
-        unpack_generator(self._generator, state["generator"])
-        self._agent.take_over_statistics()
+        unpack_rng(self._generator, state["generator"])
+        self._agent.sync_normalizer()
         self._agent.set_acting_state(state["acting"])

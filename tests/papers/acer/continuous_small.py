@@ -6,12 +6,12 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
+from repro.acting.unrolls import UnrollGroup
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import LossSettings
 from repro.papers.acer.unroll_agent import Learning
-from repro.runtime.unrolls import UnrollGroup
 from tests.support.point_mass import PointMass
 
 SETTINGS = LossSettings(truncation=2.0, delta=0.3)

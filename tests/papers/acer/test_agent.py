@@ -11,7 +11,7 @@ from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs.tensor_spec import to_nest_array_spec
 
 from repro.papers.acer.loss import acer_loss
-from repro.runtime.learner import Learner
+from repro.training.learner import Learner
 from tests.papers.acer.small import SETTINGS, make_agent, values
 from tests.support import two_replicas
 from tests.support.batches import random_batch

@@ -22,8 +22,8 @@ from repro.papers.acer.baselines import a3c_loss, tis_loss
 from repro.papers.acer.continuous_agent import METHODS, ContinuousAgent
 from repro.papers.acer.continuous_loss import Steps
 from repro.papers.acer.unroll_agent import Learning
-from repro.runtime import checkpoint
-from repro.runtime.learner import Learner
+from repro.training import checkpoint
+from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import SETTINGS, make_agent, random_batch, values
 from tests.support import two_replicas
 from tests.support.point_mass import PointMass

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from repro.papers.acer import continuous_loss
 from repro.papers.acer.continuous_loss import LossSettings
-from repro.runtime.learner import Learner
+from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import make_agent, values
 from tests.support.learning import draw, play
 from tests.support.point_mass import PointMass

@@ -9,8 +9,8 @@ import pytest
 
 from paper_configs.acer import atari, continuous
 from repro.papers.acer import atari_parts, continuous_parts, experiment
-from repro.runtime.learner import Learner
-from repro.runtime.replay_training import ReplaySettings
+from repro.training.learner import Learner
+from repro.training.replay_trainer import ReplaySettings
 
 
 class Folder:

@@ -7,8 +7,8 @@ import tensorflow as tf
 from paper_configs.refer import figure_4_vracer
 from repro.papers import experiment_of
 from repro.papers.acer import experiment, gym_parts
-from repro.runtime.learner import Learner
-from repro.runtime.replay_training import ReplaySettings
+from repro.training.learner import Learner
+from repro.training.replay_trainer import ReplaySettings
 from tests.papers.acer.continuous_small import random_batch
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from repro.papers.acer import loss
 from repro.papers.acer.loss import LossSettings
-from repro.runtime.learner import Learner
+from repro.training.learner import Learner
 from tests.papers.acer.small import make_agent, values
 from tests.support.catch import Catch
 from tests.support.learning import draw, play

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.acer import atari, continuous
+from repro.acting.sources import Batch
+from repro.acting.unrolls import UnrollGroup
 from repro.papers.acer import experiment
-from repro.runtime.learner import Learner
-from repro.runtime.sources import Batch
-from repro.runtime.unrolls import UnrollGroup
+from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import make_agent
 
 ENVS, LENGTH, ROUNDS = 4, 6, 3

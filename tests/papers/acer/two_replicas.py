@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from repro.runtime.learner import Learner
+from repro.training.learner import Learner
 from tests.papers.acer.small import make_agent
 from tests.support import two_replicas
 from tests.support.batches import random_batch

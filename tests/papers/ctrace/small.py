@@ -13,6 +13,14 @@ import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
+from repro.acting.actor import Actor
+from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
+from repro.acting.remote_actor import end_with, run_actor
+from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.sources import GroupSizes, LockstepSource
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.weights import WeightsPublisher
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
@@ -21,17 +29,9 @@ from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.replay.sequences import SequenceReplay, SequenceSettings
-from repro.runtime.actor import Actor
-from repro.runtime.learner import Learner
-from repro.runtime.players import LocalPlayers, Players
-from repro.runtime.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.runtime.remote_actor import end_with, play_for
-from repro.runtime.remote_players import RemotePlayers
-from repro.runtime.sequence_training import SequenceLearning, SequenceTraining
-from repro.runtime.sources import GroupSizes, LockstepSource
-from repro.runtime.training import EpisodeLog, RunSettings
-from repro.runtime.unrolls import UnrollGroup
-from repro.runtime.weights import WeightsPublisher
+from repro.training.learner import Learner
+from repro.training.sequence_trainer import ReplayTrainingConfig, SequenceTrainer
+from repro.training.trainer import EpisodeLog, RunSettings
 from tests.support.catch import Catch
 from tests.support.training import dense_torso
 
@@ -151,7 +151,7 @@ def make_loop(
     initial_n: int = N,
     frames_per_step: int = 1,
     warn: object = print,
-) -> tuple[SequenceTraining, EpisodeLog, CtraceAgent]:
+) -> tuple[SequenceTrainer, EpisodeLog, CtraceAgent]:
     """A run on Catch, a Reverb server and all.
 
     The steps that were played are in files `played_*` of its folder. `initial_n` is that of `InitialPriority`, 0 gives
@@ -161,7 +161,7 @@ def make_loop(
     learner, spec = Learner(agent, tf.distribute.get_strategy()), agent.collect_data_spec
     variables, episodes = agent.collect_policy.variables(), EpisodeLog()
     settings = SequenceSettings(STEPS, period, 0, capacity, 0.6 if prioritised else 0.0)
-    players: Players
+    players: ActorPool
     if schedule == "lockstep":
         weights, exploration = WeightsPublisher(variables), LinearEpsilon(1.0, 0.1, 4000, begin=FIRST_FRAMES)
         environment = CountingCatch(ENVIRONMENTS, seed, folder / "played_local")
@@ -175,7 +175,7 @@ def make_loop(
             place=None,
         )
         replay = SequenceReplay(spec, settings, folder / "saving")
-        players = LocalPlayers(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
+        players = LocalActorPool(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
     else:
         weights = RemoteWeights(variables)
         replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
@@ -184,7 +184,7 @@ def make_loop(
             own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
             return [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
 
-        players = RemotePlayers(
+        players = RemoteActorPool(
             replay,
             weights,
             command,
@@ -195,7 +195,7 @@ def make_loop(
             warn=warn,
         )
     frames = ENVIRONMENTS * steps_per_update
-    loop = SequenceTraining(
+    loop = SequenceTrainer(
         learner,
         players,
         weights,
@@ -203,7 +203,7 @@ def make_loop(
         RunSettings(updates * frames, "frames", folder / "checkpoints", 1e9, warn),
         frames,
         replay,
-        SequenceLearning(16, FIRST_FRAMES, 1, 0.4 if prioritised else None),
+        ReplayTrainingConfig(16, FIRST_FRAMES, 1, 0.4 if prioritised else None),
         SCALARS,
     )
     return loop, episodes, agent
@@ -216,4 +216,4 @@ def play_catch(address: str, index: int, start: int, steps: int, period: int, in
     policy, reporter = make_policy(environment, 0.5), Reporter(reverb.Client(address), index)
     actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
     settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's
-    play_for(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)
+    run_actor(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)

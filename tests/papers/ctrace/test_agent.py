@@ -11,7 +11,7 @@ from repro.networks.recurrent_q import unroll_after_burn_in
 from repro.papers.ctrace import targets
 from repro.papers.ctrace.agent import SCALARS
 from repro.papers.ctrace.dqn_loss import dqn_loss
-from repro.runtime.learner import Learner
+from repro.training.learner import Learner
 from tests.papers.ctrace import small
 from tests.support import two_replicas
 

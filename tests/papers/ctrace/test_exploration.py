@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.ctrace import dqn
-from repro.evaluation.records import plain_config
+from repro.evidence.records import plain_config
 from repro.papers.ctrace import dqn_parts, experiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, LinearEpsilon
-from repro.runtime.run_directory import RunDirectory
+from repro.training.run_directory import RunDirectory
 
 
 @pytest.mark.parametrize(

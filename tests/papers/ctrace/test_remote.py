@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from repro.runtime.players import PlayersError
-from repro.runtime.remote_players import MOST_FAILED_STARTS, RemotePlayers
-from repro.runtime.run_directory import read_progress
+from repro.acting.actor_pool import ActorPoolError
+from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
+from repro.training.run_directory import read_progress
 
 LONGEST_SECONDS = 240.0
 FRAMES = 16_000
@@ -53,7 +53,7 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
 
     warnings = []
     failing = [sys.executable, "-c", "import sys; sys.exit('no such game')"]
-    players = RemotePlayers(
+    players = RemoteActorPool(
         Replay(),
         Weights(),
         lambda index, start, address: failing,
@@ -64,7 +64,9 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
         warn=warnings.append,
     )
     players._keep(0)
-    with pytest.raises(PlayersError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start; see .*actor_0.txt"):
+    with pytest.raises(
+        ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start; see .*actor_0.txt"
+    ):
         players.check()
     assert (tmp_path / "actor_0.txt").read_text().splitlines() == ["no such game"] * MOST_FAILED_STARTS
     assert len(warnings) == MOST_FAILED_STARTS - 1

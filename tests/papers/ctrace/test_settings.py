@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from paper_configs.ctrace import dqn, r2d2
-from repro.evaluation.records import plain_config
-from repro.evaluation.staleness import config_difference
+from repro.evidence.records import plain_config
+from repro.evidence.staleness import config_difference
 from repro.papers.ctrace import experiment
 from repro.papers.ctrace.methods import Method, method_of
-from repro.runtime.run_directory import RunDirectory
+from repro.training.run_directory import RunDirectory
 
 SCALES = ("smoke", "desk", "paper")
 README = Path(experiment.__file__).with_name("README.md")

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from paper_configs.ctrace import tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8
-from repro import jobs
-from repro.evaluation import published, records
+from repro.evidence import published, records
+from repro.launch import jobs
 from repro.papers.ctrace import figures, tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
 from repro.tabular.operators import Method

@@ -16,11 +16,11 @@ from tf_agents.specs.tensor_spec import to_nest_array_spec
 from tf_agents.trajectories import StepType
 from tf_agents.trajectories.time_step import time_step_spec
 
+from repro.acting.unrolls import UnrollGroup
 from repro.networks.actor_critic import ActorCritic
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import impala_loss
-from repro.runtime.learner import Learner
-from repro.runtime.unrolls import UnrollGroup
+from repro.training.learner import Learner
 from tests.support import two_replicas
 from tests.support.batches import random_batch
 from tests.support.catch import COLUMNS, ROWS, Catch

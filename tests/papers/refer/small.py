@@ -10,9 +10,9 @@ from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer, re
 from repro.papers.refer import experiment
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.naf import Naf, NafSettings
-from repro.papers.refer.training import ReferTraining
+from repro.papers.refer.training import ReferTrainer
 from repro.replay.refer import Minibatch
-from repro.runtime.run_directory import RunDirectory
+from repro.training.run_directory import RunDirectory
 
 S, A, B = 5, 2, 12
 SCALES = ((8, 8), 6**0.5, 0.1)
@@ -57,7 +57,7 @@ def small_config(
     return config
 
 
-def build(path: Path, seed: int = 1, **changes) -> ReferTraining:
+def build(path: Path, seed: int = 1, **changes) -> ReferTrainer:
     config = small_config(**changes)
     return experiment.build_training(config, seed, RunDirectory(path, config.to_dict(), seed), print)
 

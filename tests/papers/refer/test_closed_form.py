@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.refer import closed_form as closed_form_config
-from repro import jobs
-from repro.evaluation import records, rows
+from repro.evidence import records, rows
+from repro.launch import jobs
 from repro.papers.refer import closed_form, gradient_cost
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings

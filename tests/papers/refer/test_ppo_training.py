@@ -7,7 +7,7 @@ from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 from repro.papers.refer import experiment
-from repro.runtime.learner import NonFiniteLossError
+from repro.training.learner import NonFiniteLossError
 
 
 def _config(task="InvertedPendulum", steps=128, updates=5, max_steps=50, compile_="graph", learning_rate=1e-3):

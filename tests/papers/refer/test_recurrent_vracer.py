@@ -12,7 +12,7 @@ from repro.papers.refer.loss import Variant
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer, WindowBatch
 from repro.papers.refer.vracer import VRacerSettings
 from repro.replay.refer import ReferMemory
-from repro.runtime.run_directory import RunDirectory
+from repro.training.run_directory import RunDirectory
 from tests.papers.refer.gradients import first_gradient, slopes, spread
 from tests.papers.refer.small import A, B, S, random_batch, scalars, small_config
 

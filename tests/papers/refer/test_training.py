@@ -7,8 +7,8 @@ from tf_agents.trajectories import time_step as ts
 from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
 from repro.environments.mujoco import make_mujoco
 from repro.papers.refer import experiment, loss
-from repro.runtime.learner import NonFiniteLossError
-from repro.runtime.run_directory import RunDirectory
+from repro.training.learner import NonFiniteLossError
+from repro.training.run_directory import RunDirectory
 from tests.papers.refer.small import build, small_config
 
 

@@ -1,0 +1,108 @@
+"""Who plays for a learner that learns from a replay: actors of this process, in lockstep with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from repro.acting.sources import BatchSource
+from repro.replay.sequence_writer import Priority, SequenceWriter, write_group
+from repro.replay.sequences import SequenceReplay
+
+
+class ActorPoolError(Exception):
+    """Those who play cannot go on; the message says what to look at."""
+
+
+class ActorPool(Protocol):
+    """What the training loop needs of those who fill its replay."""
+
+    @property
+    def can_save(self) -> bool: ...
+
+    def start(self) -> None:
+        """Begins to play; the replay was started."""
+
+    def play(self, gradient_steps: int, frames: int) -> float:
+        """Returns when the steps up to a number of frames are stored: the newest steps' mean lag, in gradient steps.
+
+        Args:
+            gradient_steps: of the learner so far.
+            frames: units of the budget, of the whole run.
+
+        Raises:
+            ActorPoolError: they ended.
+        """
+
+    def check(self) -> None:
+        """Raises ActorPoolError if they ended."""
+
+    def flush(self) -> None:
+        """Waits until everything that was played is in the replay."""
+
+    def get_state(self) -> dict[str, Any]: ...
+    def set_state(self, state: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class LocalActorPool:
+    """Actors in threads of this process, which play a fixed number of steps between two updates.
+
+    The source plays the next steps while the learner learns, if it is lockstep with a lag of 1.
+
+    Args:
+        source: its batches hold one unroll of every environment, always in the same order.
+        replay: that is filled.
+        num_envs: of all actors.
+        on_frames: called with the frames of the run so far before each update; sets the actors' epsilon.
+        priority: of new sequences; None: 1 for all.
+    """
+
+    def __init__(
+        self,
+        source: BatchSource,
+        replay: SequenceReplay,
+        num_envs: int,
+        on_frames: Callable[[int], None],
+        priority: Priority | None = None,
+    ) -> None:
+        self._source = source
+        self._replay = replay
+        self._num_envs = num_envs
+        self._on_frames = on_frames
+        self._priority = priority
+        self._writers: list[SequenceWriter] = []
+
+    @property
+    def can_save(self) -> bool:
+        return self._source.between_rounds
+
+    def start(self) -> None:
+        self._writers = [self._replay.make_writer(self._priority) for _ in range(self._num_envs)]
+
+    def play(self, gradient_steps: int, frames: int) -> float:
+        self._on_frames(frames)
+        batch = self._source.next()
+        writers = iter(self._writers)
+        for group in batch.groups:
+            write_group(writers, group.arrays)
+        self._source.release(batch)
+        return gradient_steps - float(np.mean(batch.versions))
+
+    def check(self) -> None:
+        """An actor's error is raised in `play`."""
+
+    def flush(self) -> None:
+        for writer in self._writers:
+            writer.flush()
+
+    def get_state(self) -> dict[str, Any]:
+        return self._source.get_state()
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._source.set_state(state)
+
+    def close(self) -> None:
+        self._source.close()

@@ -1,0 +1,67 @@
+"""Playing evaluation games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import StepType
+
+from repro.acting.actor import Episode, compile_act, next_step_type
+from repro.environments.batched import BatchedEnvironment
+
+
+def play(
+    policy: tf_policy.TFPolicy,
+    environment: BatchedEnvironment,
+    episodes: int,
+    seed: int,
+    on_episode: Callable[[Episode], None],
+) -> list[Episode]:
+    """Plays the same number of games in each environment, side by side.
+
+    Counting the first games to end instead would favour short ones.
+
+    Args:
+        policy: chooses the actions.
+        environment: its games.
+        episodes: games in all, a multiple of the number of environments.
+        seed: of the policy's sampling.
+        on_episode: called with each counted game, for a progress bar.
+
+    Returns:
+        the games, ordered by environment, then by time.
+
+    Raises:
+        ValueError: the games do not divide evenly.
+    """
+    num_envs = environment.num_envs
+    if episodes % num_envs:
+        raise ValueError(f"{episodes} games do not divide evenly among {num_envs} environments.")
+    act = compile_act(policy, num_envs)
+    games: list[list[Episode]] = [[] for _ in range(num_envs)]
+    left = episodes
+    observation, _ = environment.reset()
+    step_type = np.full(num_envs, StepType.FIRST, np.int32)
+    policy_state = policy.get_initial_state(num_envs)
+    step = 0
+    while left:
+        choice = act(observation, step_type, policy_state, np.array([seed, step], np.int32))
+        policy_state = choice.state
+        observation, _, terminated, _, info = environment.step(choice.action.numpy())
+        step_type = next_step_type(step_type, terminated, info["game_over"])
+        step += 1
+        for i in np.flatnonzero(info["game_over"]):
+            if len(games[i]) < episodes // num_envs:
+                game = Episode(float(info["episode_return"][i]), int(info["episode_frames"][i]))
+                games[i].append(game)
+                left -= 1
+                on_episode(game)
+    return [game for played in games for game in played]
+
+
+def describe_protocol(episodes: int, noop_max: int, max_frames: int, greedy: bool) -> str:
+    """One line for records and tables."""
+    choice = "most probable action" if greedy else "sampled actions"
+    return f"{episodes} games, 1-{noop_max} no-ops, {choice}, unclipped, at most {max_frames} frames"

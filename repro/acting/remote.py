@@ -1,0 +1,163 @@
+"""Actors in processes of their own, which meet the learner at the replay's Reverb server.
+
+Besides the sequences it has four tables: the learner's latest weights, their version alone, a queue of the unrolls
+that actors played, and one of the games that ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import reverb
+import tensorflow as tf
+from tf_agents.experimental.distributed import reverb_variable_container
+
+from repro.acting.actor import Episode
+from repro.acting.weights import WeightsPublisher, WeightsSnapshot
+from repro.quiet import suppress_stderr
+
+WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
+MOST_GAMES = 100_000
+"""That may wait for the learner to read of them; it does so at every update."""
+
+UNROLL_SPEC = tf.TensorSpec([3], tf.float64)
+"""Number of the actor, environment steps, and the version of the weights that made them."""
+GAME_SPEC = tf.TensorSpec([2], tf.float64)
+"""A finished game's score and frames."""
+
+
+class PlayedUnroll(NamedTuple):
+    """What an actor reports of steps that it stored.
+
+    actor: its number. steps: of all its environments. version: of its weights.
+    """
+
+    actor: int
+    steps: int
+    version: int
+
+
+def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int) -> list[reverb.Table]:
+    """The tables.
+
+    Args:
+        variables: weights are like these.
+        waiting_unrolls: that may wait for the learner; an actor with one more waits itself.
+    """
+    weights = [tf.TensorSpec([], tf.int64), *(tf.TensorSpec(v.shape, v.dtype) for v in variables)]
+    return [
+        _newest(WEIGHTS, weights),
+        _newest(VERSION, [tf.TensorSpec([], tf.int64)]),
+        reverb.Table.queue(UNROLLS, waiting_unrolls, signature=UNROLL_SPEC),
+        reverb.Table.queue(GAMES, MOST_GAMES, signature=GAME_SPEC),
+    ]
+
+
+def _newest(name: str, signature: list[tf.TensorSpec]) -> reverb.Table:
+    """A table of the last insert alone."""
+    return reverb.Table(
+        name,
+        sampler=reverb.selectors.Uniform(),
+        remover=reverb.selectors.Fifo(),
+        max_size=1,
+        rate_limiter=reverb.rate_limiters.MinSize(1),
+        signature=signature,
+    )
+
+
+class RemoteWeights(WeightsPublisher):
+    """Publishes to other processes, too.
+
+    Args:
+        variables: the learner's variables, in the order of the actors' policy variables.
+    """
+
+    def __init__(self, variables: Sequence[tf.Variable]) -> None:
+        super().__init__(variables)
+        self._container: reverb_variable_container.ReverbVariableContainer | None = None
+
+    def connect(self, address: str) -> None:
+        """Begins to publish to a server with `make_tables`."""
+        with suppress_stderr():
+            self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
+
+    def publish(self, version: int) -> None:
+        super().publish(version)
+        if self._container is not None:
+            number = tf.constant(version, tf.int64)
+            self._container.push([number, *self.latest.values], WEIGHTS)
+            self._container.push([number], VERSION)
+
+
+class PulledWeights:
+    """The latest published weights, in an actor's process; a look at them fetches them where they are new.
+
+    Args:
+        address: of the server.
+    """
+
+    def __init__(self, address: str) -> None:
+        with suppress_stderr():
+            self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
+        self._held: WeightsSnapshot | None = None
+
+    @property
+    def latest(self) -> WeightsSnapshot:
+        newest = int(self._container.pull(VERSION)[0])
+        if self._held is None or self._held.version != newest:
+            version, *values = self._container.pull(WEIGHTS)
+            self._held = WeightsSnapshot(int(version), tuple(values))
+        return self._held
+
+
+class Reporter:
+    """Tells the learner what an actor played.
+
+    Args:
+        client: of the server.
+        actor: its number.
+    """
+
+    def __init__(self, client: reverb.Client, actor: int) -> None:
+        self._client = client
+        self._actor = actor
+        self._episodes: list[Episode] = []
+
+    def append(self, episode: Episode) -> None:
+        """A game ended."""
+        self._episodes.append(episode)
+
+    def report(self, steps: int, version: int) -> None:
+        """Sends the steps since the last call, and the games that ended; waits while the learner is behind."""
+        for episode in self._episodes:
+            self._client.insert(np.array([episode.score, episode.frames], np.float64), {GAMES: 1.0})
+        self._episodes.clear()
+        self._client.insert(np.array([self._actor, steps, version], np.float64), {UNROLLS: 1.0})
+
+
+class Reports:
+    """What all actors told, as the learner reads it.
+
+    Args:
+        address: of the server.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._client = reverb.Client(address)
+
+    def read_unrolls(self, most: int) -> list[PlayedUnroll]:
+        """The next unrolls, at most so many; none where none waits. Each that is read lets an actor go on."""
+        return [PlayedUnroll(*(int(x) for x in row)) for row in self._read(UNROLLS, most)]
+
+    def read_games(self) -> list[Episode]:
+        """Games that ended since the last call."""
+        return [Episode(float(score), int(frames)) for score, frames in self._read(GAMES, MOST_GAMES)]
+
+    def _read(self, table: str, most: int) -> list[np.ndarray]:
+        count = min(most, int(self._client.server_info()[table].current_size))
+        if not count:
+            return []
+        with suppress_stderr():
+            return [sample.data[0].ravel() for sample in self._client.sample(table, count, emit_timesteps=False)]

@@ -1,0 +1,81 @@
+"""What an actor's process does: play, store sequences, report, fetch weights, until the learner is gone."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from typing import NoReturn
+
+import reverb
+from tf_agents.trajectories import Trajectory
+
+from repro.acting.actor import Actor
+from repro.acting.remote import Reporter
+from repro.acting.unrolls import UnrollGroup
+from repro.replay.sequence_writer import Priority, write_group
+from repro.replay.sequences import SequenceSettings, make_writer
+
+LOOK_SECONDS = 2.0
+"""Between two looks whether the server is there."""
+MOST_FAILED_LOOKS = 3
+"""In a row; one alone may be a machine that is busy."""
+PATIENCE_SECONDS = 60.0
+"""With a machine that does not answer."""
+
+
+def run_actor(
+    actor: Actor,
+    spec: Trajectory,
+    settings: SequenceSettings,
+    priority: Priority | None,
+    reporter: Reporter,
+    address: str,
+    steps: int,
+) -> NoReturn:
+    """Plays for ever; `end_with` was called, so that the process ends when the server is gone.
+
+    Args:
+        actor: whose weights come from the server, and whose games go to `reporter`.
+        spec: of one step of one environment.
+        settings: of the replay.
+        priority: of new sequences; None: 1 for all.
+        reporter: to the learner.
+        address: of the server.
+        steps: T of an unroll, after which it is stored and reported, and the actor looks for new weights.
+    """
+    client = reverb.Client(address)
+    num_envs = actor.environment.num_envs
+    writers = [make_writer(client, spec, settings, priority) for _ in range(num_envs)]
+    group = UnrollGroup(spec, num_envs, steps)
+    while True:
+        actor.sync_weights()
+        actor.collect([group])
+        write_group(writers, group.arrays)
+        reporter.report(steps * num_envs, group.version)
+
+
+def end_with(address: str) -> None:
+    """Ends this process once no server is at an address; to be called before the first of Reverb's calls.
+
+    Those wait for a server, which may not come again: it was gone before this process had started.
+    """
+    threading.Thread(target=_watch, args=(address,), daemon=True).start()
+
+
+def _watch(address: str) -> None:
+    failed = 0
+    while failed < MOST_FAILED_LOOKS:
+        time.sleep(LOOK_SECONDS)
+        failed = 0 if _answers(address) else failed + 1
+    os._exit(0)
+
+
+def _answers(address: str) -> bool:
+    host, port = address.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
+    except OSError:
+        return False
+    return True

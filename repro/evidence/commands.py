@@ -1,0 +1,76 @@
+"""The shell command that makes the runs behind a row."""
+
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from repro.evidence import comparisons, published, staleness
+
+
+class Run(NamedTuple):
+    """A run that a command is to make; without a task it is on the one that the configuration names."""
+
+    paper: str
+    experiment: str
+    agent: str
+    task: str = ""
+    scale: str = "desk"
+    seed: int = 3
+
+
+def of_record(record: Mapping[str, Any]) -> Run:
+    """Returns the run that made a record."""
+    return Run(*(record[name] for name in Run._fields))
+
+
+def first_runs(printed: published.PublishedRow) -> list[Run]:
+    """Returns runs that begin to answer a printed number: one of each agent that it names.
+
+    Of a set of tasks they are on the one that the configuration names.
+
+    Args:
+        printed: with an experiment.
+    """
+    task = "" if printed.task in comparisons.TASK_SETS else printed.task
+    names = (str(printed.agent), *printed.protocol.get("against", ()))
+    return [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task) for name in names]
+
+
+def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> str | None:
+    """Returns what makes some runs, and those of lower seeds, or None where an experiment or an agent is not there.
+
+    Agents with the same tasks and seeds share a command; several commands are joined.
+
+    Args:
+        runs: one or more.
+        configs_dir: holds a directory of configs for each paper.
+    """
+    seeds: dict[Run, int] = {}
+    for run in runs:
+        same = run._replace(seed=0)
+        seeds[same] = max(seeds.get(same, 0), run.seed)
+    tasks: dict[Run, list[str]] = {}
+    for run, seed in seeds.items():
+        tasks.setdefault(run._replace(task="", seed=seed), []).append(run.task)
+    agents: dict[Run, list[str]] = {}
+    for run, of in tasks.items():
+        if not _is_known(run, configs_dir):
+            return None
+        agents.setdefault(run._replace(agent="", task=",".join(of)), []).append(run.agent)
+    return " && ".join(_command(run, names, configs_dir) for run, names in agents.items())
+
+
+def _command(run: Run, agents: Sequence[str], configs_dir: pathlib.Path) -> str:
+    """That of a run with all its tasks in one name; agents are named where the experiment has several."""
+    several = "agents" in staleness.current_config(run.paper, run.experiment, run.scale, configs_dir)
+    agent = ",".join(agents) if several else ""
+    fields = {"EXPERIMENT": run.experiment, "AGENT": agent, "TASK": run.task, "SCALE": run.scale, "SEEDS": run.seed}
+    return " ".join((f"make reproduce-{run.paper}", *(f"{name}={value}" for name, value in fields.items() if value)))
+
+
+def _is_known(run: Run, configs_dir: pathlib.Path) -> bool:
+    """Whether the experiment is there, and has the agent where it has several."""
+    if not staleness.config_path(run.paper, run.experiment, configs_dir).is_file():
+        return False
+    known = staleness.current_config(run.paper, run.experiment, run.scale, configs_dir).get("agents")
+    return known is None or run.agent in known

@@ -1,0 +1,378 @@
+"""Published numbers: reads `paper_configs/published/<paper>.json`, `normalisers/` and `context/` beside it.
+
+A paper's file holds its tables (title, source, confidence, unit, protocol, normaliser), one row for each printed
+number or checkable statement, and one setting for each printed hyper-parameter. A row names the experiment and
+agent of this repository that answers it, or none where nothing here does; what a row does not say itself it takes
+from its table. `context/` holds numbers of other publications. Both follow `published_schema.json`.
+"""
+
+import collections
+import dataclasses
+import functools
+import json
+import pathlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import jsonschema
+
+from repro.evidence.records import ROOT
+
+PUBLISHED_DIR = ROOT / "paper_configs" / "published"
+CONTEXT_DIR = PUBLISHED_DIR / "context"
+SCHEMA_PATH = pathlib.Path(__file__).with_name("published_schema.json")
+
+Measure = Literal["evaluation", "frames_per_second", "wall_minutes"]
+"""`evaluation`: the mean of the final evaluation, in the unit of the row. The others are rates and times of the run."""
+Better = Literal["more", "less", "equal", "above", "under"]
+"""How ours should stand to the printed number.
+
+`more`: reach it, `less`: not exceed it, `equal`: both. `above` and `under`: surpass it, where the number stands for no
+difference, as the 0.5 of a probability of improvement."""
+
+
+class PublishedError(Exception):
+    """A file of published numbers is absent or malformed; the message is one sentence that names it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedRow:
+    """One printed number.
+
+    Attributes:
+        paper: short name, as `impala`.
+        table: number of the table, or the page or section for a number in running text.
+        task: canonical task name, or the name of a set of tasks for an aggregate.
+        column: what the paper calls the agent.
+        value: the number, None for a cell printed as not available.
+        unit: unit of the value, the same words as `evaluation.unit` of a record that answers it.
+        n_seeds: runs behind the number, None where the paper does not say.
+        confidence: how far the number can be trusted, in the words of the source.
+        source: where it was read.
+        protocol: environment, evaluation, `episodes`, and the training `budget` counted in the record's field
+            `budget_field` (frames, agent_steps or gradient_steps); what the row adds stands over the table's.
+            `against` lists the agents that a statement compares the row's agent with, as `agent` or
+            `experiment/agent`; `compared_by` says by what, where it is not the final evaluation, and `measured`
+            what of a run is meant where the unit leaves it open. `correlated_with` names a hyper-parameter that
+            seeds draw.
+        statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
+            and for a statement.
+        normaliser: name of a file in `normalisers/`, or None.
+        experiment: file in `paper_configs/<paper>` that answers the row, or None.
+        agent: agent of the records that answer it, or None.
+        measure: which number of a record answers it, a `Measure`.
+        better: how `value` is met, a `Better`.
+        statement: the sentence behind `value`, in our words, for a claim in text or about a figure; else None.
+        note: what a reader must know about this number, or None.
+    """
+
+    paper: str
+    table: str
+    task: str
+    column: str
+    value: float | None
+    unit: str
+    n_seeds: int | None
+    confidence: str
+    source: str
+    protocol: Mapping[str, Any]
+    statistic: str | None
+    normaliser: str | None
+    experiment: str | None
+    agent: str | None
+    measure: Measure = "evaluation"
+    better: Better = "more"
+    statement: str | None = None
+    note: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedSetting:
+    """One printed hyper-parameter.
+
+    Attributes:
+        paper: short name, as `impala`.
+        table: number of the table, or the section.
+        name: what the paper calls it.
+        value: as printed, a JSON value.
+        experiments: files in `paper_configs/<paper>` it holds for; empty where none is planned.
+        field: dotted field of their configs that holds it, or None.
+        equals: what that field holds when it means the same as `value`.
+        confidence: how far it can be trusted, in the words of the source.
+        source: where it was read.
+        note: what a reader must know about it, or None.
+    """
+
+    paper: str
+    table: str
+    name: str
+    value: Any
+    experiments: tuple[str, ...]
+    field: str | None
+    equals: Any
+    confidence: str
+    source: str
+    note: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """The published numbers of one paper: title, citation, tables by number, rows and settings in printed order."""
+
+    paper: str
+    title: str
+    citation: str
+    tables: Mapping[str, Mapping[str, Any]]
+    rows: tuple[PublishedRow, ...]
+    settings: tuple[PublishedSetting, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ContextTable:
+    """Numbers of one other publication under one protocol, to read a paper's own numbers against.
+
+    Attributes:
+        name: file name without `.json`.
+        title, source, confidence: what it is, where it was read, how far it can be trusted.
+        protocol: environment, budget, seeds and evaluation in words.
+        unit: unit of every number.
+        papers: papers it is context for.
+        environment: `atari`, `mujoco`, `dmlab`, `dm_control` or `classic_control`.
+        columns: agents, with version or budget where a source has several.
+        rows: task to its numbers, one for each column, None where the source has none.
+        spread_of: what `spread` is, None without it.
+        spread: like `rows`, the printed uncertainty: a number, a pair (low, high), or None.
+        notes: what a reader must know.
+    """
+
+    name: str
+    title: str
+    source: str
+    confidence: str
+    protocol: Mapping[str, str]
+    unit: str
+    papers: tuple[str, ...]
+    environment: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[float | None, ...]]
+    spread_of: str | None
+    spread: Mapping[str, tuple[Any, ...]]
+    notes: str
+
+    def task_numbers(self, task: str, environment: str) -> dict[str, float]:
+        """Returns column to number for one task; empty where this table has no such task or environment.
+
+        Args:
+            task: canonical name: snake_case for Atari, as `HalfCheetah` for MuJoCo, `domain_task` for DM Control,
+                `atari57` and `dmlab30` for aggregates.
+            environment: as the attribute.
+        """
+        if environment != self.environment or task not in self.rows:
+            return {}
+        return {column: value for column, value in zip(self.columns, self.rows[task]) if value is not None}
+
+
+def papers(directory: pathlib.Path = PUBLISHED_DIR) -> list[str]:
+    """Returns the short names of the papers whose numbers are here, in alphabetic order."""
+    return sorted(path.stem for path in directory.glob("*.json"))
+
+
+@functools.cache
+def load(paper: str, directory: pathlib.Path = PUBLISHED_DIR) -> Published:
+    """Returns the published numbers of a paper.
+
+    Args:
+        paper: short name, as `impala`.
+        directory: holds `<paper>.json`.
+
+    Raises:
+        PublishedError: no such file, not JSON, or against the schema; a row of an unknown table; an experiment
+            without an agent; a number or setting that stands there twice.
+    """
+    path = directory / f"{paper}.json"
+    data = _read(path)
+    _check_schema(path, data, "paper")
+    _check_rows(path, data)
+    tables, setting_tables = data["tables"], data.get("setting_tables", {})
+    rows = tuple(_row(paper, row, tables[row["table"]]) for row in data["rows"])
+    settings = tuple(_setting(paper, item, setting_tables[item["table"]]) for item in data.get("settings", []))
+    return Published(data["paper"], data["title"], data["citation"], tables, rows, settings)
+
+
+@functools.cache
+def context(directory: pathlib.Path = CONTEXT_DIR) -> tuple[ContextTable, ...]:
+    """Returns the numbers of other publications, in order of file name.
+
+    Args:
+        directory: holds one JSON file for each table.
+
+    Raises:
+        PublishedError: a file is not JSON or against the schema, names itself otherwise than its file, has a row
+            of another length than its columns, or a task or column twice.
+    """
+    return tuple(_context_table(path) for path in sorted(directory.glob("*.json")))
+
+
+def published_row(
+    paper: str, experiment: str, task: str, agent: str, directory: pathlib.Path = PUBLISHED_DIR
+) -> PublishedRow | None:
+    """Returns the row of one task that the evaluation of an agent answers, or None where none is printed.
+
+    Rates and times of a run are no such rows, nor are statements: their units are their own.
+
+    Args:
+        paper: short name; a paper without a file prints nothing.
+        experiment: as in the record.
+        task: canonical task name.
+        agent: as in the record.
+        directory: holds `<paper>.json`.
+    """
+    if paper not in papers(directory):
+        return None
+    wanted = (experiment, task, agent, None, "evaluation")
+    rows = (row for row in load(paper, directory).rows if row.statement is None)
+    keys = ((row, (row.experiment, row.task, row.agent, row.statistic, row.measure)) for row in rows)
+    return next((row for row, key in keys if key == wanted), None)
+
+
+@functools.cache
+def normaliser(name: str, directory: pathlib.Path = PUBLISHED_DIR) -> Mapping[str, Mapping[str, float]]:
+    """Returns the reference scores of a normaliser: task to `{"random": score, "human": score}`.
+
+    Args:
+        name: file name in `<directory>/normalisers`, without `.json`.
+        directory: holds `normalisers/`.
+
+    Raises:
+        PublishedError: no such file or not JSON.
+    """
+    return _read(directory / "normalisers" / f"{name}.json")["tasks"]
+
+
+def _read(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PublishedError(f"The published numbers {path} could not be read ({error}).") from error
+
+
+@functools.cache
+def _validator(kind: str) -> jsonschema.Draft202012Validator:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
+
+
+def _check_schema(path: pathlib.Path, data: Any, kind: str) -> None:
+    error = next(_validator(kind).iter_errors(data), None)
+    if error is not None:
+        entry = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path)
+        raise PublishedError(
+            f"The published numbers {path} are wrong at {entry.lstrip('.') or 'top'}: {error.message}."
+        )
+
+
+def _check_rows(path: pathlib.Path, data: Mapping[str, Any]) -> None:
+    """What a schema cannot say about rows and settings."""
+    for i, row in enumerate(data["rows"]):
+        if row["table"] not in data["tables"]:
+            raise PublishedError(f"The published numbers {path} have no table {row['table']!r}, named by rows[{i}].")
+        if (row["experiment"] is None) != (row["agent"] is None):
+            raise PublishedError(f"The published numbers {path} name an experiment without agent in rows[{i}].")
+    for i, setting in enumerate(data.get("settings", [])):
+        if setting["table"] not in data.get("setting_tables", {}):
+            raise PublishedError(
+                f"The published numbers {path} have no setting table {setting['table']!r}, named by settings[{i}]."
+            )
+    _check_once(path, "rows", (_row_key(row, data["tables"][row["table"]]) for row in data["rows"]))
+    settings = data.get("settings", [])
+    _check_once(path, "settings", ((s["table"], s["name"], *s["experiments"]) for s in settings))
+
+
+def _row_key(row: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[str, ...]:
+    return (row["table"], row["task"], row["column"], row.get("statistic") or "", row.get("unit", table["unit"]))
+
+
+def _check_once(path: pathlib.Path, kind: str, keys: Iterable[Hashable]) -> None:
+    twice = next((key for key, count in collections.Counter(keys).items() if count > 1), None)
+    if twice is not None:
+        raise PublishedError(f"The published numbers {path} hold an entry of {kind} twice: {twice}.")
+
+
+def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any]) -> PublishedRow:
+    return PublishedRow(
+        paper=paper,
+        table=row["table"],
+        task=row["task"],
+        column=row["column"],
+        value=row["value"],
+        unit=row.get("unit", table["unit"]),
+        n_seeds=row["n_seeds"],
+        confidence=row.get("confidence", table["confidence"]),
+        source=row.get("source", table["source"]),
+        protocol=table["protocol"] | row.get("protocol", {}),
+        statistic=row.get("statistic"),
+        normaliser=row.get("normaliser", table.get("normaliser")),
+        experiment=row["experiment"],
+        agent=row["agent"],
+        measure=row.get("measure", table.get("measure", "evaluation")),
+        better=row.get("better", table.get("better", "more")),
+        statement=row.get("statement"),
+        note=row.get("note"),
+    )
+
+
+def _setting(paper: str, setting: Mapping[str, Any], table: Mapping[str, Any]) -> PublishedSetting:
+    return PublishedSetting(
+        paper=paper,
+        table=setting["table"],
+        name=setting["name"],
+        value=setting["value"],
+        experiments=tuple(setting["experiments"]),
+        field=setting["field"],
+        equals=setting.get("equals", setting["value"]),
+        confidence=table["confidence"],
+        source=table["source"],
+        note=setting.get("note"),
+    )
+
+
+def _context_table(path: pathlib.Path) -> ContextTable:
+    data = _read(path)
+    _check_schema(path, data, "context")
+    if data["name"] != path.stem:
+        raise PublishedError(f"The published numbers {path} call themselves {data['name']!r}.")
+    _check_once(path, "columns", data["columns"])
+    spread = data.get("spread", {"of": None, "rows": []})
+    return ContextTable(
+        name=data["name"],
+        title=data["title"],
+        source=data["source"],
+        confidence=data["confidence"],
+        protocol=data["protocol"],
+        unit=data["unit"],
+        papers=tuple(data["papers"]),
+        environment=data["environment"],
+        columns=tuple(data["columns"]),
+        rows=dict(_cells(path, "rows", data["rows"], len(data["columns"]))),
+        spread_of=spread["of"],
+        spread=dict(_cells(path, "spread", spread["rows"], len(data["columns"]))),
+        notes=data["notes"],
+    )
+
+
+def _cells(path: pathlib.Path, kind: str, rows: list[list[Any]], columns: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yields task and numbers; checked here, since thousands of cells are slow to check by a schema."""
+    for i, row in enumerate(rows):
+        task, *cells = row
+        if not isinstance(task, str) or len(cells) != columns or not all(_is_cell(cell, kind) for cell in cells):
+            raise PublishedError(
+                f"The published numbers {path} are wrong at {kind}[{i}]: not a task and {columns} numbers or null."
+            )
+        yield task, tuple(tuple(cell) if isinstance(cell, list) else cell for cell in cells)
+    _check_once(path, kind, (row[0] for row in rows))
+
+
+def _is_cell(cell: Any, kind: str) -> bool:
+    if isinstance(cell, list):
+        return kind == "spread" and len(cell) == 2 and all(type(end) in (int, float) for end in cell)
+    return cell is None or type(cell) in (int, float)

@@ -1,0 +1,468 @@
+"""Rows: each published number beside ours, with interval, budget, verdict and the command to repeat it."""
+
+import collections
+import dataclasses
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repro.evidence import claims, commands, comparisons, published, staleness, statistics
+from repro.evidence.records import SCALES, StoredRecord, counted
+from repro.evidence.verdicts import Verdict, verdict
+
+# Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
+# its records.
+BOOTSTRAP_SEED = 0
+
+Key = tuple[str, str, str, str]  # paper, experiment, task, agent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row of the tables, in plain values.
+
+    Attributes:
+        paper, experiment, task, agent: what is run; experiment and agent are None where nothing here answers.
+        table, column: where the number is printed and what the paper calls the agent; None for a run of ours
+            that answers no printed number.
+        statistic: one of `statistics.STATISTICS` for an aggregate over tasks, else None.
+        statement: the claim behind the number, where it is not a number of a table; else None.
+        unit: unit of published, value and interval.
+        published: the printed number, or None.
+        published_seeds: the paper's runs, or None.
+        published_budget: the paper's training budget, in `budget_field`.
+        budget_field: frames, agent_steps or gradient_steps.
+        counts: what `budget` counts, in words: frames are steps where an environment repeats no actions.
+        better: how `published` is met, as in `published.Better`.
+        value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
+            its tasks.
+        interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
+        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study.
+        random, human: reference scores of the task, or None.
+        budget: smallest budget of our runs, in `budget_field`.
+        share: `budget` over `published_budget`.
+        seeds: the seeds of our runs.
+        episodes: fewest games evaluated in one of our runs.
+        scale: scale of our runs, None when not run.
+        verdict: as in `verdicts`; None when there is no printed number to judge by.
+        command: makes the row's runs again, or without any its first ones; None where there is no config for it, or
+            where the row is an aggregate.
+        note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
+            otherwise.
+    """
+
+    paper: str
+    experiment: str | None
+    task: str
+    agent: str | None
+    unit: str
+    table: str | None = None
+    column: str | None = None
+    statistic: str | None = None
+    statement: str | None = None
+    better: published.Better = "more"
+    published: float | None = None
+    published_seeds: int | None = None
+    published_budget: int | None = None
+    budget_field: str = "frames"
+    counts: str = "frames"
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_over: str | None = None
+    random: float | None = None
+    human: float | None = None
+    budget: int | None = None
+    share: float | None = None
+    seeds: tuple[int, ...] = ()
+    episodes: int | None = None
+    scale: str | None = None
+    verdict: Verdict | None = None
+    command: str | None = None
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The records behind one row.
+
+    Attributes:
+        records: current ones of the largest scale at hand, in order of seed.
+        smaller: current ones of smaller scales.
+        notes: what was left out, and why.
+        stale: path of each stale record to the reason.
+    """
+
+    records: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
+    stale: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    smaller: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def every(self) -> tuple[Mapping[str, Any], ...]:
+        """Current records of all scales, those of the largest first."""
+        return (*self.records, *self.smaller)
+
+
+def group_records(
+    stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR
+) -> dict[Key, Group]:
+    """Sorts records by what they answer, leaving stale ones aside.
+
+    Only runs of one scale are averaged: the largest scale at hand, since its budget is nearest to the
+    paper's. Comparisons use the largest scale that all agents compared have.
+
+    Args:
+        stored: valid records.
+        configs_dir: current configs, for staleness.
+
+    Returns:
+        (paper, experiment, task, agent) to its group; a group may be empty when all its records are stale.
+    """
+    current: dict[Key, list[Mapping[str, Any]]] = collections.defaultdict(list)
+    notes: dict[Key, list[str]] = collections.defaultdict(list)
+    stale: dict[Key, dict[pathlib.Path, str]] = collections.defaultdict(dict)
+    for item in stored:
+        record = item.record
+        key = _key_of(record)
+        current[key]  # a key with stale records only still has its row
+        reason = staleness.stale_reason(record, configs_dir)
+        if reason:
+            notes[key].append(f"seed {record['seed']} is stale: {reason}")
+            stale[key][item.path] = reason
+        else:
+            current[key].append(record)
+    groups = {}
+    for key, records in current.items():
+        scale = max((record["scale"] for record in records), key=SCALES.index, default=None)
+        used = sorted((record for record in records if record["scale"] == scale), key=lambda record: record["seed"])
+        smaller = sorted((record for record in records if record["scale"] != scale), key=lambda record: record["seed"])
+        for other in SCALES:
+            seeds = ", ".join(str(record["seed"]) for record in smaller if record["scale"] == other)
+            if seeds:
+                notes[key].append(f"runs of scale {other}, seeds {seeds}, are not averaged with these")
+        groups[key] = Group(tuple(used), tuple(notes[key]), stale[key], tuple(smaller))
+    return groups
+
+
+def stale_records(groups: Mapping[Key, Group]) -> dict[pathlib.Path, str]:
+    """Returns the path of each stale record with the reason, in order of paths."""
+    return dict(sorted(item for group in groups.values() for item in group.stale.items()))
+
+
+def make_rows(
+    groups: Mapping[Key, Group],
+    *,
+    papers: Sequence[str] | None = None,
+    experiment: str | None = None,
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> list[Row]:
+    """Returns a row for every published number, then one for every scale of a group that answers none, paper by paper.
+
+    Args:
+        groups: from `group_records`.
+        papers: papers to show, default all with published numbers or records.
+        experiment: only rows of this experiment.
+        published_dir: published numbers.
+        configs_dir: configs, to know which rows have a command.
+    """
+    known = published.papers(published_dir)
+    if papers is None:
+        papers = sorted({*known, *(key[0] for key in groups)})
+    rows: list[Row] = []
+    for paper in papers:
+        printed = published.load(paper, published_dir).rows if paper in known else ()
+        answered = {_key(row) for row in printed if _compares(row, groups.get(_key(row)))}
+        rows += [_printed_row(row, groups, published_dir, configs_dir) for row in printed]
+        rows += [
+            _own_row(key, of_scale, configs_dir)
+            for key, group in sorted(groups.items())
+            if key[0] == paper and key not in answered
+            for of_scale in _scales(group)
+        ]
+    return [row for row in rows if experiment is None or row.experiment == experiment]
+
+
+def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Row]:
+    """Returns only the rows of the given records and the claims that they answer: what a finished run prints.
+
+    Args:
+        stored: valid records, as `records.read_all` gives them or those of one run.
+        configs_dir: current configs.
+    """
+    groups = group_records(stored, configs_dir)
+    rows = make_rows(groups, papers=sorted({key[0] for key in groups}), configs_dir=configs_dir)
+    return [row for row in rows if row.statistic is None and (row.seeds or _key(row) in groups)]
+
+
+def _key(row: published.PublishedRow | Row) -> Key:
+    return (row.paper, str(row.experiment), row.task, str(row.agent))
+
+
+def _key_of(record: Mapping[str, Any]) -> Key:
+    return (record["paper"], record["experiment"], record["task"], record["agent"])
+
+
+def _is_claim(printed: published.PublishedRow) -> bool:
+    """Whether runs of several agents or tasks, or what a run logs, answer a printed number."""
+    return comparisons.is_comparison(printed) or claims.is_claim(printed)
+
+
+def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
+    """Whether the records of a group are what a printed number asks for."""
+    if group is None or printed.statistic is not None or _is_claim(printed):
+        return False
+    units = {record["evaluation"]["unit"] for record in group.records}
+    return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ours:
+    """Our side of a row.
+
+    Attributes:
+        fields: of a `Row`; empty where nothing answers it.
+        note: what a reader must know.
+        used: the records that the fields were chosen from.
+        complete: whether all tasks and agents that the number is about are among them.
+    """
+
+    fields: Mapping[str, Any]
+    note: str
+    used: Sequence[Mapping[str, Any]] = ()
+    complete: bool = True
+
+
+def _printed_row(
+    printed: published.PublishedRow,
+    groups: Mapping[Key, Group],
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> Row:
+    """The row of one printed number."""
+    references: Mapping[str, Mapping[str, float]] = {}
+    if printed.normaliser is not None:
+        references = published.normaliser(printed.normaliser, published_dir)
+    field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
+    if printed.statistic is not None:
+        ours = _aggregate(printed, groups, references, field)
+    elif _is_claim(printed):
+        ours = _claimed(printed, groups, field)
+    else:
+        ours = _single(printed, groups.get(_key(printed), Group(())), field)
+    share = ours.fields["budget"] / budget if ours.fields and budget else None
+    # Where the paper does not say its budget, the scale of that name stands for it.
+    fraction = share if share is not None else float(ours.fields.get("scale") == "paper")
+    judged = None
+    if printed.value is not None:
+        judged = verdict(
+            printed.value,
+            ours.fields.get("interval"),
+            fraction,
+            seeds=len(ours.fields.get("seeds", ())),
+            complete=ours.complete,
+            better=printed.better,
+            published_seeds=printed.n_seeds,
+            episodes=ours.fields.get("episodes"),
+            published_episodes=printed.protocol.get("episodes"),
+        )
+    return Row(
+        paper=printed.paper,
+        experiment=printed.experiment,
+        task=printed.task,
+        agent=printed.agent,
+        table=printed.table,
+        column=printed.column,
+        statistic=printed.statistic,
+        statement=printed.statement,
+        better=printed.better,
+        unit=printed.unit,
+        published=printed.value,
+        published_seeds=printed.n_seeds,
+        published_budget=budget,
+        budget_field=field,
+        random=references.get(printed.task, {}).get("random"),
+        human=references.get(printed.task, {}).get("human"),
+        share=share,
+        verdict=judged,
+        command=_command(printed, ours.used, groups, configs_dir),
+        note="; ".join(filter(None, (ours.note, printed.note))),
+        **ours.fields,
+    )
+
+
+def _command(
+    printed: published.PublishedRow,
+    used: Sequence[Mapping[str, Any]],
+    groups: Mapping[Key, Group],
+    configs_dir: pathlib.Path,
+) -> str | None:
+    """What makes the row's runs again, or its first ones; None for an aggregate, and for a set of tasks with no claim.
+
+    Where a row is about the best of several runs, the others are made again, too.
+    """
+    if printed.statistic is not None or printed.experiment is None:
+        return None
+    if used:
+        kinds = dict.fromkeys((_key_of(record), record["scale"]) for record in used)
+        every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
+        return commands.command(map(commands.of_record, every), configs_dir)
+    if printed.task in comparisons.TASK_SETS and not _is_claim(printed):
+        return None
+    return commands.command(commands.first_runs(printed), configs_dir)
+
+
+def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
+    """Our side of a number of one task."""
+    if printed.measure == "evaluation":
+        wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
+        if wrong and printed.statement is not None:
+            return _Ours({}, "")  # the records hold something else, which has a row of its own
+        if wrong:
+            note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
+            return _Ours({}, "; ".join([note, *group.notes]))
+    return _Ours(_of_runs(group.records, field, printed.measure), "; ".join(group.notes), group.records)
+
+
+def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> _Ours:
+    """Our side of a claim."""
+    runs = {key: group.every for key, group in groups.items()}
+    answer = comparisons.improvement if comparisons.is_comparison(printed) else claims.answer
+    found = answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
+    if isinstance(found, str):
+        return _Ours({}, found)
+    every = [record for side in found.sides for record in side]
+    fields = {
+        "value": found.value,
+        "interval": found.interval,
+        "interval_over": "seeds",
+        "budget": min(record[field] for record in every),
+        "counts": counted(every[0], field),
+        "seeds": tuple(record["seed"] for record in min(found.sides, key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
+    return _Ours(fields, found.note, [record for side in found.compared for record in side], found.complete)
+
+
+def _aggregate(
+    printed: published.PublishedRow,
+    groups: Mapping[Key, Group],
+    references: Mapping[str, Mapping[str, float]],
+    field: str,
+) -> _Ours:
+    """Our side of an aggregate over tasks, in percent: not run before every one of its tasks is."""
+    if printed.agent is None or printed.statistic is None or not references:
+        return _Ours({}, "")
+    names = (printed.paper, printed.experiment, printed.agent)
+    done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in references and g.records}
+    if len(done) < len(references):
+        return _Ours({}, f"{len(done)} of the {len(references)} tasks have a record")
+    return _Ours(aggregate_of(done, references, printed.statistic, field), "")
+
+
+def aggregate_of(
+    done: Mapping[str, Sequence[Mapping[str, Any]]],
+    references: Mapping[str, Mapping[str, float]],
+    statistic: str,
+    budget_field: str = "frames",
+) -> dict[str, Any]:
+    """Returns our side of an aggregate as fields of a `Row`, in percent.
+
+    Args:
+        done: task to its records, one a seed, at least one each; tasks of one agent.
+        references: random and human score of each of these tasks.
+        statistic: one of `statistics.STATISTICS`.
+        budget_field: the records' field that the budget is counted in.
+    """
+    function = statistics.STATISTICS[statistic]
+
+    def normalised(task: str, scores: Sequence[float]) -> np.ndarray:
+        return np.asarray(statistics.human_normalised(np.array(scores, np.float64), **references[task]))
+
+    several = all(len(records) > 1 for records in done.values())
+    means = {task: normalised(task, [r["evaluation"]["mean"] for r in records]) for task, records in done.items()}
+    games = {task: normalised(task, records[0]["evaluation"]["returns"]) for task, records in done.items()}
+    scores = means if several else games
+    interval = None
+    if all(len(sample) > 1 for sample in scores.values()):
+        low, high = statistics.stratified_interval(scores, function, np.random.default_rng(BOOTSTRAP_SEED))
+        interval = (100 * low, 100 * high)
+    every = [record for records in done.values() for record in records]
+    return {
+        "value": 100 * statistics.aggregate(means, function),
+        "interval": interval,
+        "interval_over": "seeds" if several else "games",
+        "budget": min(record[budget_field] for record in every),
+        "counts": counted(every[0], budget_field),
+        "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
+
+
+def _scales(group: Group) -> list[Group]:
+    """The group itself, of its largest scale, then one of each smaller scale."""
+    found = [group]
+    for scale in reversed(SCALES):
+        if records := tuple(record for record in group.smaller if record["scale"] == scale):
+            found.append(Group(records))
+    return found
+
+
+def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
+    """The row of runs that answer no printed number."""
+    paper, experiment, task, agent = key
+    units = sorted({record["evaluation"]["unit"] for record in group.records})
+    runs = list(map(commands.of_record, group.records)) or [commands.Run(paper, experiment, agent, task)]
+    return Row(
+        paper=paper,
+        experiment=experiment,
+        task=task,
+        agent=agent,
+        unit=", ".join(units),
+        command=commands.command(runs, configs_dir),
+        note="; ".join(group.notes),
+        **_of_runs(group.records if len(units) == 1 else (), "frames"),
+    )
+
+
+def _of_runs(
+    records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
+) -> dict[str, Any]:
+    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+
+    The interval of one seed is that of its record, where the record holds one.
+    """
+    if not records:
+        return {}
+    several = len(records) > 1
+    values = [measured(record, measure) for record in records]
+    games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
+    scores = values if several else games
+    interval = None
+    if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
+        interval = tuple(records[0]["evaluation"]["interval"])
+    elif len(scores) > 1:
+        interval = statistics.bootstrap_interval(scores, np.random.default_rng(BOOTSTRAP_SEED))
+    return {
+        "value": float(np.mean(values)),
+        "interval": interval,
+        "interval_over": "seeds" if several else "repetitions" if records[0]["schedule"] == "study" else "games",
+        "budget": min(record[budget_field] for record in records),
+        "counts": counted(records[0], budget_field),
+        "seeds": tuple(record["seed"] for record in records),
+        "episodes": min(record["evaluation"]["episodes"] for record in records),
+        "scale": records[0]["scale"],
+    }
+
+
+def measured(record: Mapping[str, Any], measure: published.Measure) -> float:
+    """Returns the number of a record that a published row asks for."""
+    if measure == "evaluation":
+        return record["evaluation"]["mean"]
+    if measure == "wall_minutes":
+        return record["wall_seconds"] / 60
+    return record["frames_per_second"]

@@ -1,0 +1,1 @@
+"""Runs and studies on this machine, from a configuration to a record."""

@@ -1,1 +1,0 @@
-"""Actors, queue, learner, checkpoints and progress; knows no paper."""

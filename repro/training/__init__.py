@@ -1,0 +1,1 @@
+"""The run: a trainer, its learner, checkpoints, and the folder it leaves."""

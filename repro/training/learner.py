@@ -1,0 +1,122 @@
+"""The compiled train step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+
+from repro.quiet import suppress_stderr
+
+
+class NonFiniteLossError(RuntimeError):
+    """The loss or the gradient became NaN or infinite."""
+
+
+class RetracedError(RuntimeError):
+    """The train step was traced again after its first call, which costs seconds each time."""
+
+
+class Learner:
+    """Runs `agent.train` as one compiled function under a distribution strategy.
+
+    Args:
+        agent: built under the strategy's scope.
+        strategy: one device, several (mirrored), or several machines.
+        jit_compile: compile with XLA; only with one replica.
+        train: function of the agent's to run in place of `agent.train`.
+
+    Attributes:
+        agent: as above.
+        per_sequence: extras of the last update that have a value for each sequence of the batch, [B], by name.
+    """
+
+    def __init__(
+        self,
+        agent: tf_agent.TFAgent,
+        strategy: tf.distribute.Strategy,
+        jit_compile: bool = False,
+        train: Callable[..., tf_agent.LossInfo] | None = None,
+    ) -> None:
+        self.agent = agent
+        self._strategy = strategy
+        self._jit_compile = jit_compile
+        self._names: list[str] = []
+        self.per_sequence: dict[str, np.ndarray] = {}
+        train = train or agent.train
+        compiled = tf.function(train, jit_compile=True) if jit_compile else train
+
+        @tf.function
+        def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            loss_info = strategy.run(compiled, args=batch)
+            scalars = {"loss": strategy.reduce(tf.distribute.ReduceOp.SUM, loss_info.loss, axis=None)}
+            per_sequence = {}
+            for name, value in loss_info.extra.items():
+                parts = strategy.experimental_local_results(value)
+                if parts[0].shape.rank == 0:
+                    scalars[name] = strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+                else:
+                    per_sequence[name] = tf.concat(parts, axis=0)
+            self._names = list(scalars)
+            return tf.stack(list(scalars.values())), per_sequence
+
+        self._trace = step
+        self._step: Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]] | None = None
+
+    def with_train(self, train: Callable[..., tf_agent.LossInfo]) -> Learner:
+        """A learner of the same agent, compiled likewise, that runs another function of the agent's."""
+        return Learner(self.agent, self._strategy, self._jit_compile, train)
+
+    def place(self, trajectory: Any) -> Any:
+        """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
+
+        On a CPU the tensors share the arrays' memory, which must not change before the step has ended.
+        """
+        replicas = self._strategy.num_replicas_in_sync
+        if replicas == 1:
+            return tf.nest.map_structure(tf.convert_to_tensor, trajectory)
+
+        def share(context: tf.distribute.ValueContext) -> Any:
+            i = context.replica_id_in_sync_group
+            return tf.nest.map_structure(lambda x: x[i * len(x) // replicas : (i + 1) * len(x) // replicas], trajectory)
+
+        return self._strategy.experimental_distribute_values_from_function(share)
+
+    def step(self, trajectory: Any, *arguments: Any) -> dict[str, float]:
+        """One update; returns the loss (summed over replicas) and the agent's extras by name.
+
+        Args:
+            trajectory: a batch as `place` gives it.
+            arguments: of the train function behind the trajectory, as weights of its sequences, [B], as `place` gives
+                them.
+
+        Raises:
+            NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
+            RetracedError: the batch's shapes or types differ from the first one's.
+        """
+        batch = (trajectory, *arguments)
+        if self._step is None:
+            with suppress_stderr():  # the first call compiles
+                self._step = self._compile(batch)
+                stacked, per_sequence = self._step(*batch)
+        else:
+            try:
+                stacked, per_sequence = self._step(*batch)
+            except TypeError as error:
+                raise RetracedError("A batch changed its shape or type.") from error
+        values = stacked.numpy()
+        self.per_sequence = {name: value.numpy() for name, value in per_sequence.items()}
+        scalars = dict(zip(self._names, values.tolist()))
+        if not np.isfinite(values).all():
+            broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
+            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter)} gave {broken}")
+        if self._trace.experimental_get_tracing_count() > 1:
+            raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
+        return scalars
+
+    def _compile(self, batch: tuple[Any, ...]) -> Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]]:
+        """The step for batches like this one. With one replica its calls need not look for it among several traces."""
+        return self._trace if self._strategy.num_replicas_in_sync > 1 else self._trace.get_concrete_function(*batch)

@@ -1,0 +1,79 @@
+"""The trainer of on-policy agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from repro.acting.sources import Batch, BatchSource
+from repro.acting.weights import WeightsPublisher
+from repro.training.learner import Learner
+from repro.training.trainer import EpisodeLog, RunSettings, Trainer
+
+
+class OnPolicyTrainer(Trainer):
+    """Each batch that the actors bring is learned from once.
+
+    Args:
+        learner, source, weights: the parts, sharing one agent.
+        episodes: filled by the actors.
+        run: see `RunSettings`.
+        frames_per_update: units of the budget in one batch.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        source: BatchSource,
+        weights: WeightsPublisher,
+        episodes: EpisodeLog,
+        run: RunSettings,
+        frames_per_update: int,
+    ) -> None:
+        super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
+        self._learner = learner
+        self._source = source
+        self._weights = weights
+        self._gradient_steps = 0
+        self._restore()
+
+    @property
+    def can_save(self) -> bool:
+        """In lockstep only between two batches of the same weights."""
+        return self._source.between_rounds
+
+    def close(self) -> None:
+        self._source.close()
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return super().summary() | {"gradient_steps": self._gradient_steps}
+
+    def _begin(self) -> None:
+        self._weights.publish(self._gradient_steps)
+
+    def _update(self) -> tuple[dict[str, float], float]:
+        batch = self._source.next()
+        lag = self._lag(batch)
+        scalars = self._learner.step(batch.trajectory)
+        self._gradient_steps += 1
+        self._source.release(batch)
+        self._publish()
+        return scalars, lag
+
+    def _lag(self, batch: Batch) -> float:
+        return self._gradient_steps - float(np.mean(batch.versions))
+
+    def _publish(self) -> None:
+        """Gives actors the weights after this update, where they look at them before the next."""
+        if self._source.between_rounds:
+            self._weights.publish(self._gradient_steps)
+
+    def _get_state(self) -> dict[str, Any]:
+        return {"source": self._source.get_state(), "gradient_steps": self._gradient_steps}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        self._source.set_state(state["source"])
+        self._gradient_steps = state["gradient_steps"]

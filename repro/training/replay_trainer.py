@@ -1,0 +1,117 @@
+"""The loop of agents that learn from each batch once, or not, and then again from a replay (ACER, Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repro.acting.sources import BatchSource
+from repro.acting.weights import WeightsPublisher
+from repro.replay.unrolls import UnrollReplay
+from repro.training.learner import Learner
+from repro.training.on_policy_trainer import OnPolicyTrainer
+from repro.training.rng_state import pack_rng, unpack_rng
+from repro.training.trainer import EpisodeLog, RunSettings
+
+
+class ReplaySettings(NamedTuple):
+    """How often what is learned from.
+
+    on_policy: whether each batch is learned from when the actors bring it, by `train_on_policy` of the agent.
+    ratio: batches replayed for each new one, on average; their number is Poisson's.
+    batch_size: unrolls of a replayed batch; None: as many as in a new one.
+    """
+
+    on_policy: bool
+    ratio: float
+    batch_size: int | None = None
+
+
+class ReplayTrainer(OnPolicyTrainer):
+    """An update is one batch of new unrolls, stored, and the gradient steps that follow.
+
+    Args:
+        learner, source, weights, episodes, run, frames_per_update: as for `OnPolicyTrainer`. For on-policy updates the
+            agent has a `train_on_policy(experience, acting)`, and `weights` keeps what it needs as `acting`.
+        replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
+        settings: see `ReplaySettings`.
+        generator: draws the number of replayed batches, and the batches.
+        drawn: hyper-parameters that the seed drew, by name, for the record; None or empty: it drew none.
+
+    Raises:
+        ValueError: a ratio without a replay, or nothing to learn from.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        source: BatchSource,
+        weights: WeightsPublisher,
+        episodes: EpisodeLog,
+        run: RunSettings,
+        frames_per_update: int,
+        replay: UnrollReplay | None,
+        settings: ReplaySettings,
+        generator: np.random.Generator,
+        drawn: dict[str, float] | None = None,
+    ) -> None:
+        if settings.ratio > 0 and replay is None:
+            raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
+        if settings.ratio == 0 and not settings.on_policy:
+            raise ValueError("A replay ratio of 0 without on-policy updates leaves nothing to learn from.")
+        self._on_policy = learner.with_train(learner.agent.train_on_policy) if settings.on_policy else None
+        self._replay = replay
+        self._settings = settings
+        self._generator = generator
+        self._drawn = drawn or {}
+        self._scalars: dict[str, float] = {}
+        super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        drawn = {"drawn": self._drawn} if self._drawn else {}
+        return super().summary() | drawn
+
+    def _update(self) -> tuple[dict[str, float], float]:
+        batch = self._source.next()
+        lag = self._lag(batch)
+        steps = []
+        if self._on_policy is not None:
+            steps.append(self._on_policy.step(batch.trajectory, batch.acting))
+        if self._replay is not None:
+            for group in batch.groups:
+                self._replay.add(group.arrays)
+        size = self._settings.batch_size or sum(len(group.arrays.reward) for group in batch.groups)
+        self._source.release(batch)
+        steps += self._learn_again(size)
+        self._gradient_steps += len(steps)
+        self._publish()
+        if steps:  # otherwise what was said last stands
+            self._scalars = {name: float(np.mean([step[name] for step in steps])) for name in steps[0]}
+        return self._scalars, lag
+
+    def _learn_again(self, size: int) -> list[dict[str, float]]:
+        """The gradient steps on replayed batches of `size` unrolls."""
+        if self._replay is None:
+            return []
+        count = int(self._generator.poisson(self._settings.ratio))
+        if not self._settings.on_policy and not self._gradient_steps:
+            count = max(count, 1)  # a log needs its columns from the first update on
+        steps = []
+        for _ in range(count):
+            unrolls = self._replay.sample(self._generator, size)
+            steps.append(self._learner.step(self._learner.place(unrolls)))
+        return steps
+
+    def _get_state(self) -> dict[str, Any]:
+        own = {"generator": pack_rng(self._generator), "scalars": self._scalars}
+        replay = {"replay": self._replay.get_state()} if self._replay is not None else {}
+        return super()._get_state() | own | replay
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
+        unpack_rng(self._generator, state["generator"])
+        self._scalars = state["scalars"]
+        if self._replay is not None:
+            self._replay.set_state(state["replay"])

@@ -1,0 +1,135 @@
+"""The loop of agents that play a little, store it, and learn from sequences of a replay: DQN and R2D2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from repro.acting.actor_pool import ActorPool
+from repro.acting.weights import WeightsPublisher
+from repro.replay.sequences import Sample, SequenceReplay
+from repro.training.learner import Learner
+from repro.training.trainer import EpisodeLog, RunSettings, Trainer
+
+FOLDER = "replay"
+"""Of the replay, in a checkpoint."""
+
+
+class ReplayTrainingConfig(NamedTuple):
+    """When and on what gradient steps are made.
+
+    batch_size: B, sequences.
+    first_frames: units of the budget before the first gradient step, above 0.
+    publish_period: updates between two copies of the weights for the actors.
+    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None: draws are uniform, and all
+        weights 1.
+    """
+
+    batch_size: int
+    first_frames: int
+    publish_period: int
+    importance_exponent: float | None
+
+
+class SequenceTrainer(Trainer):
+    """An update is some new steps, stored, and one gradient step on a batch of the replay.
+
+    Where draws are by priority, players give a new sequence its first, and each gradient step on it another.
+
+    Args:
+        learner, weights: sharing one agent.
+        players: fill the replay.
+        episodes: filled by the players.
+        run: see `RunSettings`.
+        frames_per_update: units of the budget played between two gradient steps.
+        replay: not yet started.
+        settings: see `ReplayTrainingConfig`.
+        scalars: names of what the agent logs besides the loss.
+    """
+
+    shown = ("loss", "alpha")
+
+    def __init__(
+        self,
+        learner: Learner,
+        players: ActorPool,
+        weights: WeightsPublisher,
+        episodes: EpisodeLog,
+        run: RunSettings,
+        frames_per_update: int,
+        replay: SequenceReplay,
+        settings: ReplayTrainingConfig,
+        scalars: Sequence[str],
+    ) -> None:
+        super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
+        self._learner = learner
+        self._players = players
+        self._weights = weights
+        self._replay = replay
+        self._settings = settings
+        self._gradient_steps = 0
+        self._scalars = dict.fromkeys(("loss", *scalars), float("nan"))
+        self._restore()
+
+    @property
+    def can_save(self) -> bool:
+        return self._players.can_save
+
+    def close(self) -> None:
+        self._players.close()
+        self._replay.close()
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return super().summary() | {"gradient_steps": self._gradient_steps}
+
+    def _begin(self) -> None:
+        if not self.updates:
+            self._replay.start()
+        self._players.start()
+        self._weights.publish(self._gradient_steps)
+
+    def _update(self) -> tuple[dict[str, float], float]:
+        frames = self.frames + self.frames_per_update
+        lag = self._players.play(self._gradient_steps, frames)
+        if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
+            self._scalars = self._learn(self._replay.sample(self._settings.batch_size))
+        if (self.updates + 1) % self._settings.publish_period == 0:
+            self._weights.publish(self._gradient_steps)
+        return self._scalars, lag
+
+    def _learn(self, sample: Sample) -> dict[str, float]:
+        """One gradient step; returns what it logs."""
+        place, beta = self._learner.place, self._settings.importance_exponent
+        if beta is None:
+            scalars = self._learner.step(place(sample.sequences))
+        else:
+            weights = (sample.size * sample.probabilities) ** -beta
+            weights = (weights / weights.max()).astype(np.float32)
+            scalars = self._learner.step(place(sample.sequences), place(weights))
+            self._replay.set_priorities(sample.keys, self._learner.per_sequence["priorities"])
+        self._gradient_steps += 1
+        return scalars
+
+    def _get_state(self) -> dict[str, Any]:
+        return {
+            "players": self._players.get_state(),
+            "gradient_steps": self._gradient_steps,
+            "scalars": self._scalars,
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        self._players.set_state(state["players"])
+        self._gradient_steps = state["gradient_steps"]
+        self._scalars = state["scalars"]
+
+    def _save_more(self, folder: Path) -> None:
+        self._players.flush()
+        self._replay.save(folder / FOLDER)
+
+    def _restore_more(self, folder: Path) -> None:
+        self._replay.start(folder / FOLDER)

@@ -1,0 +1,59 @@
+"""The measure of papers that evaluate while they train: mean return of the last window's episodes."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+
+class NoEpisodeError(RuntimeError):
+    """No episode ended, so that there is nothing to evaluate."""
+
+
+class TrailingReturns:
+    """Returns of the episodes that ended in the last window of steps.
+
+    Args:
+        steps: length of the window, in units of the budget.
+        protocol: of the evaluation, with {} for the steps.
+        unit: of the returns.
+    """
+
+    def __init__(self, steps: int, protocol: str, unit: str) -> None:
+        self._steps = steps
+        self._protocol = protocol
+        self._unit = unit
+        self._entered: deque[tuple[int, float]] = deque()  # step and return
+
+    def append(self, step: int, score: float) -> None:
+        self._entered.append((step, score))
+        while self._entered[0][0] < step - self._steps:
+            self._entered.popleft()
+
+    def evaluation(self, step: int) -> dict[str, Any]:
+        """The evaluation of a record, at the present step.
+
+        Raises:
+            NoEpisodeError: none ended so far.
+        """
+        if not self._entered:
+            raise NoEpisodeError(f"No episode ended within {step} steps of training; train for more")
+        returns = [score for entered, score in self._entered if entered > step - self._steps]
+        if not returns:  # no episode ended in the window: the last one that did
+            returns = [self._entered[-1][1]]
+        return {
+            "protocol": self._protocol.format(min(step, self._steps)),
+            "episodes": len(returns),
+            "unit": self._unit,
+            "mean": float(np.mean(returns)),
+            "std": float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0,
+            "returns": [float(f"{score:.7g}") for score in returns],
+        }
+
+    def get_state(self) -> np.ndarray:
+        return np.array(self._entered, np.float64).reshape(-1, 2)
+
+    def set_state(self, state: np.ndarray) -> None:
+        self._entered.extend((int(step), float(score)) for step, score in state)

@@ -1,0 +1,233 @@
+"""What every run has: updates up to a budget, and checkpoints between them."""
+
+from __future__ import annotations
+
+import abc
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+
+from repro.acting.actor import Episode
+from repro.training import checkpoint
+from repro.training.run_directory import RunDirectory
+from repro.training.trailing_returns import TrailingReturns
+
+RECENT_GAMES = 100
+"""Games that the return in the progress line and in the curve is the mean of."""
+
+
+class EpisodeLog:
+    """The last games' returns; actors append from their threads.
+
+    Attributes:
+        games: that ended so far.
+        now: frames learned from so far, set by the loop.
+        window: the paper's measure, where training brings its evaluation along.
+    """
+
+    def __init__(self, window: TrailingReturns | None = None) -> None:
+        self.games = 0
+        self.now = 0
+        self.window = window
+        self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
+
+    def append(self, episode: Episode) -> None:
+        self._recent.append(episode)
+        self.games += 1
+        if self.window:
+            self.window.append(self.now, episode.score)
+
+    def mean_return(self) -> float:
+        """Mean unclipped return of the last `RECENT_GAMES` games; NaN before the first game ended."""
+        scores = [episode.score for episode in tuple(self._recent)]
+        return float(np.mean(scores)) if scores else float("nan")
+
+    def get_state(self) -> dict[str, Any]:
+        state = {"games": self.games, "recent": np.array(list(self._recent), np.float64).reshape(-1, 2)}
+        return state | ({"window": self.window.get_state()} if self.window else {})
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.games = state["games"]
+        self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
+        if self.window:
+            self.window.set_state(state["window"])
+
+
+class Update(NamedTuple):
+    """What the loop yields after each learner update."""
+
+    updates: int
+    frames: int
+    seconds: float  # of training, interruptions left out
+    scalars: dict[str, float]  # loss and the agent's extras
+    lag: float  # mean over the new batch: gradient steps from the weights that acted to those that learn from it
+    mean_return: float  # of the last games
+    games: int
+
+
+class RunSettings(NamedTuple):
+    """What every kind of training is told of its run.
+
+    budget: what `unit` says, to learn from.
+    unit: frames or steps, in the progress line.
+    checkpoints: folder for checkpoints.
+    checkpoint_seconds: between two checkpoints.
+    warn: called with one line when a broken checkpoint is passed over.
+    """
+
+    budget: int
+    unit: str
+    checkpoints: Path
+    checkpoint_seconds: float
+    warn: Callable[[str], None]
+
+
+def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
+    """Those of an experiment's configuration, whose budget is in steps where no action is repeated."""
+    unit = "frames" if "frame_skip" in config.env else "steps"
+    return RunSettings(config.frames, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
+
+
+class Trainer(abc.ABC):
+    """A run: iterating trains, and the consumer may stop at any update. Subclasses say what an update is.
+
+    Attributes:
+        unit: of the budget, in the progress line.
+        shown: scalars in the progress line besides the return and the policy lag.
+        updates: made so far.
+        frames_per_update: units of the budget that one update learns from.
+        total_updates: in which the budget is used up.
+
+    Args:
+        variables: everything TensorFlow that a checkpoint keeps.
+        episodes: filled by whoever plays.
+        run: see `RunSettings`.
+        frames_per_update: see above.
+    """
+
+    shown: tuple[str, ...] = ("loss", "entropy")
+
+    def __init__(
+        self,
+        variables: tf.train.Checkpoint,
+        episodes: EpisodeLog,
+        run: RunSettings,
+        frames_per_update: int,
+    ) -> None:
+        self._variables = variables
+        self._episodes = episodes
+        self._run = run
+        self._seconds = 0.0
+        self._lag_sum = self._lag_max = 0.0
+        self.unit = run.unit
+        self.updates = 0
+        self.frames_per_update = frames_per_update
+        self.total_updates = -(-run.budget // frames_per_update)
+
+    @abc.abstractmethod
+    def _begin(self) -> None:
+        """What comes before the first update of this process."""
+
+    @abc.abstractmethod
+    def _update(self) -> tuple[dict[str, float], float]:
+        """One update: the loss and the agent's extras by name, and the policy lag, in gradient steps, of what is new.
+
+        Raises:
+            NonFiniteLossError: the run diverged.
+        """
+
+    @abc.abstractmethod
+    def _get_state(self) -> dict[str, Any]:
+        """Everything besides `variables` and the counters that the run depends on."""
+
+    @abc.abstractmethod
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Continues where `_get_state` was taken; the variables are restored by then."""
+
+    def _save_more(self, folder: Path) -> None:  # noqa: B027 - most have none
+        """Writes files of its own into a checkpoint's folder."""
+
+    def _restore_more(self, folder: Path) -> None:  # noqa: B027 - most have none
+        """Reads the files of `_save_more`; called before `_set_state`."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Frees environments and threads."""
+
+    @property
+    def complete(self) -> bool:
+        return self.updates >= self.total_updates
+
+    @property
+    def frames(self) -> int:
+        """Units of the budget learned from so far."""
+        return self.updates * self.frames_per_update
+
+    @property
+    def can_save(self) -> bool:
+        """Whether a checkpoint of this moment can be made."""
+        return True
+
+    def __iter__(self) -> Iterator[Update]:
+        """Yields after every update; ends when the budget is used up, with a last checkpoint.
+
+        Raises:
+            NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
+            CheckpointError: the disk is full; the checkpoints before stay as they were.
+        """
+        self._begin()
+        clock = saved = time.monotonic()
+        while not self.complete:
+            scalars, lag = self._update()
+            self.updates += 1
+            self._lag_sum, self._lag_max = self._lag_sum + lag, max(self._lag_max, lag)
+            self._episodes.now = self.frames
+            now = time.monotonic()
+            self._seconds += now - clock
+            clock = now
+            if now - saved > self._run.checkpoint_seconds and self.can_save:
+                self.save()
+                saved = time.monotonic()
+            mean_return, games = self._episodes.mean_return(), self._episodes.games
+            yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games)
+        self.save()
+
+    def save(self) -> Path:
+        """Writes a checkpoint of this moment; call it only when `can_save`."""
+        own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
+        counters = {
+            "updates": self.updates,
+            "seconds": self._seconds,
+            "lag": np.array([self._lag_sum, self._lag_max]),
+            "episodes": self._episodes.get_state(),
+        }
+        return checkpoint.save(self._run.checkpoints, self.updates, self._variables, counters | own, self._save_more)
+
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far, and its evaluation where no games need be played for it."""
+        window = self._episodes.window
+        return {
+            "gradient_steps": self.updates,
+            "frames": self.frames,
+            "seconds": self._seconds,
+            "games": self._episodes.games,
+            "policy_lag": {"mean": self._lag_sum / self.updates if self.updates else 0.0, "max": self._lag_max},
+            **({"evaluation": window.evaluation(self.frames)} if window else {}),
+        }
+
+    def _restore(self) -> None:
+        """Continues from the last checkpoint, if there is one."""
+        state = checkpoint.restore(self._run.checkpoints, self._variables, self._run.warn, self._restore_more)
+        if state is not None:
+            self.updates = state["updates"]
+            self._seconds = state["seconds"]
+            self._lag_sum, self._lag_max = map(float, state["lag"])
+            self._episodes.set_state(state["episodes"])
+            self._episodes.now = self.frames
+            self._set_state(state)

@@ -1,0 +1,137 @@
+"""What actors write into unrolls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.trajectories import StepType
+
+from repro.acting.actor import Actor, next_step_type
+from repro.acting.unrolls import ALIGNMENT, UnrollGroup, aligned_zeros, stack_groups
+from repro.acting.weights import WeightsPublisher
+from repro.networks.actor_critic_policy import ActorCriticPolicy
+from tests.support.catch import Catch
+from tests.support.training import UNROLL, make_agent, make_network
+
+FIRST, MID, LAST = (int(x) for x in (StepType.FIRST, StepType.MID, StepType.LAST))
+
+
+@pytest.fixture
+def parts():
+    environment = Catch(4, seed=0)
+    agent = make_agent(environment)
+    weights = WeightsPublisher(agent.collect_policy.variables())
+    weights.publish(7)
+    network = make_network(1)
+    network.build_variables(environment.time_step_spec.observation)
+    policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+    games = []
+    actor = Actor(environment, policy, weights, UNROLL, 5, games.append)
+    return actor, agent, weights, policy, games
+
+
+def unroll(actor, agent, groups=1):
+    made = [UnrollGroup(agent.collect_data_spec, 4 // groups, UNROLL) for _ in range(groups)]
+    actor.sync_weights()
+    actor.collect(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "terminated", "game_over", "after"),
+    [
+        (MID, False, False, MID),
+        (FIRST, False, False, MID),
+        (MID, True, False, FIRST),  # a lost life: a new episode for learning, the same game
+        (MID, True, True, LAST),
+        (MID, False, True, LAST),  # a time limit that is not terminal
+        (LAST, False, False, FIRST),  # the step that reset the game
+    ],
+)
+def test_next_step_type(before, terminated, game_over, after):
+    found = next_step_type(np.array([before]), np.array([terminated]), np.array([game_over]))
+    assert found.tolist() == [after]
+
+
+def test_rows_hold_what_the_game_did(parts):
+    actor, agent, _, _, games = parts
+    (first,), (second,) = unroll(actor, agent), unroll(actor, agent)
+    a, b = first.arrays, second.arrays
+    np.testing.assert_array_equal(a.observation[:, -1], b.observation[:, 0])
+    np.testing.assert_array_equal(a.step_type[:, -1], b.step_type[:, 0])
+    np.testing.assert_array_equal(a.next_step_type[:, :UNROLL], a.step_type[:, 1:])
+    # Games last 5 steps and a row for the reset: observations FIRST MID MID MID MID LAST, again and again.
+    pattern = ([FIRST, MID, MID, MID, MID, LAST] * 4)[: UNROLL + 1]
+    np.testing.assert_array_equal(a.step_type, np.tile(pattern, (4, 1)))
+    ends = [4, 10]
+    np.testing.assert_array_equal(np.flatnonzero(a.reward[0, :UNROLL]), ends[:1])
+    np.testing.assert_array_equal(np.flatnonzero(a.discount[0, :UNROLL] == 0), ends[:1])
+    assert len(games) == 4 * 3
+    assert all(game.frames == 5 and game.score in (-1.0, 1.0) for game in games)
+
+
+def test_logits_are_those_of_the_published_weights(parts):
+    actor, agent, weights, _, _ = parts
+    (group,) = unroll(actor, agent)
+    assert group.version == 7
+    x = group.arrays
+    logits, _, _ = agent._network(tf.constant(x.observation), tf.constant(x.step_type))
+    np.testing.assert_allclose(x.policy_info["logits"][:, :UNROLL], logits[:, :UNROLL], atol=1e-5)
+
+
+@pytest.mark.parametrize("change", ["assign", "kernel of the optimiser"])
+def test_a_snapshot_does_not_follow_the_learner(parts, change):
+    actor, agent, weights, policy, _ = parts
+    unroll(actor, agent)
+    before, snapshot = [v.numpy().copy() for v in policy.variables()], weights.latest
+    learned = agent.collect_policy.variables()
+    if change == "assign":
+        for variable in learned:
+            variable.assign(variable + 1.0)
+    else:  # RMSProp's, which writes into the variable's own memory; then on to the values of the other case
+        gradients = [tf.random.stateless_normal(v.shape, [1, 2]) for v in learned]
+        agent._optimizer.apply_gradients(zip(gradients, learned), skip_gradients_aggregation=True)
+        assert all((v.numpy() != b).any() for v, b in zip(learned, before))
+        for variable, start in zip(learned, before):
+            variable.assign_add(start + 1.0 - variable)
+    assert snapshot.version == weights.latest.version == 7
+    for a, b in zip(before, weights.latest.values, strict=True):
+        np.testing.assert_array_equal(a, b)
+    actor._version = -1  # or it would not look at a version that it has
+    actor.sync_weights()
+    for a, b in zip(before, policy.variables()):
+        np.testing.assert_array_equal(a, b)
+    weights.publish(8)
+    actor.sync_weights()
+    for a, b in zip(before, policy.variables()):
+        np.testing.assert_allclose(a + 1.0, b, rtol=1e-6)
+
+
+def test_another_number_of_weights_is_refused(parts):
+    actor, _, weights, _, _ = parts
+    weights.latest = weights.latest._replace(version=8, values=weights.latest.values[:-1])
+    with pytest.raises(ValueError, match="zip"):
+        actor.sync_weights()
+
+
+def test_groups_split_the_environments_in_order(parts):
+    actor, agent, _, _, _ = parts
+    state = None
+    (whole,) = unroll(actor, agent)
+    state = actor.get_state()
+    (after,) = unroll(actor, agent)
+    actor.set_state(state)
+    halves = unroll(actor, agent, groups=2)
+    joined = stack_groups(halves)
+    for a, b in zip(tf.nest.flatten(after.arrays), tf.nest.flatten(joined)):
+        np.testing.assert_array_equal(a[:, :UNROLL], b[:, :UNROLL])
+    assert stack_groups([whole]) is whole.arrays
+
+
+def test_memory_is_aligned():
+    for shape in [(3, 5), (2, 3, 84, 84, 4), *((size,) for size in range(1, 60))]:
+        array = aligned_zeros(shape, np.dtype(np.float32))
+        assert array.ctypes.data % ALIGNMENT == 0
+        assert array.shape == shape
+        assert not array.any()

@@ -1,0 +1,191 @@
+"""What learner and actors in other processes tell each other, and who ends when."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import reverb
+import tensorflow as tf
+
+from repro.acting import remote_actor, remote_actor_pool
+from repro.acting.actor import Episode
+from repro.acting.actor_pool import ActorPoolError
+from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
+from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
+
+LONGEST_SECONDS = 60.0
+
+
+@pytest.fixture
+def variables():
+    return [tf.Variable([1.0, 2.0]), tf.Variable(3.0)]
+
+
+@pytest.fixture
+def address(variables):
+    server = reverb.Server(make_tables(variables, waiting_unrolls=2))
+    yield f"localhost:{server.port}"
+    server.stop()
+
+
+def wait(condition):
+    end = time.monotonic() + LONGEST_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)
+
+
+def test_actor_waits_while_its_unrolls_wait(address):
+    reporter, reports, sent = Reporter(reverb.Client(address), 7), Reports(address), []
+
+    def play():
+        for unroll in range(6):
+            reporter.append(Episode(float(unroll), 5))
+            reporter.report(20, unroll)
+            sent.append(unroll)
+
+    actor = threading.Thread(target=play, daemon=True)
+    actor.start()
+    wait(lambda: len(sent) == 2)
+    time.sleep(1.0)
+    assert len(sent) == 2  # the third waits for a place
+    assert reports.read_unrolls(1) == [(7, 20, 0)]
+    wait(lambda: len(sent) == 3)
+    found = []
+    while len(found) < 5:
+        found += reports.read_unrolls(10)
+    assert found == [(7, 20, unroll) for unroll in range(1, 6)]
+    assert reports.read_unrolls(10) == []
+    assert reports.read_games() == [Episode(float(i), 5) for i in range(6)]
+    assert reports.read_games() == []
+    actor.join()
+
+
+def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch):
+    weights = RemoteWeights(variables)
+    weights.connect(address)
+    weights.publish(3)
+    pulled, tables = PulledWeights(address), []
+    pull = pulled._container.pull
+    monkeypatch.setattr(pulled._container, "pull", lambda table: tables.append(table) or pull(table))
+    for _ in range(3):
+        assert pulled.latest.version == 3
+    assert tables.count(WEIGHTS) == 1
+    variables[0].assign([5.0, 6.0])
+    weights.publish(4)
+    version, values, _ = pulled.latest
+    assert version == 4
+    np.testing.assert_array_equal(values[0], [5.0, 6.0])
+    assert tables.count(WEIGHTS) == 2
+
+
+class _Reports:
+    """Actors' reports, given in advance, in place of a server's."""
+
+    def __init__(self, unrolls):
+        self.unrolls = list(unrolls)
+
+    def read_unrolls(self, most):
+        taken, self.unrolls = self.unrolls[:most], self.unrolls[most:]
+        return taken
+
+    def read_games(self):
+        return []
+
+
+class _Anything:
+    address = "localhost:1"
+
+
+def _players(folder, command=None, warn=print):
+    return RemoteActorPool(
+        _Anything(),
+        _Anything(),
+        lambda index, start, address: command,
+        1,
+        print,
+        frames_per_step=4,
+        logs=folder,
+        warn=warn,
+    )
+
+
+def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
+    players = _players(tmp_path)
+    reports = [remote_actor_pool.PlayedUnroll(i % 3, 5, i) for i in range(12)]
+    players._reports = _Reports(reports)
+    left, lags = [], []
+    for update in range(1, 4):
+        lags.append(players.play(10, frames=60 * update))  # three unrolls of 20 frames
+        left.append(len(players._reports.unrolls))
+    assert left == [9, 6, 3]
+    assert lags == [10 - 1, 10 - 4, 10 - 7]  # the mean of each update's three, not the last's
+    assert players.get_state() == {"frames": 180}
+
+
+def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote_actor_pool, "SILENT_SECONDS", 0.5)
+    warnings = []
+    players = _players(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
+    players._reports = _Reports([])
+    players._looked = time.monotonic()
+    players._keepers[0].start()
+    with pytest.raises(ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start"):
+        players.play(0, 20)
+    assert warnings.count("Actor 0 reported nothing for 0 seconds.") >= MOST_FAILED_STARTS - 1
+    assert any("ended with code -9 and was started again" in line for line in warnings)
+
+
+def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote_actor_pool, "AWAY_SECONDS", 0.1)
+    monkeypatch.setattr(remote_actor_pool, "SILENT_SECONDS", 0.5)
+    warnings = []
+    players = _players(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
+    players._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
+    players._looked = time.monotonic()
+    players._keepers[0].start()
+    wait(lambda: 0 in players._processes)
+    players.play(0, 20)
+    time.sleep(1.0)  # a checkpoint
+    players.play(1, 40)
+    players.check()
+    players.close()
+    assert not warnings
+
+
+def test_actor_ends_after_several_failed_looks_in_a_row(monkeypatch):
+    answers = iter([True, False, True, False, False, True, False, False, False])
+    ended = []
+    monkeypatch.setattr(remote_actor, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(remote_actor, "_answers", lambda address: next(answers))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    remote_actor._watch("localhost:1")
+    assert ended == [0]
+    assert list(answers) == []
+
+
+def test_actor_whose_server_is_gone_before_it_asks_ends():
+    """Reverb's calls wait for a server that will not come."""
+    code = "\n".join(
+        [
+            "from repro.acting import remote, remote_actor",
+            "remote_actor.LOOK_SECONDS = 0.1",
+            "remote_actor.end_with('localhost:1')",
+            "remote.PulledWeights('localhost:1')",
+        ]
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=LONGEST_SECONDS, check=False).returncode == 0
+
+
+def test_a_server_answers_and_a_closed_port_does_not():
+    with socket.create_server(("localhost", 0)) as server:
+        address = f"localhost:{server.getsockname()[1]}"
+        assert remote_actor._answers(address)
+    assert not remote_actor._answers(address)

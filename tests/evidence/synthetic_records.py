@@ -1,0 +1,79 @@
+"""Synthetic records. As a program: `python -m tests.evidence.synthetic_records OUT_DIR COUNT`."""
+
+import pathlib
+import sys
+
+import numpy as np
+
+from repro.evidence import published, records
+from repro.evidence.staleness import current_config
+
+VERSIONS = ("python", "tensorflow", "tf_agents", "gymnasium", "ale_py", "mujoco")
+
+
+def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_shallow", final=15.0, **changes):
+    """A valid record with a curve that rises from a random player's score to `final`."""
+    generator = np.random.default_rng(seed)
+    scale = changes.get("scale", "desk")
+    config = changes.pop("config", None) or current_config("impala", experiment, scale)
+    frames = changes.pop("frames", config["frames"])
+    start = published.normaliser("atari57")[task]["random"]
+    spread = 0.05 * abs(final - start) + 0.01
+    rise = 1 / (1 + np.exp(-12 * (np.linspace(0, 1, 200) - 0.5)))
+    values = start + (final - start) * rise + spread * generator.standard_normal(200)
+    curve = [[int(x), float(y)] for x, y in zip(np.linspace(0, frames, 200), values)]
+    returns = (final + spread * generator.standard_normal(changes.pop("episodes", 200))).tolist()
+    record = {
+        "paper": "impala",
+        "experiment": experiment,
+        "task": task,
+        "agent": agent,
+        "seed": seed,
+        "scale": scale,
+        "schedule": "async",
+        "config": config,
+        "config_sha256": records.config_sha256(config),
+        "frames": frames,
+        "agent_steps": frames // 4,
+        "gradient_steps": frames // 2560,
+        "wall_seconds": frames / 14000,
+        "frames_per_second": 14000.0,
+        "policy_lag": {"mean": 2.4, "max": 5.0},
+        "curve": curve,
+        "evaluation": {
+            "protocol": "200 games, 1-30 no-ops, sampled actions, unclipped, at most 108000 frames",
+            "episodes": len(returns),
+            "unit": "game score",
+            "mean": float(np.mean(returns)),
+            "std": float(np.std(returns)),
+            "returns": returns,
+        },
+        "versions": dict.fromkeys(VERSIONS, "1.0"),
+        "hardware": {"cpu": "Example CPU", "cores": 2, "gpu": None},
+        "git_commit": "0123456789abcdef0123456789abcdef01234567",
+        "started": "2024-05-01T12:00:00Z",
+        "finished": "2024-05-01T12:12:00Z",
+    }
+    return record | changes
+
+
+def write(results_dir, record):
+    """Writes a record to its place and returns the path."""
+    names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
+    path = records.record_path(results_dir, *names)
+    records.write_record(path, record)
+    return path
+
+
+def main(results_dir: pathlib.Path, count: int) -> None:
+    games = published.normaliser("atari57")
+    for i in range(count):
+        experiment, agent = (("atari_shallow", "impala_shallow"), ("atari_deep", "impala_deep"))[i // 5 // 57 % 2]
+        task = list(games)[i // 5 % 57]
+        low, high = games[task]["random"], games[task]["human"]
+        record = make_record(i % 5 + 1, task, experiment, agent, final=low + (0.2 + i / count) * (high - low))
+        write(results_dir, record)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,234 @@
+"""ACER's printed statements, answered by invented records of a part of its agents and tasks."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from repro.evidence import published, records, rows, staleness
+from tests.evidence.synthetic_records import make_record
+
+GAMES = ("pong", "breakout")
+TASKS = ("cartpole", "reacher3", "cheetah")
+BY = {"acer_ratio_0": 80, "acer_ratio_1": 40, "acer_ratio_4": 20, "acer_ratio_4_no_trust_region": 50}
+"""Agent to the share of training, in percent, after which its curve stands at its end."""
+PACE = {"acer_ratio_0": 1e-3, "acer_ratio_1": 2e-3, "acer_ratio_4": 5e-3, "acer_ratio_4_no_trust_region": 5e-3}
+"""Agent to the seconds a frame takes."""
+FINAL = {"acer_ratio_0": 10.0, "acer_ratio_1": 30.0, "acer_ratio_4": 40.0, "acer_ratio_4_no_trust_region": 20.0}
+RETURNS = {"acer": 50.0, "a3c": 10.0, "tis": 20.0}
+FEW_GAMES = "over the 2 of 57 tasks with records of "
+FEW_TASKS = "over the 3 of 6 tasks with records of "
+NO_TRUST = "without trust_a3c, trust_tis, which cannot be compared for lack of runs"
+READING = "The text says domains of higher action dimension; which they are is our reading of Figure 2's caption."
+
+
+def _record(experiment, task, agent, seed, final, by=100, pace=1e-3, **changes):
+    config = staleness.current_config("acer", experiment, changes.get("scale", "desk"))
+    record = make_record(seed, "pong", experiment, agent, final, config=config, episodes=5, **changes)
+    frames = np.linspace(0, record["frames"], 101)[1:]
+    curve = [[int(x), final * min(1.0, i / by)] for i, x in enumerate(frames, start=1)]
+    logged = [[float(x), float(pace * x), 0.1] for x in frames]
+    series = {"columns": ["frames", "seconds", "kl"], "rows": logged}
+    return record | {"paper": "acer", "task": task, "curve": curve, "series": series}
+
+
+def _games(*agents, seeds=(1, 2), games=GAMES):
+    return [
+        _record("atari", game, agent, seed, FINAL[agent], BY[agent], PACE[agent])
+        for game in games
+        for agent in agents
+        for seed in seeds
+    ]
+
+
+def _control(*agents, seeds=(1, 2), tasks=TASKS, **changes):
+    return [
+        _record("continuous", task, agent, seed, RETURNS[agent] + seed, **changes)
+        | {"drawn": {"learning_rate": 1e-4 * seed, "delta": 0.5 * (seed % 3)}}
+        for task in tasks
+        for agent in agents
+        for seed in seeds
+    ]
+
+
+def _rows(made):
+    path = records.record_path("r", "p", "e", "t", "a", 0)
+    found = rows.make_rows(rows.group_records([records.StoredRecord(path, r) for r in made]), papers=["acer"])
+    return {(row.table, row.task, row.column): row for row in found if row.table}
+
+
+@pytest.fixture(scope="module")
+def some():
+    """The rows given by records of four agents on two games, and of three on three control tasks."""
+    return _rows(_games(*FINAL) + _control(*RETURNS))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("ACER, replay ratio 1 over 0, by environment steps", 1.0),
+        ("ACER, replay ratio 4 over 1, by environment steps", 1.0),
+        # final level 10 after 80 % of training; 10 of 30 after a third of 40 %, 10 of 40 after a quarter of 20 %
+        ("ACER, replay ratio 1, environment steps to the final median of A3C", 14 / 80),
+        ("ACER, replay ratio 4, environment steps to the final median of A3C", 5 / 80),
+        ("ACER, replay ratio 1 against A3C, by wall clock", 2 * 14 / 80),
+        ("ACER, replay ratio 4 against A3C, by wall clock", 5 * 5 / 80),
+    ],
+)
+def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
+    row = some["Figure 1", "atari57", column]
+    assert row.value == pytest.approx(value)
+    assert (row.verdict, row.seeds, row.scale) == ("partial", (1, 2), "desk")
+    assert row.interval == pytest.approx((value, value))  # both runs of an agent have the same curve
+    assert row.note.startswith(FEW_GAMES)
+
+
+def test_sample_efficiency_is_answered_for_games_and_for_control(some):
+    games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
+    assert (games.value, games.verdict) == (1.0, "partial")
+    assert games.note == FEW_GAMES + "all agents compared"
+    control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
+    assert (control.value, control.verdict) == (1.0, "partial")
+    assert control.note == FEW_TASKS + "all agents compared"
+
+
+def test_figure_2_is_answered_by_the_agents_there_are(some):
+    won = some["Figure 2", "acer_control", "ACER over all other methods"]
+    assert (won.published, won.value, won.interval, won.verdict) == (6, 3.0, (3.0, 3.0), "partial")
+    assert won.note.startswith(f"{NO_TRUST}; {FEW_TASKS}all agents compared; The caption says")
+    cheetah = some["Figure 2", "cheetah", "ACER over all other methods"]
+    assert (cheetah.value, cheetah.interval, cheetah.verdict) == (1.0, (1.0, 1.0), "partial")
+    assert cheetah.note == NO_TRUST
+    assert cheetah.command == (
+        "make reproduce-acer EXPERIMENT=continuous AGENT=acer,a3c,tis TASK=cheetah SCALE=desk SEEDS=2"
+    )
+
+
+def test_rows_without_an_answer_say_which_runs_they_wait_for(some):
+    waiting = {
+        "ACER, replay ratio 8 over 4, by environment steps": "acer_ratio_8",
+        "ACER, diminishing returns of replay": "acer_ratio_8",
+    }
+    for column, agent in waiting.items():
+        row = some["Figure 1", "atari57", column]
+        assert (row.verdict, row.value) == ("not run", None)
+        assert row.note == f"needs 2 runs of {agent} on one task"
+    clock = some["Figure 1", "atari57", "ACER, replay ratio 8 against A3C, by wall clock"]
+    assert clock.note == "needs 2 runs of acer_ratio_8 on one task, with curve and seconds"
+    trust = some["Figure 2", "acer_control", "Trust region with A3C"]
+    assert trust.note == "needs 2 runs of trust_a3c on one task"
+    rate = some["Figure 3", "cheetah", "ACER, log learning rate"]
+    assert (rate.verdict, rate.note) == ("not run", f"needs 3 runs of acer on cheetah, with learning_rate; {READING}")
+    humanoid = some["Figure 2", "humanoid", "ACER over all other methods"]
+    assert (humanoid.verdict, humanoid.note) == ("not run", "")  # nothing ran there
+
+
+def test_every_row_that_these_agents_can_answer_is_answered(some):
+    there = {*FINAL, *RETURNS}
+    of_figures = [row for row in published.load("acer").rows if row.agent in there and "against" in row.protocol]
+    silent = [
+        row.column
+        for row in of_figures
+        if there.intersection(row.protocol["against"])
+        and row.task in ("atari57", "acer_control", *TASKS)
+        and some[row.table, row.task, row.column].verdict != "partial"
+    ]
+    assert silent == []
+
+
+def test_runs_of_other_scales_or_of_one_seed_are_named():
+    made = _games("acer_ratio_0") + _games("acer_ratio_1", seeds=(1,))
+    row = _rows(made)["Figure 1", "atari57", "ACER, replay ratio 1 over 0, by environment steps"]
+    assert row.note == "needs 2 runs of acer_ratio_1 on one task"
+    made = _control("acer") + _control("a3c", scale="paper")
+    row = _rows(made)["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
+    assert row.note == "needs 2 runs of each agent, at one scale, on one task, with curve"
+
+
+def test_diminishing_returns_with_all_four_ratios():
+    last = [_record("atari", game, "acer_ratio_8", seed, 42.0) for game in GAMES for seed in (1, 2)]
+    made = _games("acer_ratio_0", "acer_ratio_1", "acer_ratio_4") + last
+    row = _rows(made)["Figure 1", "atari57", "ACER, diminishing returns of replay"]
+    means = {r["agent"]: [] for r in made}
+    for record in made:
+        means[record["agent"]].append(record["evaluation"]["mean"])
+    zero, one, four, eight = (np.mean(means[f"acer_ratio_{ratio}"]) for ratio in (0, 1, 4, 8))
+    assert row.value == pytest.approx((eight - four) / (one - zero))
+    assert (row.verdict, row.note) == ("partial", FEW_GAMES + "all agents compared")
+
+
+def _sensitivity(settings, scale="paper"):
+    """Rows given by runs of (learning rate, delta, return) on cheetah."""
+    made = _control("acer", seeds=range(1, len(settings) + 1), tasks=("cheetah",), scale=scale)
+    for record, (rate, delta, mean) in zip(made, settings):
+        record["drawn"] = {"learning_rate": rate, "delta": delta}
+        record["evaluation"] |= {"mean": mean}
+    found = _rows(made)
+    return found["Figure 3", "cheetah", "ACER, log learning rate"], found["Figure 4", "cheetah", "ACER, delta"]
+
+
+def test_sensitivity_is_spearman_s_correlation():
+    generator = np.random.default_rng(4)
+    settings = np.c_[np.exp(generator.uniform(-9, -7, 30)), generator.uniform(0.1, 2, 30), generator.normal(size=30)]
+    settings[:, 2] -= 1.5 * settings[:, 1]
+    rate, delta = _sensitivity(settings)
+    for row, drawn in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):
+        assert row.value == pytest.approx(scipy.stats.spearmanr(drawn, settings[:, 2]).statistic)
+        assert (len(row.seeds), row.interval_over, row.published, row.note) == (30, "seeds", 0, READING)
+    assert (rate.verdict, delta.verdict) == ("partial", "reproduced")  # zero lies in the first interval
+    assert rate.interval[0] < 0 < rate.interval[1]
+    assert delta.interval[1] < 0
+    rises = settings * (1, -1, 1)
+    assert _sensitivity(rises)[1].verdict == "below"
+
+
+def test_fewer_settings_or_less_budget_are_partial():
+    falls = [(1e-4 * i, 0.06 * i, -float(i)) for i in range(1, 31)]
+    assert [row.verdict for row in _sensitivity(falls)] == ["reproduced", "reproduced"]
+    for rows_of in (_sensitivity(falls[:29]), _sensitivity(falls, "desk"), _sensitivity(falls[:3])):
+        assert [(row.value, row.verdict) for row in rows_of] == [(-1.0, "partial")] * 2
+    assert [row.value for row in _sensitivity(falls[:2])] == [None, None]
+
+
+def test_equal_returns_are_no_sensitivity():
+    same = [(1e-4 * i, 0.06 * i, 7.0) for i in range(1, 31)]
+    assert [(row.value, row.interval, row.verdict) for row in _sensitivity(same)] == [(0.0, (0.0, 0.0), "partial")] * 2
+
+
+def test_a_record_without_the_hyper_parameter_does_not_count():
+    made = _control("acer", seeds=(1, 2, 3), tasks=("cheetah",))
+    for record in made:
+        del record["drawn"]["delta"]
+    found = _rows(made)
+    assert found["Figure 3", "cheetah", "ACER, log learning rate"].value == 1.0
+    delta = found["Figure 4", "cheetah", "ACER, delta"]
+    assert (delta.value, delta.note) == (None, f"needs 3 runs of acer on cheetah, with delta; {READING}")
+
+
+def test_the_gain_on_atari_against_that_in_control_says_why_it_is_not_answered(some):
+    row = some["Figure 2", "acer_control", "Trust region, gain in continuous control against gain on Atari"]
+    assert (row.verdict, row.value) == ("not run", None)
+    assert row.note.startswith("Not answered: ")
+
+
+def test_rows_do_not_depend_on_the_order_of_records():
+    made = _games(*FINAL) + _control(*RETURNS, seeds=(1, 2, 3))
+    forward, backward = _rows(made), _rows(made[::-1])
+    assert {key: dataclasses.asdict(row) for key, row in forward.items()} == {
+        key: dataclasses.asdict(row) for key, row in backward.items()
+    }
+
+
+def test_agents_are_compared_at_the_largest_scale_that_all_of_them_have():
+    place = "Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"
+    desk = _control("acer", "a3c")
+    alone = _rows([*desk, *_control("acer", scale="paper")])[place]
+    assert (alone.scale, alone.value) == ("desk", _rows(desk)[place].value)
+    reversed_at_paper_scale = [
+        record | {"curve": [[frames, -score] for frames, score in record["curve"]]}
+        for record in _control("acer", scale="paper")
+    ]
+    both = _rows([*desk, *reversed_at_paper_scale, *_control("a3c", scale="paper")])[place]
+    assert both.scale == "paper"
+    assert both.value != alone.value

@@ -1,0 +1,91 @@
+"""The command beside a row makes exactly the runs behind it."""
+
+import pytest
+
+from repro.environments.names import task_name
+from repro.evidence import commands, published, records, rows, staleness
+from repro.evidence.commands import Run
+
+VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk", 2)
+HALF = "make reproduce-refer EXPERIMENT=figure_4_vracer AGENT="
+
+
+def test_agents_with_the_same_tasks_and_seeds_share_a_command():
+    runs = [
+        VRACER._replace(agent=agent, task=task, seed=seed)
+        for task in ("HalfCheetah", "Hopper")
+        for agent in ("vracer_refer", "ppo")
+        for seed in (1, 2, 3)
+    ]
+    assert commands.command(runs) == HALF + "vracer_refer,ppo TASK=HalfCheetah,Hopper SCALE=desk SEEDS=3"
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        (VRACER._replace(agent="ppo", seed=3), "AGENT=ppo TASK=Hopper SCALE=desk SEEDS=3"),
+        (VRACER._replace(agent="ppo", task="Ant"), "AGENT=ppo TASK=Ant SCALE=desk SEEDS=2"),
+        (VRACER._replace(task="Ant", scale="paper"), "AGENT=vracer_refer TASK=Ant SCALE=paper SEEDS=2"),
+    ],
+)
+def test_others_have_one_of_their_own(other, text):
+    first = HALF + "vracer_refer TASK=Hopper SCALE=desk SEEDS=2"
+    assert commands.command([VRACER, other]) == f"{first} && make reproduce-refer EXPERIMENT=figure_4_vracer {text}"
+
+
+def test_another_experiment_has_its_own():
+    naf = VRACER._replace(experiment="figure_3_naf", agent="naf_er")
+    second = "make reproduce-refer EXPERIMENT=figure_3_naf AGENT=naf_er TASK=Hopper SCALE=desk SEEDS=2"
+    assert commands.command([VRACER, naf]).endswith(f" && {second}")
+
+
+def test_agents_are_named_where_there_are_several():
+    run = Run("impala", "atari_shallow", "impala_shallow", "pong", "desk", 5)
+    assert commands.command([run]) == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=5"
+
+
+@pytest.mark.parametrize("gone", [{"experiment": "figure_0"}, {"agent": "vracer_rainbow"}])
+def test_what_is_not_there_has_no_command(gone):
+    assert commands.command([VRACER, VRACER._replace(**gone)]) is None
+
+
+def test_a_claim_without_runs_begins_with_one_task_and_all_its_agents():
+    rows = {row.column: row for row in published.load("refer").rows}
+    improved, larger_f = rows["DDPG, PER over ER"], rows["V-RACER, larger F"]
+    assert commands.command(commands.first_runs(improved)) == (
+        "make reproduce-refer EXPERIMENT=figure_1_ddpg AGENT=ddpg_per,ddpg_er SCALE=desk SEEDS=3"
+    )
+    assert commands.command(commands.first_runs(larger_f)) == (
+        "make reproduce-refer EXPERIMENT=figure_7_sensitivity AGENT=vracer_twice_f TASK=Humanoid SCALE=desk SEEDS=3"
+        " && make reproduce-refer EXPERIMENT=figure_4_vracer AGENT=vracer_refer TASK=Humanoid SCALE=desk SEEDS=3"
+    )
+
+
+def _fields(text):
+    """The paper and the fields of one command."""
+    program, target, *fields = text.split()
+    assert program == "make"
+    return target.removeprefix("reproduce-"), dict(field.split("=") for field in fields)
+
+
+def test_every_row_s_command_names_what_is_there():
+    groups = rows.group_records(records.read_all(records.ROOT / "results")[0])
+    found = {text for row in rows.make_rows(groups) if row.command for text in row.command.split(" && ")}
+    assert len(found) > 100
+    for text in found:
+        paper, fields = _fields(text)
+        config = staleness.current_config(paper, fields["EXPERIMENT"], fields["SCALE"])
+        assert set(fields.get("AGENT", config["agent"]).split(",")) <= {config["agent"], *config.get("agents", ())}
+        for task in filter(None, fields.get("TASK", "").split(",")):
+            assert task == (config["env"]["task"] if "study" in config else task_name(config["env"]["name"], task)), (
+                text
+            )
+        assert int(fields["SEEDS"]) > 0
+
+
+def test_every_answered_row_has_the_command_of_its_runs():
+    groups = rows.group_records(records.read_all(records.ROOT / "results")[0])
+    for row in rows.make_rows(groups):
+        if row.seeds and row.statistic is None:
+            seeds = [int(_fields(text)[1]["SEEDS"]) for text in row.command.split(" && ")]
+            assert min(seeds) >= len(row.seeds), row

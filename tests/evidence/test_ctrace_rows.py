@@ -1,0 +1,211 @@
+"""C-trace's printed statements about contraction rates, answered by invented records of some games or all of them."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from repro.evidence import claims, published, records, rows, staleness, statistics
+from tests.evidence.synthetic_records import make_record
+
+GAMES = list(published.normaliser("atari57"))
+TARGET = 0.997**10
+ABOVE = ("Figure 12", "games_retrace_above")
+BELOW = ("Figure 12", "games_retrace_below", "C-trace-R2D2 against Retrace-R2D2")
+THROUGHOUT = ("Figure 13", "atari57", "C-trace-R2D2, throughout training")
+
+
+def _run(agent, game, seed, end, start=0.9, scale="desk"):
+    """A record whose log is ten rows, nine of `start` and one of `end`."""
+    config = staleness.current_config("ctrace", "r2d2", scale)
+    rates = [start] * 9 + [end]
+    series = {"columns": ["frames", "contraction"], "rows": [[i, rate] for i, rate in enumerate(rates)]}
+    made = make_record(seed, game, "r2d2", agent, config=config, scale=scale, episodes=30, series=series)
+    return made | {"paper": "ctrace"}
+
+
+def _runs(ends, scale="desk"):
+    """Records of both agents: game to the ends of C-trace's runs and of Retrace's."""
+    return [
+        _run(agent, game, seed, end, scale=scale)
+        for game, of_agents in ends.items()
+        for agent, of_agent in zip(("ctrace", "retrace"), of_agents)
+        for seed, end in enumerate(of_agent, start=1)
+    ]
+
+
+def _rows(made, directory=published.PUBLISHED_DIR):
+    path = records.record_path("r", "p", "e", "t", "a", 0)
+    groups = rows.group_records([records.StoredRecord(path, record) for record in made])
+    found = rows.make_rows(groups, papers=["ctrace"], published_dir=directory)
+    return {(row.table, row.task, row.column): row for row in found if row.table}
+
+
+THREE = {
+    "pong": ((0.97, 0.98), (0.990, 0.992)),  # Retrace above the target
+    "breakout": ((0.97, 0.97), (0.960, 0.990)),  # above on average
+    "alien": ((0.95, 0.96), (0.960, 0.964)),  # below
+}
+
+
+def test_games_are_chosen_by_the_rate_of_retrace():
+    found = _rows(_runs(THREE))
+    of_ctrace, of_retrace = (found[(*ABOVE, column)] for column in ("C-trace-R2D2", "Retrace-R2D2"))
+    assert of_ctrace.value == pytest.approx((0.975 + 0.97) / 2)
+    assert of_retrace.value == pytest.approx((0.991 + 0.975) / 2)
+    assert found[BELOW].value == pytest.approx(0.955 - 0.962)
+    assert found[THROUGHOUT].value == pytest.approx(0.9 * 0.9 + 0.1 * (0.975 + 0.97 + 0.955) / 3)
+    for row, counted in ((of_ctrace, 2), (of_retrace, 2), (found[BELOW], 1)):
+        assert (row.verdict, row.seeds) == ("partial", (1, 2))
+        assert row.interval[0] <= row.value <= row.interval[1]
+        assert row.note.startswith("over the 3 of 57 tasks with records of all agents compared; ")
+        assert f"{counted} of the 3 tasks belong to this row" in row.note
+    assert of_ctrace.command == (
+        "make reproduce-ctrace EXPERIMENT=r2d2 AGENT=ctrace,retrace TASK=breakout,pong SCALE=desk SEEDS=2"
+    )
+    assert found[THROUGHOUT].note.startswith("over the 3 of 57 tasks with records that answer it")
+
+
+def test_games_without_both_agents_do_not_count():
+    lone = [_run("ctrace", "asterix", seed, 0.5) for seed in (1, 2)]
+    found = _rows(_runs(THREE) + lone)
+    assert found[(*ABOVE, "C-trace-R2D2")].value == pytest.approx((0.975 + 0.97) / 2)
+    assert found[BELOW].value == pytest.approx(0.955 - 0.962)
+    assert "4 of 57" in found[THROUGHOUT].note  # about C-trace alone
+    row = _rows(lone)[BELOW]
+    assert row.verdict == "not run"
+    assert row.note.startswith("needs 2 runs of retrace on one task, with contraction")
+
+
+def test_a_row_to_which_no_game_belongs_is_not_run():
+    found = _rows(_runs({"alien": THREE["alien"]}))
+    row = found[(*ABOVE, "C-trace-R2D2")]
+    assert (row.value, row.verdict) == (None, "not run")
+    assert row.note.startswith("none of the tasks with records of all agents compared belongs to this row")
+    assert found[BELOW].value == pytest.approx(0.955 - 0.962)
+
+
+def test_records_without_rates_answer_nothing():
+    made = [record | {"series": {"columns": ["frames", "seconds"], "rows": [[1, 1.0]]}} for record in _runs(THREE)]
+    found = _rows(made)
+    assert {found[key].verdict for key in (BELOW, THROUGHOUT, (*ABOVE, "Retrace-R2D2"))} == {"not run"}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Every game at paper scale: on the first 40 Retrace lies above the target, on the others below."""
+    generator = np.random.default_rng(1)
+    return {
+        game: tuple(
+            tuple(end + 0.003 * generator.standard_normal(2))
+            for end in ((TARGET, 0.99) if i < 40 else (0.95, 0.95))
+        )
+        for i, game in enumerate(GAMES)
+    }  # fmt: skip
+
+
+def test_with_all_games_there_are_intervals_and_verdicts(whole):
+    found = _rows(_runs(whole, scale="paper"))
+    for row in (found[(*ABOVE, "C-trace-R2D2")], found[(*ABOVE, "Retrace-R2D2")], found[BELOW], found[THROUGHOUT]):
+        assert row.verdict == "reproduced"
+        assert row.interval[0] <= row.value <= row.interval[1]
+        assert (row.interval_over, row.seeds) == ("seeds", (1, 2))
+    assert "40 of the 57 tasks belong to this row" in found[(*ABOVE, "C-trace-R2D2")].note
+    missed = {game: ((0.98, 0.981), theirs) for game, (_, theirs) in whole.items()}
+    assert _rows(_runs(missed, scale="paper"))[(*ABOVE, "C-trace-R2D2")].verdict == "below"
+
+
+def test_the_interval_is_that_of_scipy_s_bootstrap_within_games(whole):
+    """Of the mean over the chosen games of means over two runs, each game drawn by itself."""
+    row = _rows(_runs(whole, scale="paper"))[(*ABOVE, "C-trace-R2D2")]
+    chosen = [np.array(whole[game][0]) for game in GAMES[:40]]
+    expected = scipy.stats.bootstrap(
+        chosen, lambda *of, axis: np.mean([game.mean(axis=axis) for game in of], axis=0), n_resamples=20_000,
+        confidence_level=statistics.expanded_level(0.95, 2, 80), method="percentile", rng=np.random.default_rng(0),
+    ).confidence_interval  # fmt: skip
+    assert row.value == pytest.approx(np.mean(chosen), abs=1e-9)
+    assert row.interval == pytest.approx((expected.low, expected.high), abs=5e-5)
+
+
+def test_the_rate_between_the_parts_is_ten_steps_of_r2d2_s_discount():
+    split = [row for row in published.load("ctrace").rows if "split_by" in row.protocol]
+    assert [row.protocol["split_side"] for row in split] == ["above", "above", "below"]
+    for row in split:
+        assert row.protocol["split_at"] == pytest.approx(TARGET, abs=1e-6)
+        assert row.protocol["split_by"] in (row.agent, *row.protocol["against"])
+
+
+@pytest.mark.parametrize("missing", ["split_at", "split_side", "against"])
+def test_a_split_that_is_not_said_in_full_is_refused(tmp_path, missing):
+    data = json.loads((published.PUBLISHED_DIR / "ctrace.json").read_text())
+    row = next(row for row in data["rows"] if row["table"] == "Figure 12")
+    del row["protocol"][missing]
+    (tmp_path / "ctrace.json").write_text(json.dumps(data))
+    with pytest.raises(published.PublishedError, match=f"'{missing}' is a dependency of 'split_by'"):
+        published.load("ctrace", tmp_path)
+
+
+def test_the_printed_claims_that_are_answered():
+    answered = [row for row in published.load("ctrace").rows if claims.is_claim(row)]
+    of = {table: sum(row.table == table for row in answered) for table in dict.fromkeys(r.table for r in answered)}
+    assert of == {"Figure 4": 8, "Figure 12": 3, "Figure 13": 1}
+
+
+@pytest.mark.parametrize(
+    ("measured", "better", "of"),
+    [
+        ("mean human-normalised score", "more", lambda scores: np.mean(scores)),
+        ("median human-normalised score", "more", lambda scores: np.median(scores)),
+        ("mean human gap", "less", lambda scores: np.mean([max(1 - score, 0) for score in scores])),
+    ],
+)
+def test_human_normalised_scores_are_compared_in_percentage_points(measured, better, of):
+    finals = {"pong": (18.0, -10.0), "breakout": (10.0, 25.0), "boxing": (3.0, 9.0)}  # of C-trace and Retrace
+    made = [
+        _run(agent, game, seed, 0.97) | {"evaluation": _evaluation(game, agent, seed, final)}
+        for game, pair in finals.items()
+        for agent, final in zip(("ctrace", "retrace"), pair)
+        for seed in (1, 2)
+    ]
+    row = _rows(made)["Figure 4", "atari57", f"C-trace-R2D2 over Retrace-R2D2, {measured}"]
+
+    def aggregate(agent):
+        scores = []
+        for game in finals:
+            reference = published.normaliser("atari57")[game]
+            score = np.mean([r["evaluation"]["mean"] for r in made if (r["task"], r["agent"]) == (game, agent)])
+            scores.append((score - reference["random"]) / (reference["human"] - reference["random"]))
+        return of(scores)
+
+    assert row.value == pytest.approx(100 * (aggregate("ctrace") - aggregate("retrace")), abs=1e-6)
+    assert (row.better, row.verdict) == (better, "partial")
+    assert row.interval[0] < row.value < row.interval[1]
+
+
+def _evaluation(game, agent, seed, final):
+    return make_record(seed, game, "r2d2", agent, final, config={"frames": 10}, episodes=30)["evaluation"]
+
+
+def test_every_agent_of_a_row_can_be_run():
+    for row in published.load("ctrace").rows:
+        if row.experiment in ("dqn", "r2d2"):
+            for other in (row.agent, *row.protocol.get("against", ())):
+                experiment, agent = other.split("/") if "/" in other else (row.experiment, other)
+                assert agent in staleness.current_config("ctrace", experiment, "paper")["agents"], row.column
+    lambdas = [row for row in published.load("ctrace").rows if "lambda" in row.column]
+    assert len(lambdas) == 4
+    for row in lambdas:
+        (other,) = row.protocol["against"]
+        assert other == f"{row.agent}_lambda97"
+
+
+def test_n_of_r2d2_s_own_agent_is_not_given_as_printed():
+    """Section 4.1 prints n = 10 for the rate that C-trace aims for, and no n of the n-step agent."""
+    settings = [s for s in published.load("ctrace").settings if s.name.startswith("n of ")]
+    assert [(s.name, s.value, set(s.experiments)) for s in settings] == [
+        ("n of the update whose contraction rate is targeted", 10, {"r2d2", "dqn"})
+    ]
+    against = {other for row in published.load("ctrace").rows for other in row.protocol.get("against", ())}
+    assert "n_step_5" in against
+    assert not against & {"n_step", "r2d2/n_step"}

@@ -1,0 +1,97 @@
+"""Printed hyper-parameters beside those of the configs."""
+
+import collections
+import json
+
+import pytest
+
+from repro.evidence import published, staleness
+from repro.evidence.settings import compare_settings
+
+# Printed entries of each table; a table whose columns are domains has one setting for each.
+COUNTS = {
+    "impala": {"F.1": 22, "C.1": 5, "C.2": 9, "C.3": 12},
+    "acer": {"Section 4": 19, "Section 6": 11},
+    "refer": {"Section 3": 7, "Appendix A": 48, "Section 5.4": 12, "smarties": 77},
+    "ctrace": {"1": 13, "Appendix C": 16, "Appendix D.1": 9, "Figure 1": 2, "Figure 5": 4, "Section 2": 1},
+    "stac": {"2": 11 * 3, "3": 3 + 7 * 2 + 12, "Real-World RL": 3},
+}
+
+
+@pytest.mark.parametrize("paper", COUNTS)
+def test_printed_tables_of_settings_are_complete(paper):
+    counts = collections.Counter(setting.table for setting in published.load(paper).settings)
+    assert {table: counts[table] for table in COUNTS[paper]} == COUNTS[paper]
+
+
+def test_settings_typed_by_hand():
+    values = {
+        (paper, s.table, s.name, s.experiments[0]): s.value
+        for paper in COUNTS
+        for s in published.load(paper).settings
+        if s.experiments
+    }
+    assert values["impala", "F.1", "Learning rate", "atari_shallow"] == 0.0006
+    assert values["impala", "C.3", "Unroll Length", "dmlab_table1_throughput"] == 100
+    assert values["impala", "C.1", "RMSProp epsilon", "dmlab_figure5"]["range"] == [1e-1, 1e-3, 1e-5, 1e-7]
+    assert values["acer", "Section 4", "Importance weight truncation c", "atari"] == 10
+    assert values["acer", "Section 6", "Importance weight truncation c", "continuous"] == 5
+    assert values["refer", "Appendix A", "V-RACER, mini-batch B", "figure_4_vracer"] == 256
+    assert values["refer", "Appendix A", "DDPG, learning rate of the policy", "figure_1_ddpg"] == 1e-5
+    assert values["ctrace", "1", "Priority exponent", "r2d2"] == 0.9
+    assert values["stac", "3", "eps", "atari"] == 0.1
+    assert values["stac", "3", "Batch size (m)", "atari"] == 32
+    assert values["stac", "3", "Batch size (m)", "dm_control_features"] == 24
+    assert values["stac", "2", "Channels", "atari"] == [13, 32, 32]
+
+
+def test_impala_is_as_printed():
+    judged = compare_settings("impala")
+    wrong = [(c.experiment, c.setting.name, c.setting.value, c.ours) for c in judged if c.judgement == "differs"]
+    assert not wrong
+    counts = collections.Counter((c.experiment, c.judgement) for c in judged)
+    assert counts["atari_shallow", "as printed"] == counts["atari_deep", "as printed"] == 27
+    assert counts["atari_table1_throughput", "as printed"] == 3
+    for comparison in judged:
+        exists = staleness.config_path("impala", comparison.experiment).is_file()
+        assert (comparison.judgement == "no config yet") == (not exists)
+        if comparison.setting.field is None and exists:
+            assert comparison.judgement == "not a field"
+
+
+def differing(configs_dir):
+    judged = compare_settings("impala", configs_dir)
+    return [(c.setting.name, c.ours) for c in judged if c.judgement == "differs"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reported"),
+    [
+        ("learning_rate = 6e-4", "learning_rate = 5e-4", ("Learning rate", 5e-4)),
+        ("env.grey = True", "env.grey = 1", ("Grayscaling", 1)),
+        ("loss.discount", "loss.gamma", ("Discount (gamma)", "absent")),
+        ("config.frames = 200_000_000", "config.frames = 100_000_000", ("Frames per game", 100_000_000)),
+    ],
+)
+def test_a_planted_change_is_reported(tmp_path, old, new, reported):
+    text = staleness.config_path("impala", "atari_shallow").read_text()
+    assert old in text
+    (tmp_path / "impala").mkdir()
+    path = tmp_path / "impala" / "atari_shallow.py"
+    path.write_text(text)
+    assert differing(tmp_path) == []
+    staleness.current_config.cache_clear()
+    path.write_text(text.replace(old, new, 1))
+    assert differing(tmp_path) == [reported]
+
+
+def test_judgements_of_a_paper_without_configs(tmp_path):
+    table = {"title": "t", "source": "s", "confidence": "printed"}
+    setting = {"table": "S", "name": "n", "value": 1, "experiments": ["e", "f"], "field": None}
+    data = {"paper": "new", "title": "T", "citation": "C", "tables": {}, "rows": [], "setting_tables": {"S": table}}
+    (tmp_path / "new.json").write_text(json.dumps(data | {"settings": [setting]}))
+    judged = compare_settings("new", tmp_path / "configs", tmp_path)
+    assert [(c.experiment, c.ours, c.judgement) for c in judged] == [
+        ("e", None, "no config yet"),
+        ("f", None, "no config yet"),
+    ]

@@ -1,0 +1,89 @@
+"""A record is stale when its config changed, not when the config grew."""
+
+import textwrap
+
+import pytest
+
+from repro.evidence import staleness
+from repro.evidence.records import RecordError
+
+CONFIG = """
+    from ml_collections import ConfigDict
+
+    def get_config(scale):
+        if scale not in ("desk", "paper"):
+            raise ValueError(f"Unknown scale {scale!r}.")
+        return ConfigDict({"scale": scale, "seed": 1, "env": {"task": "pong", "stack": 4}, "rates": (0.5, 1)})
+"""
+
+
+@pytest.fixture
+def configs(tmp_path):
+    staleness.current_config.cache_clear()
+    path = tmp_path / "configs/impala/atari_shallow.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(textwrap.dedent(CONFIG))
+    return tmp_path / "configs"
+
+
+def _record(config, scale="desk"):
+    return {"paper": "impala", "experiment": "atari_shallow", "scale": scale, "config": config}
+
+
+def _config(**env):
+    return {"scale": "desk", "seed": 1, "env": {"task": "pong", "stack": 4} | env, "rates": [0.5, 1]}
+
+
+def test_same_config_is_current_whatever_its_task_and_seed(configs):
+    assert staleness.stale_reason(_record(_config()), configs) is None
+    assert staleness.stale_reason(_record(_config(task="breakout") | {"seed": 9}), configs) is None
+
+
+def test_new_field_in_the_config_leaves_the_record_current(configs):
+    config = _config()
+    del config["env"]["stack"], config["rates"]
+    assert staleness.stale_reason(_record(config), configs) is None
+
+
+def test_an_agent_that_came_later_leaves_the_record_current(configs):
+    path = configs / "impala/atari_shallow.py"
+    path.write_text(
+        path.read_text().replace('"seed": 1,', '"seed": 1, "agents": ("one", "two", "three"), "agent": "one",')
+    )
+    earlier = _config() | {"agents": ["one", "two"]}
+    assert staleness.stale_reason(_record(earlier | {"agent": "two"}) | {"agent": "two"}, configs) is None
+    lost = staleness.stale_reason(_record(earlier | {"agent": "four"}) | {"agent": "four"}, configs)
+    assert lost == "agent was 'four' and is 'one'"
+
+
+def test_changed_and_lost_fields_are_named_with_both_values(configs):
+    assert staleness.stale_reason(_record(_config(stack=3)), configs) == "env.stack was 3 and is 4"
+    assert staleness.stale_reason(_record(_config(noop=30)), configs) == "env.noop was 30 and is absent"
+    config = _config() | {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+    assert staleness.stale_reason(_record(config), configs).endswith("c was 3 and is absent, and 2 more")
+
+
+def test_ignored_names_are_fields_and_whole_sections():
+    config = {"env": {"task": "pong", "stack": 3}, "environment": 1}
+    reference = {"env": {"task": "breakout", "stack": 4}, "environment": 2}
+    assert set(staleness.config_difference(config, reference, ("env.task",))) == {"env.stack", "environment"}
+    assert set(staleness.config_difference(config, reference, ("env",))) == {"environment"}
+
+
+def test_lost_experiment_and_lost_scale_make_a_record_stale(configs):
+    record = _record(_config())
+    assert "no experiment impala/gone" in staleness.stale_reason(record | {"experiment": "gone"}, configs)
+    assert "Unknown scale 'smoke'" in staleness.stale_reason(record | {"scale": "smoke"}, configs)
+
+
+def test_config_that_does_not_load_names_its_file(configs):
+    (configs / "impala/broken.py").write_text("import absent_module\n")
+    with pytest.raises(RecordError, match="broken.py:desk cannot be loaded"):
+        staleness.current_config("impala", "broken", "desk", configs)
+
+
+@pytest.mark.parametrize("experiment", ["atari_shallow", "atari_deep"])
+@pytest.mark.parametrize("scale", ["smoke", "desk", "paper"])
+def test_the_repository_s_own_configs_load(experiment, scale):
+    config = staleness.current_config("impala", experiment, scale)
+    assert (config["paper"], config["experiment"], config["scale"]) == ("impala", experiment, scale)

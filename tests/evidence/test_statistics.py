@@ -1,0 +1,177 @@
+"""Intervals against known answers, and their coverage."""
+
+import numpy as np
+import pytest
+
+from repro.evidence import statistics
+from repro.evidence.statistics import (
+    aggregate,
+    bootstrap_interval,
+    human_normalised,
+    pointwise_interval,
+    probability_of_improvement,
+    stratified_interval,
+)
+
+
+def test_same_seed_same_interval_and_another_seed_another():
+    scores = np.random.default_rng(1).normal(10, 3, 200)
+    first = bootstrap_interval(scores, np.random.default_rng(5))
+    assert first == bootstrap_interval(scores, np.random.default_rng(5))
+    assert first != bootstrap_interval(scores, np.random.default_rng(6))
+
+
+def test_interval_of_many_scores_is_the_normal_one():
+    scores = np.random.default_rng(2).normal(10, 3, 400)
+    low, high = bootstrap_interval(scores, np.random.default_rng(0))
+    half = 1.96 * scores.std() / np.sqrt(400)
+    np.testing.assert_allclose([low, high], [scores.mean() - half, scores.mean() + half], atol=0.05 * half)
+
+
+def test_interval_of_two_scores_is_exact():
+    # the resampled mean is 1, 2 or 3 with probabilities 1/4, 1/2, 1/4
+    assert bootstrap_interval([1.0, 3.0], np.random.default_rng(0)) == (1.0, 3.0)
+    assert bootstrap_interval([1.0, 3.0], np.random.default_rng(0), confidence=0.2) == (2.0, 2.0)
+
+
+def test_equal_scores_have_an_interval_without_width():
+    assert bootstrap_interval([21.0] * 200, np.random.default_rng(0)) == (21.0, 21.0)
+
+
+@pytest.mark.parametrize(
+    ("runs", "least", "most"), [(2, 0.45, 0.55), (3, 0.71, 0.79), (6, 0.92, 0.98), (20, 0.92, 0.98), (200, 0.92, 0.98)]
+)
+def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, least, most):
+    monkeypatch.setattr(statistics, "RESAMPLES", 999)
+    generator = np.random.default_rng(3)
+    covered = 0
+    for _ in range(1000):
+        low, high = bootstrap_interval(generator.normal(5.0, 2.0, runs), generator)
+        covered += low <= 5.0 <= high
+    assert least <= covered / 1000 <= most
+
+
+def test_plain_percentile_interval_of_few_runs_would_cover_too_seldom(monkeypatch):
+    monkeypatch.setattr(statistics, "RESAMPLES", 999)
+    monkeypatch.setattr(statistics, "expanded_level", lambda confidence, runs, freedom: confidence)
+    generator = np.random.default_rng(3)
+    covered = 0
+    for _ in range(1000):
+        low, high = bootstrap_interval(generator.normal(5.0, 2.0, 6), generator)
+        covered += low <= 5.0 <= high
+    assert covered / 1000 < 0.90
+
+
+@pytest.mark.parametrize(("runs", "tasks"), [(3, 10), (5, 10), (2, 57)])
+def test_stratified_interval_covers_the_true_aggregate(monkeypatch, runs, tasks):
+    monkeypatch.setattr(statistics, "RESAMPLES", 999)
+    generator = np.random.default_rng(4)
+    centres = generator.normal(1.0, 1.0, tasks)
+    covered = 0
+    for _ in range(400):
+        scores = {f"task {i}": generator.normal(centre, 0.3, runs) for i, centre in enumerate(centres)}
+        low, high = stratified_interval(scores, statistics.mean, generator)
+        covered += low <= centres.mean() <= high
+    assert 0.92 <= covered / 400 <= 0.98
+
+
+SCORES = {"a": [0.0, 0.4], "b": [1.0, 2.0], "c": [3.0]}
+"""Means 0.2, 1.5 and 3; sorted runs 0, 0.4, 1, 2, 3."""
+
+
+@pytest.mark.parametrize(
+    ("statistic", "expected"),
+    [
+        (statistics.median, 1.5),
+        (statistics.mean, 4.7 / 3),
+        (statistics.mean_capped, (0.2 + 1 + 1) / 3),
+        (statistics.interquartile_mean, (0.4 + 1 + 2) / 3),  # a quarter of five runs is one at each end
+        (statistics.optimality_gap, (1.0 + 0.6) / 5),
+    ],
+)
+def test_aggregates_of_a_hand_case(statistic, expected):
+    assert aggregate(SCORES, statistic) == pytest.approx(expected)
+
+
+def test_aggregates_do_not_depend_on_the_order_of_tasks_or_runs():
+    turned = {task: SCORES[task][::-1] for task in reversed(SCORES)}
+    for statistic in statistics.STATISTICS.values():
+        assert aggregate(turned, statistic) == aggregate(SCORES, statistic)
+
+
+@pytest.mark.parametrize("call", [aggregate, lambda s, f: stratified_interval(s, f, np.random.default_rng(0))])
+def test_an_array_is_refused_since_its_axes_could_be_swapped(call):
+    with pytest.raises(TypeError, match="mapping from task to runs"):
+        call(np.ones((3, 2)), statistics.mean)
+
+
+def test_runs_are_drawn_within_tasks():
+    # tasks far apart, no noise within: drawing across tasks would have given a wide interval
+    scores = {"a": [0.0, 0.0, 0.0], "b": [100.0, 100.0, 101.0]}
+    low, high = stratified_interval(scores, statistics.mean, np.random.default_rng(0))
+    assert 50.0 <= low <= high <= 50.5
+
+
+def test_stratified_interval_has_the_generator_s_randomness_only():
+    scores = {"a": [0.0, 0.4, 0.3, 0.9], "b": [1.0, 2.0, 1.7, 1.1]}
+    first = stratified_interval(scores, statistics.median, np.random.default_rng(5))
+    assert first == stratified_interval(scores, statistics.median, np.random.default_rng(5))
+
+
+@pytest.mark.parametrize("scores", [{}, {"a": []}, {"a": [1.0, float("inf")]}, {"a": [[1.0]]}])
+def test_aggregates_of_nothing_or_no_numbers_are_refused(scores):
+    with pytest.raises(ValueError, match="aggregate"):
+        aggregate(scores, statistics.mean)
+
+
+def test_a_task_with_one_run_has_no_stratified_interval():
+    with pytest.raises(ValueError, match="c has one"):
+        stratified_interval(SCORES, statistics.mean, np.random.default_rng(0))
+
+
+def test_probability_of_improvement_of_a_hand_case():
+    ours, theirs = {"a": [1.0, 3.0], "b": [0.0, 0.0]}, {"a": [2.0, 3.0, 0.0], "b": [0.0, 1.0]}
+    # a: 1 wins 1 of 3; 3 wins 2 and draws 1, so 3.5 of 6.  b: draws 2 and loses 2, so 1 of 4.
+    value, (low, high) = probability_of_improvement(ours, theirs, np.random.default_rng(0))
+    assert value == pytest.approx((3.5 / 6 + 1 / 4) / 2)
+    assert 0 <= low <= value <= high <= 1
+
+
+def test_probability_of_improvement_against_itself_and_against_worse():
+    runs = {"a": np.arange(6.0), "b": np.arange(6.0)}
+    value, (low, high) = probability_of_improvement(runs, runs, np.random.default_rng(0))
+    assert value == 0.5
+    assert low < 0.5 < high
+    better = {task: scores + 10 for task, scores in runs.items()}
+    assert probability_of_improvement(better, runs, np.random.default_rng(0)) == (1.0, (1.0, 1.0))
+    assert probability_of_improvement(runs, better, np.random.default_rng(0)) == (0.0, (0.0, 0.0))
+
+
+def test_probability_of_improvement_needs_the_same_tasks():
+    with pytest.raises(ValueError, match="b is only on one"):
+        probability_of_improvement({"a": [1, 2], "b": [1, 2]}, {"a": [1, 2]}, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("scores", [[], [1.0], [[1.0, 2.0]], [1.0, float("nan")]])
+def test_too_few_scores_or_no_numbers_are_refused(scores):
+    with pytest.raises(ValueError, match="bootstrap_interval"):
+        bootstrap_interval(scores, np.random.default_rng(0))
+
+
+def test_human_normalised():
+    assert human_normalised(-20.7, -20.7, 14.6) == 0.0
+    assert human_normalised(14.6, -20.7, 14.6) == 1.0
+    np.testing.assert_allclose(human_normalised(np.array([0.0, 10.0]), 2.0, 4.0), [-1.0, 4.0])
+    with pytest.raises(ValueError, match="human_normalised"):
+        human_normalised(1.0, 2.0, 2.0)
+
+
+def test_pointwise_interval_is_that_of_each_point_alone():
+    generator = np.random.default_rng(0)
+    lines = np.cumsum(generator.standard_normal((8, 5)), axis=1)
+    band = pointwise_interval(lines, np.random.default_rng(1))
+    alone = [bootstrap_interval(column, np.random.default_rng(2)) for column in lines.T]
+    np.testing.assert_allclose(band, alone, atol=0.25 * lines.std(axis=0).max())
+    assert band.shape == (5, 2)
+    with pytest.raises(ValueError, match="pointwise_interval"):
+        pointwise_interval(lines[:1], generator)

@@ -1,0 +1,209 @@
+"""Measures of one task on hand-made runs, and their resamples against means taken run by run."""
+
+import functools
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from repro.evidence import claims, statistics
+from repro.evidence import task_measures as measures
+
+FRAMES = (10, 20, 30, 40)
+RANK_CORRELATION = functools.partial(measures.rank_correlation, name="delta")
+
+
+def run(*scores, frames=FRAMES, pace=0.1, kl=(1.0,), final=0.0):
+    """A run with these scores along the way; `pace` is seconds a frame, each `kl` stands for a tenth of the rows."""
+    rows = [[x, pace * x] for x in frames]
+    return {
+        "curve": [[x, float(y)] for x, y in zip(frames, scores)],
+        "series": {"columns": ["frames", "seconds"], "rows": rows} if scores else
+                  {"columns": ["frames", "kl"], "rows": [[i, float(x)] for i, x in enumerate(kl)]},
+        "evaluation": {"mean": float(final)},
+    }  # fmt: skip
+
+
+def value(measure, *sides):
+    return float(measure(sides)([np.full((1, len(side)), 1 / len(side)) for side in sides])[0])
+
+
+def finals(*scores):
+    return [run(final=score) for score in scores]
+
+
+def diverging(*pairs):
+    """Runs whose ten logged rows start and end with each pair."""
+    return [run(kl=(start, *[50.0] * 8, end)) for start, end in pairs]
+
+
+def test_the_level_is_the_lower_of_the_two_final_levels():
+    ours, theirs = [run(0, 4, 8, 8)] * 2, [run(0, 0, 2, 4)] * 2
+    assert value(measures.frames_to_level, ours, theirs) == 1.0  # level 4: 20 frames against 40
+    assert value(measures.frames_to_level, theirs, ours) == 0.0
+
+
+def test_pairs_of_runs_are_counted_one_by_one():
+    ours = [run(0, 6, 6, 6), run(0, 0, 6, 6)]  # mean 0 3 6 6, level 6: 20, 30
+    theirs = [run(0, 0, 8, 8), run(0, 0, 0, 8)]  # 30, 40
+    # 20 beats both, 30 draws with 30 and beats 40
+    assert value(measures.frames_to_level, ours, theirs) == (1 + 1 + 0.5 + 1) / 4
+
+
+def test_a_run_that_never_reaches_the_level_loses_to_one_that_does_and_draws_with_its_like():
+    ours = [run(0, 10, 10, 10), run(0, 2, 2, 2)]  # mean 6, the level
+    theirs = [run(0, 0, 0, 20), run(0, 0, 0, 2)]  # mean 11 at the end
+    # 20 beats 40 and infinity; infinity loses to 40 and draws with infinity
+    assert value(measures.frames_to_level, ours, theirs) == (1 + 1 + 0 + 0.5) / 4
+
+
+def test_a_fall_at_the_end_does_not_lower_the_level():
+    ours, theirs = [run(0, 6, 6, 0)] * 2, [run(0, 3, 6, 6)] * 2
+    assert value(measures.frames_to_level, ours, theirs) == 1.0  # level 6, not 0, which both have at once
+
+
+def test_frames_are_of_the_mean_curves():
+    ours = [run(0, 8, 8, 8), run(0, 0, 8, 8)]  # mean 0 4 8 8
+    theirs = [run(0, 2, 3, 4), run(0, 2, 3, 4)]
+    assert value(measures.ratio_of_frames, ours, theirs) == 20 / 40
+    assert value(measures.ratio_of_frames, theirs, ours) == measures.NEVER
+
+
+def test_frames_to_their_level_need_not_come_from_equal_points():
+    ours = [run(0, 5, frames=(6, 12))] * 2
+    theirs = [run(0, 1, 5, 5)] * 2
+    assert value(measures.ratio_of_frames, ours, theirs) == 12 / 30
+
+
+def test_time_is_that_of_the_log():
+    ours, theirs = [run(0, 4, 8, 8, pace=0.3)] * 2, [run(0, 2, 3, 4, pace=0.1)] * 2
+    assert value(measures.ratio_of_seconds, ours, theirs) == pytest.approx(6 / 4)
+    mixed = [run(0, 4, 8, 8, pace=0.3), run(0, 4, 8, 8, pace=0.1)]
+    assert value(measures.ratio_of_seconds, mixed, theirs) == pytest.approx(4 / 4)  # 0.2 s a frame on average
+    assert value(measures.ratio_of_seconds, theirs, ours) == measures.NEVER
+
+
+def test_divergence_grows_and_differs_in_orders_of_magnitude():
+    ours, theirs = diverging((1, 300), (3, 100)), diverging((5, 2), (5, 2))
+    assert value(measures.divergence, ours) == 200
+    assert value(measures.growth, ours) == pytest.approx(2)
+    assert value(measures.distance, ours, theirs) == pytest.approx(2)
+    assert value(measures.distance, theirs, ours) == pytest.approx(-2)
+
+
+def contracting(*ends):
+    """Runs whose ten logged rows are 0.9 but for the last one."""
+    return [{"series": {"columns": ["contraction"], "rows": [[0.9]] * 9 + [[end]]}} for end in ends]
+
+
+def test_contraction_rates_are_means_over_runs():
+    ours, theirs = contracting(0.97, 0.99), contracting(0.96, 0.96, 0.99)
+    assert value(measures.contraction_at_the_end, ours) == pytest.approx(0.98)
+    assert value(measures.contraction_throughout, ours) == pytest.approx(0.908)
+    assert value(measures.contraction_difference, ours, theirs) == pytest.approx(0.01)
+    assert value(measures.contraction_difference, theirs, ours) == pytest.approx(-0.01)
+
+
+def test_a_rate_that_is_met_is_not_above():
+    assert measures.contracts_above(contracting(0.96, 0.99), 0.97)
+    assert not measures.contracts_above(contracting(0.5, 0.5), 0.5)
+    assert not measures.contracts_above(contracting(0.96, 0.97), 0.97)
+
+
+def test_places_are_of_mean_evaluations():
+    ours, better, worse = finals(1, 5), finals(4, 4), finals(20, -20)
+    assert value(measures.place, ours, better, worse) == 2
+    assert value(measures.won, ours, better, worse) == 0
+    assert (value(measures.place, better, ours, worse), value(measures.won, better, ours, worse)) == (1, 1)
+    assert value(measures.won, ours, finals(3, 3)) == 0  # a draw is no win
+
+
+def test_gains_are_over_the_first_one():
+    first, second, third, ours = finals(1, 3), finals(5, 7), finals(8, 8), finals(8, 10)
+    assert value(measures.ratio_of_gains, ours, first, second, third) == 1 / 4
+    assert value(measures.ratio_of_gains, third, first, second, ours) == -1 / 4  # the last replay does harm
+    assert value(measures.ratio_of_gains, ours, second, first, third) == measures.NEVER
+    assert value(measures.ratio_of_gains, ours, second, second, third) == measures.NEVER
+
+
+def drawing(*pairs):
+    """Runs that drew the first of each pair and ended with the second."""
+    return [run(final=score) | {"drawn": {"delta": drawn}} for drawn, score in pairs]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [(1.0, 5.0), (2.0, 9.0), (3.0, 7.0), (9.0, 8.0)],
+        [(1.0, 5.0), (1.0, 9.0), (3.0, 9.0), (2.0, 1.0), (2.0, 9.0)],  # equal ranks in both
+    ],
+)
+def test_rank_correlation_is_scipy_s(pairs):
+    expected = scipy.stats.spearmanr(*zip(*pairs)).statistic
+    assert value(RANK_CORRELATION, drawing(*pairs)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rank_correlation_is_zero_without_an_order():
+    assert value(RANK_CORRELATION, drawing((1, 4), (2, 4), (3, 4))) == 0
+    assert value(RANK_CORRELATION, drawing((0.1, 4), (0.1, 5), (0.1, 6))) == 0
+
+
+def test_the_interval_of_a_rank_correlation_is_that_of_scipy_s_paired_bootstrap():
+    pairs = np.random.default_rng(2).normal(size=(30, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
+    kind = claims.Kind(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
+    found = claims.interval(kind, [[drawing(*pairs)]], np.random.default_rng(0))
+    expected = scipy.stats.bootstrap(
+        (pairs[:, 0], pairs[:, 1]), lambda x, y: scipy.stats.spearmanr(x, y).statistic, paired=True, vectorized=False,
+        n_resamples=3000, confidence_level=statistics.expanded_level(0.95, 30, 29), method="percentile",
+        rng=np.random.default_rng(1),
+    ).confidence_interval  # fmt: skip
+    assert found == pytest.approx((expected.low, expected.high), abs=0.03)
+
+
+def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
+    pairs = [(1.0, 5.0), (2.0, 9.0), (3.0, 7.0), (9.0, 8.0)]
+    drawn = [(0, 0, 1, 2), (3, 3, 1, 2), (1, 1, 1, 1)]
+    shares = np.array([np.bincount(picks, minlength=4) / 4 for picks in drawn])
+    together = RANK_CORRELATION([drawing(*pairs)])([shares])
+    one = [scipy.stats.spearmanr(*zip(*(pairs[i] for i in picks))).statistic for picks in drawn[:2]]
+    np.testing.assert_allclose(together, [*one, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ratio_of_frames",
+        "ratio_of_seconds",
+        "distance",
+        "contraction_at_the_end",
+        "contraction_throughout",
+        "contraction_difference",
+        "won",
+        "place",
+    ],
+)
+def test_weights_stand_for_runs_drawn_anew(name):
+    """Weights (2/3, 1/3, 0) give what the runs 1, 1, 2 give."""
+    generator = np.random.default_rng(5)
+    sides = []
+    for _ in range(2):
+        side = [run(*np.cumsum(generator.random(4)), pace=generator.random()) for _ in range(3)]
+        for item in side:
+            item["series"]["columns"] += ["kl", "contraction"]
+            item["series"]["rows"] = [[*row, *generator.random(2)] for row in item["series"]["rows"]]
+            item["evaluation"]["mean"] = generator.random()
+        sides.append(side)
+    of_task = getattr(measures, name)
+    drawn = [([0, 0, 1], [2, 1, 1]), ([2, 2, 2], [0, 1, 2]), ([1, 0, 2], [1, 1, 1])]
+    shares = [np.array([np.bincount(pair[i], minlength=3) / 3 for pair in drawn]) for i in range(2)]
+    together = of_task(sides)(shares)
+    assert together.shape == (3,)
+    one = [value(of_task, *([side[j] for j in picks] for side, picks in zip(sides, pair))) for pair in drawn]
+    np.testing.assert_allclose(together, one, rtol=1e-12)
+
+
+def test_weights_of_a_speed_are_of_its_pairs():
+    """The level stays that of all runs."""
+    ours, theirs = [run(0, 6, 6, 6), run(0, 0, 0, 6)], [run(0, 0, 8, 8), run(0, 0, 0, 8)]
+    shares = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+    np.testing.assert_array_equal(measures.frames_to_level([ours, theirs])(shares), [1, 0, 0.25])

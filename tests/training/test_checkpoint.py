@@ -1,0 +1,104 @@
+"""Checkpoints are whole or passed over, and never damage the ones before."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.training import checkpoint
+
+
+def variables(value: float) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(x=tf.Variable([value, value]))
+
+
+def save(directory, updates):
+    state = {"updates": updates, "a": {"b": np.arange(3), "text": "seven"}, "score": 0.5, "none": {}}
+    return checkpoint.save(directory, updates, variables(float(updates)), state)
+
+
+def restore(directory):
+    target, lines = variables(-1.0), []
+    state = checkpoint.restore(directory, target, lines.append)
+    return state, target.x.numpy()[0], lines
+
+
+def test_round_trip(tmp_path):
+    save(tmp_path, 7)
+    state, value, lines = restore(tmp_path)
+    assert value == 7.0
+    assert state["updates"] == 7
+    assert state["score"] == 0.5
+    assert state["a"]["text"] == "seven"
+    assert state["none"] == {}
+    np.testing.assert_array_equal(state["a"]["b"], [0, 1, 2])
+    assert lines == []
+
+
+def test_no_checkpoint(tmp_path):
+    assert restore(tmp_path / "none")[0] is None
+
+
+def test_the_last_three_are_kept(tmp_path):
+    for updates in (1, 2, 30, 4):
+        save(tmp_path, updates)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"checkpoint_{u:09d}" for u in (2, 4, 30)]
+
+
+@pytest.mark.parametrize("file", ["variables.data-00000-of-00001", "state.npz", "manifest.json"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
+def test_a_broken_newest_falls_back_with_one_line(tmp_path, file, damage):
+    save(tmp_path, 1)
+    broken = save(tmp_path, 2) / file
+    data = bytearray(broken.read_bytes())
+    if damage == "remove":
+        broken.unlink()
+    elif damage == "cut":
+        broken.write_bytes(data[: len(data) // 2])
+    else:
+        data[len(data) // 2] ^= 0xFF
+        broken.write_bytes(data)
+    state, value, lines = restore(tmp_path)
+    assert (state["updates"], value) == (1, 1.0)
+    assert len(lines) == 1
+    assert "checkpoint_000000002 is broken" in lines[0]
+
+
+def test_all_broken_is_an_error(tmp_path):
+    (save(tmp_path, 1) / "state.npz").write_bytes(b"")
+    with pytest.raises(checkpoint.CheckpointError, match="start again in a new run_dir"):
+        restore(tmp_path)
+
+
+def test_leftovers_of_a_kill_are_ignored_and_removed(tmp_path):
+    save(tmp_path, 1)
+    leftover = tmp_path / "partial_checkpoint_000000002"
+    leftover.mkdir()
+    (leftover / "state.npz").write_bytes(b"half")
+    assert restore(tmp_path)[0]["updates"] == 1
+    save(tmp_path, 3)
+    assert not leftover.exists()
+
+
+@pytest.mark.parametrize("where", ["savez", "fsync"])
+def test_full_disk_is_a_clear_error_and_corrupts_nothing(tmp_path, monkeypatch, where):
+    save(tmp_path, 1)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr({"savez": "numpy.savez", "fsync": "os.fsync"}[where], full)
+    with pytest.raises(checkpoint.CheckpointError, match="No space left on device.*free some space"):
+        save(tmp_path, 2)
+    monkeypatch.undo()
+    assert [p.name for p in tmp_path.iterdir()] == ["checkpoint_000000001"]
+    assert restore(tmp_path)[0]["updates"] == 1
+
+
+def test_other_variables_are_refused(tmp_path):
+    save(tmp_path, 1)
+    with pytest.raises(AssertionError):
+        checkpoint.restore(tmp_path, tf.train.Checkpoint(y=tf.Variable([1.0, 2.0])), print)

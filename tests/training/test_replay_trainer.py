@@ -1,0 +1,124 @@
+"""The loop with a replay: how often it learns from what, and that it resumes to the bit."""
+
+import math
+
+import numpy as np
+import pytest
+
+from repro.acting.unrolls import UnrollGroup
+from repro.training.replay_trainer import ReplaySettings
+from tests.support.training import UNROLL, make_loop, weights_of
+
+
+def _finish(loop):
+    updates = list(loop)
+    loop.close()
+    return updates
+
+
+def test_without_a_replay_it_is_the_loop_of_on_policy_agents(tmp_path):
+    plain, _, plain_agent = make_loop(tmp_path / "plain", updates=6)
+    _finish(plain)
+    loop, _, agent = make_loop(tmp_path / "replay", updates=6, replay_settings=ReplaySettings(True, 0.0))
+    _finish(loop)
+    for a, b in zip(weights_of(plain_agent), weights_of(agent), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert loop.summary()["gradient_steps"] == plain.summary()["gradient_steps"] == 6
+
+
+def test_replayed_batches_may_have_a_size_of_their_own(tmp_path):
+    settings = ReplaySettings(False, 2.0, batch_size=3)  # a new batch has 8
+    loop, _, _ = make_loop(tmp_path, updates=10, replay_settings=settings)
+    sizes, step = [], loop._learner.step
+
+    def counting(batch):
+        sizes.append(len(batch.reward))
+        return step(batch)
+
+    loop._learner.step = counting
+    _finish(loop)
+    assert len(sizes) == loop.summary()["gradient_steps"] > 5
+    assert set(sizes) == {3}
+
+
+@pytest.mark.parametrize("on_policy", [True, False])
+def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
+    settings = ReplaySettings(on_policy, 4.0)
+    loop, _, agent = make_loop(tmp_path, updates=100, replay_settings=settings)
+    updates = _finish(loop)
+    replayed = loop.summary()["gradient_steps"] - 100 * on_policy
+    assert abs(replayed - 400) < 3.3 * 400**0.5  # Poisson's deviation; one seed in a thousand fails
+    assert int(agent.train_step_counter) == loop.summary()["gradient_steps"]
+    assert loop.summary()["frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
+    assert all(np.isfinite(update.scalars["loss"]) for update in updates)
+
+
+def test_the_number_of_replays_is_poissons(tmp_path):
+    """Not the same in every update, nor of another law of that mean: frequencies of 0 to 6 replays, by chi-squared."""
+    loop, _, agent = make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 2.0))
+    loop._replay.add(UnrollGroup(agent.collect_data_spec, 1, UNROLL).arrays)
+    loop._learner.step = loop._learner.place = lambda batch: {}
+    counts = np.array([len(loop._learn_again(1)) for _ in range(4000)])
+    loop.close()
+    expected = 4000 * np.array([math.exp(-2.0) * 2.0**k / math.factorial(k) for k in range(7)])
+    found = np.bincount(counts, minlength=7)[:7]
+    assert ((found - expected) ** 2 / expected).sum() < 22.5  # 6 degrees of freedom, 0.1 %; the seed is fixed
+
+
+def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
+    settings = ReplaySettings(True, 2.0)
+    whole, _, whole_agent = make_loop(tmp_path / "whole", updates=24, replay_settings=settings)
+    _finish(whole)
+    first, _, _ = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    for update in first:
+        if update.updates == 12:
+            first.save()
+            break
+    first.close()
+    second, _, second_agent = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    assert second.updates == 12
+    _finish(second)
+    for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whole.summary()["gradient_steps"] == second.summary()["gradient_steps"]
+
+
+def test_policy_lag_counts_gradient_steps_over_every_batch(tmp_path):
+    # Two batches a round under the same weights: the second waits for the gradient steps on the first and the replay.
+    loop, _, agent = make_loop(tmp_path, updates=40, lag=0, replay_settings=ReplaySettings(True, 3.0))
+    steps, lags = [0], []
+    for update in loop:
+        steps.append(int(agent.train_step_counter))
+        lags.append(update.lag)
+    loop.close()
+    waited = [steps[i] - steps[i - i % 2] for i in range(40)]
+    assert lags == waited
+    assert max(waited) > 4  # more than the one batch before it
+    assert loop.summary()["policy_lag"] == {"mean": pytest.approx(np.mean(waited)), "max": max(waited)}
+
+
+def test_policy_lag_survives_a_stop(tmp_path):
+    settings = ReplaySettings(True, 3.0)
+    whole, _, _ = make_loop(tmp_path / "whole", updates=12, lag=0, replay_settings=settings)
+    _finish(whole)
+    first, _, _ = make_loop(tmp_path / "halves", updates=12, lag=0, replay_settings=settings)
+    for update in first:
+        if update.updates == 6:
+            first.save()
+            break
+    first.close()
+    second, _, _ = make_loop(tmp_path / "halves", updates=12, lag=0, replay_settings=settings)
+    _finish(second)
+    assert second.summary()["policy_lag"] == whole.summary()["policy_lag"]
+
+
+def test_actors_may_run_freely(tmp_path):
+    settings = ReplaySettings(True, 1.0)
+    loop, episodes, _ = make_loop(tmp_path, updates=20, schedule="async", replay_settings=settings)
+    assert len(_finish(loop)) == 20
+    assert episodes.games > 0
+
+
+def test_a_loop_that_could_not_learn_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(False, 0.0))

@@ -1,0 +1,93 @@
+"""The loop of sequences: when it learns, and that a resumed run continues with its replay."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from repro.replay.sequences import Sample
+from repro.training.checkpoint import CheckpointError
+from tests.papers.ctrace.small import make_loop
+
+
+def test_nothing_is_learned_before_the_first_frames(tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=12, steps_per_update=5)  # 20 frames an update, 100 before the first
+    steps, losses = [], []
+    for update in loop:
+        steps.append(int(agent.train_step_counter))
+        losses.append(update.scalars["loss"])
+    loop.close()
+    assert steps == [0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7]
+    assert [math.isnan(loss) for loss in losses] == [True] * 5 + [False] * 7
+    assert loop.summary()["gradient_steps"] == 7
+
+
+def test_resumed_run_continues_with_its_replay(tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=30, prioritised=True)
+    for update in loop:
+        if update.updates == 20:
+            break
+    loop.save()
+    stored, weights = len(loop._replay), [v.numpy() for v in agent.variables]
+    loop.close()
+
+    again, episodes, agent = make_loop(tmp_path, updates=30, prioritised=True)
+    assert again.updates == 20
+    assert episodes.games > 0
+    assert len(again._replay) == stored > 100
+    for a, b in zip(weights, (v.numpy() for v in agent.variables), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert [update.updates for update in again][-1] == 30
+    assert again.summary()["gradient_steps"] == int(agent.train_step_counter) == 25
+    again.close()
+
+
+def test_importance_weights_and_priorities_go_around(tmp_path):
+    """(N P)^-0.4 over the largest, with N = 50 and P = 0.02, 0.32, 0.005: 0.25^0.4, 64^-0.4 and 1."""
+    loop, _, _ = make_loop(tmp_path, updates=30, prioritised=True)
+    given, written = [], []
+
+    class Learner:
+        per_sequence = {"priorities": np.float32([0.5, 3.0, 1.5])}
+
+        def place(self, x):
+            return x
+
+        def step(self, sequences, weights):
+            given.append((sequences, weights))
+            return {"loss": 1.0}
+
+    class Replay:
+        def set_priorities(self, keys, priorities):
+            written.append((keys, priorities))
+
+    loop._learner, loop._replay = Learner(), Replay()
+    probabilities, keys = np.array([0.02, 0.32, 0.005]), np.uint64([7, 8, 9])
+    loop._learn(Sample("sequences", keys, probabilities, np.int64([50, 50, 50])))
+    (sequences, weights), (written_keys, priorities) = given[0], written[0]
+    assert sequences == "sequences"
+    np.testing.assert_allclose(weights, [0.25**0.4, 64.0**-0.4, 1.0], rtol=1e-6)
+    np.testing.assert_array_equal(written_keys, keys)
+    np.testing.assert_array_equal(priorities, Learner.per_sequence["priorities"])
+
+
+def test_replay_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    loop, _, _ = make_loop(tmp_path, updates=30)
+    for update in loop:
+        if update.updates == 10:
+            loop.save()
+        if update.updates == 20:
+            break
+
+    def full(folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(loop._replay, "save", full)
+    with pytest.raises(CheckpointError, match="free some space"):
+        loop.save()
+    loop.close()
+    again, _, _ = make_loop(tmp_path, updates=30)
+    assert again.updates == 10
+    again.close()

@@ -1,0 +1,57 @@
+"""What all studies share: pieces of work spread over cores, and figures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from repro.training import study
+
+
+def test_pieces_come_back_in_order_and_can_be_stopped():
+    pieces = [(2, i) for i in range(6)]
+    seen = []
+    assert study.map_pieces(pow, pieces, [0], lambda *done: seen.append(done)) == [2**i for i in range(6)]
+    assert seen == sorted(seen)
+    assert seen[-1] == (6, 6)
+
+    def stop(done: int, pieces: int) -> None:
+        raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        study.map_pieces(time.sleep, [(60,)], [0], stop)
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_while_processes_begin(number):
+    """Also where another thread, as that of a progress bar, receives them."""
+    before = signal.signal(number, signal.default_int_handler)
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)
+    other.start()
+    try:
+        with study.interrupts_held() as held:
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)  # an interrupt would come here
+            assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        assert held == [number]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.signal(number, before)
+        ended.set()
+        other.join()
+
+
+def test_a_study_without_a_figure_saves_none(tmp_path):
+    answer = study.Answer("nats", np.zeros(3), "none")
+    study.Study({"kl": answer}, steps=0).save_figure(tmp_path / "folder")
+    assert not list(tmp_path.iterdir())

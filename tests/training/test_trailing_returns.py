@@ -1,0 +1,45 @@
+"""The window of last episodes, against hand cases."""
+
+import pytest
+
+from repro.training.trailing_returns import NoEpisodeError, TrailingReturns
+
+
+def _window():
+    return TrailingReturns(100, "games of the last {} frames", "game score")
+
+
+def test_only_episodes_of_the_window_count():
+    window = _window()
+    for step, score in ((10, 1.0), (150, 2.0), (200, 4.0)):
+        window.append(step, score)
+    evaluation = window.evaluation(240)
+    assert evaluation["returns"] == [2.0, 4.0]
+    assert (evaluation["mean"], evaluation["std"], evaluation["episodes"]) == (3.0, pytest.approx(2**0.5), 2)
+    assert window.evaluation(250)["returns"] == [4.0]  # 150 is a hundred steps ago, and out
+
+
+def test_without_an_episode_in_the_window_the_last_one_counts():
+    window = _window()
+    window.append(10, 7.0)
+    assert window.evaluation(500)["returns"] == [7.0]
+    assert window.evaluation(500)["std"] == 0.0
+
+
+def test_a_run_shorter_than_its_window_says_so():
+    window = _window()
+    window.append(10, 7.0)
+    assert window.evaluation(50)["protocol"] == "games of the last 50 frames"
+
+
+def test_state_goes_around():
+    window, other = _window(), _window()
+    window.append(10, 1.0)
+    window.append(60, 2.0)
+    other.set_state(window.get_state())
+    assert other.evaluation(100) == window.evaluation(100)
+
+
+def test_without_any_episode_there_is_nothing_to_evaluate():
+    with pytest.raises(NoEpisodeError, match="No episode ended within 40 steps"):
+        _window().evaluation(40)

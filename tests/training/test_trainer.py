@@ -1,0 +1,139 @@
+"""The training loop under both schedules: bit-identical resume, lag, shutdown, failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.training.learner import Learner, NonFiniteLossError, RetracedError
+from tests.support.training import SETTINGS, make_loop, weights_of
+
+
+def finish(loop):
+    updates = list(loop)
+    loop.close()
+    return updates
+
+
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, lag):
+    whole, _, whole_agent = make_loop(tmp_path / "whole", updates=24, lag=lag)
+    finish(whole)
+
+    first, _, first_agent = make_loop(tmp_path / "halves", updates=24, lag=lag)
+    for update in first:
+        if update.updates == 12:
+            first.save()
+            break
+    first.close()
+    second, _, second_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, seed=0)
+    assert second.updates == 12
+    restored = weights_of(second_agent)
+    assert len(restored) > 3 * len(second_agent.trainable_variables)  # with both slots of RMSProp
+    for a, b in zip(weights_of(first_agent), restored, strict=True):
+        np.testing.assert_array_equal(a, b)
+    finish(second)
+
+    for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_lockstep_depends_on_the_seed_and_on_the_lag(tmp_path):
+    results = []
+    for name, arguments in {"a": {}, "b": {"seed": 1}, "c": {"lag": 0}}.items():
+        loop, _, agent = make_loop(tmp_path / name, updates=6, **arguments)
+        finish(loop)
+        results.append(np.concatenate([w.ravel() for w in weights_of(agent)]))
+    assert not np.array_equal(results[0], results[1])
+    assert not np.array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize(("lag", "expected"), [(0, [0, 1, 0, 1]), (1, [0, 1, 2, 3]), (2, [0, 1, 2, 3, 4, 5])])
+def test_lockstep_lag_counts_updates_between_acting_and_learning(tmp_path, lag, expected):
+    # Two actors of 8 environments make two batches of 8 a round, so one round is two updates.
+    loop, _, _ = make_loop(tmp_path, updates=12, lag=lag)
+    lags = [update.lag for update in finish(loop)]
+    assert lags[: len(expected)] == expected
+    assert lags[-2:] == [2 * lag, 2 * lag + 1]
+
+
+@pytest.mark.parametrize(("envs", "batch"), [(8, 8), (8, 2), (2, 8)])
+def test_async_runs_to_its_budget_with_groups_of_any_fit(tmp_path, envs, batch):
+    loop, episodes, agent = make_loop(tmp_path, updates=20, schedule="async", envs_per_actor=envs, batch_size=batch)
+    next_batch, versions = loop._source.next, []
+
+    def noting():
+        made = next_batch()
+        versions.append(list(made.versions))
+        return made
+
+    loop._source.next = noting
+    updates = finish(loop)
+    assert [u.updates for u in updates] == list(range(1, 21))
+    assert int(agent.train_step_counter) == 20
+    assert updates[-1].frames == 20 * batch * 10
+    assert episodes.games > 0
+    assert [u.lag for u in updates] == [i - np.mean(made) for i, made in enumerate(versions)]
+    assert all(0 <= version <= i for i, made in enumerate(versions) for version in made)
+    # Memory for at most 18 groups of a quarter of a batch, or 12 of a batch, goes around: later ones know new weights.
+    assert np.max(versions) >= 5
+
+
+def test_sizes_that_do_not_fit_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"envs_per_actor=8 and learner\.batch_size=3"):
+        make_loop(tmp_path, updates=1, batch_size=3)
+    with pytest.raises(ValueError, match="lockstep"):
+        make_loop(tmp_path, updates=1, num_actors=1, envs_per_actor=8, batch_size=16)
+
+
+def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):
+    loop, _, _ = make_loop(tmp_path, updates=50, schedule="async")
+
+    def explode(*_):
+        raise OSError("the emulator is gone")
+
+    monkeypatch.setattr("tests.support.catch.Catch.step", explode)
+    with pytest.raises(OSError, match="emulator is gone"):
+        finish(loop)
+
+
+def test_nan_stops_the_run_names_the_update_and_keeps_the_checkpoint(tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=50)
+    with pytest.raises(NonFiniteLossError, match="update 5 gave .*loss=nan"):
+        for update in loop:
+            if update.updates == 2:
+                loop.save()
+            if update.updates == 4:
+                kernel = agent.trainable_variables[0]
+                kernel.assign(kernel * np.nan)
+    loop.close()
+    resumed, _, agent = make_loop(tmp_path, updates=50)
+    assert resumed.updates == 2
+    assert all(np.isfinite(w).all() for w in weights_of(agent))
+    resumed.close()
+
+
+def test_a_second_trace_of_the_train_step_is_an_error(tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=1)
+    learner = Learner(agent, tf.distribute.get_strategy())
+    batch = loop._source.next().trajectory
+    learner.step(batch)
+    with pytest.raises(RetracedError):
+        learner.step(tf.nest.map_structure(lambda x: x[:4], batch))
+    loop.close()
+
+
+def test_impala_learns_catch_and_a_wrong_sign_does_not(tmp_path):
+    returns = {}
+    for name, sign in {"right": 1.0, "wrong": -1.0}.items():
+        loop, _, _ = make_loop(
+            tmp_path / name,
+            updates=400,
+            schedule="async",
+            learning_rate=0.005 * sign,
+            settings=SETTINGS._replace(entropy_cost=0.003),
+        )
+        returns[name] = finish(loop)[-1].mean_return
+    assert returns["right"] > 0.8
+    assert returns["wrong"] < 0.0
