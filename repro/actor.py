@@ -21,15 +21,18 @@ def main(argv: list[str]) -> None:
 
     from repro.papers import find_experiment
     from repro.training import devices
+    from repro.training.experiment import RemoteActing
     from repro.training.run_directory import RunDirectoryError, read_settings
 
     try:
         settings = read_settings(Path(RUN_DIR.value))
     except RunDirectoryError as error:
         cli.fail(error)
-    config = ml_collections.ConfigDict(settings["config"])
+    experiment = find_experiment(ml_collections.ConfigDict(settings["config"]))
+    if not isinstance(experiment, RemoteActing):
+        cli.fail(f"the run in {RUN_DIR.value} has no actors in processes of their own.")
     devices.configure_threads(deterministic=False, threads=1)
-    find_experiment(config.paper).play_remotely(config, settings["seed"], ACTOR.value, START.value, ADDRESS.value)
+    experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ import re
 import runpy
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 import ml_collections
 from absl import app, flags, logging
 from gym_notices.notices import notices
 from ml_collections import config_flags
+
+from repro.config import flatten
 
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
@@ -86,7 +88,7 @@ def _load_config(flag: str) -> ml_collections.ConfigDict:
 
 def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, str]) -> None:
     """Fails for a field that the configuration does not have, or text that its type cannot hold."""
-    fields = dict(_fields(config))
+    fields = flatten(config)
     for name, text in settings.items():
         if name not in fields:
             same_name = [field for field in fields if field.split(".")[-1] == name.split(".")[-1]]
@@ -94,6 +96,10 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
         if not _fits(text, fields[name]):
             kind = type(fields[name]).__name__
             fail(f"{name}={text!r} is not of type {kind} (its value is {fields[name]!r}).")
+    agent = settings.get("agent", config.agent)
+    own = config.get("variants", {}).get(agent, {})
+    for name in settings.keys() & flatten(own).keys():
+        fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={settings[name]}.")
 
 
 def _fits(text: str, value: object) -> bool:
@@ -105,14 +111,6 @@ def _fits(text: str, value: object) -> bool:
         except ValueError:
             return False
     return True
-
-
-def _fields(config: ml_collections.ConfigDict, prefix: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in config.items():
-        if isinstance(value, ml_collections.ConfigDict):
-            yield from _fields(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def nearest(name: str, names: Sequence[str]) -> str:

@@ -30,7 +30,7 @@ def main(argv: list[str]) -> None:
     from repro.acting.actor import Episode
     from repro.acting.evaluation import play
     from repro.acting.video import record_game
-    from repro.papers import experiment_of
+    from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
     from repro.training.run_directory import RunDirectoryError, read_settings, write_json
@@ -40,19 +40,18 @@ def main(argv: list[str]) -> None:
         cli.fail(f"--video={VIDEO.value}: the name must end in .mp4.")
     try:
         settings = read_settings(run_dir)
-        experiment, config = experiment_of(ml_collections.ConfigDict(settings["config"]))
-        games, side_by_side = experiment.evaluation_games(config)
-        episodes = EPISODES.value or games
-        num_envs = largest_divisor(episodes, side_by_side)
+        experiment = find_experiment(ml_collections.ConfigDict(settings["config"]))
+        episodes = EPISODES.value or experiment.evaluation.episodes
+        num_envs = largest_divisor(episodes, experiment.evaluation.num_envs)
         seed = SEED_OFFSET + settings["seed"]
         devices.configure_threads(deterministic=False)
         policy, environment = experiment.load_policy(
-            config, run_dir / "checkpoints", num_envs, seed, lambda line: print(line, file=sys.stderr)
+            run_dir / "checkpoints", num_envs, seed, lambda line: print(line, file=sys.stderr)
         )
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
-    bar = tqdm(total=episodes, desc=f"Evaluating {config.env.task}", unit=" games", dynamic_ncols=True)
+    bar = tqdm(total=episodes, desc=f"Evaluating {experiment.config.env.task}", unit=" games", dynamic_ncols=True)
     scores: list[float] = []
 
     def show(game: Episode) -> None:
@@ -64,9 +63,9 @@ def main(argv: list[str]) -> None:
     bar.close()
     returns = [game.score for game in games]
     evaluation = {
-        "protocol": experiment.describe_evaluation(config, episodes),
+        "protocol": experiment.describe_evaluation(episodes),
         "episodes": episodes,
-        "unit": experiment.score_unit(config),
+        "unit": experiment.evaluation.unit,
         "mean": float(np.mean(returns)),
         "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
         "returns": returns,
@@ -75,7 +74,7 @@ def main(argv: list[str]) -> None:
     print(f"{evaluation['mean']:.1f} +- {evaluation['std']:.1f} (standard deviation over {episodes} games)")
     try:
         if VIDEO.value:
-            _, single = experiment.load_policy(config, run_dir / "checkpoints", 1, seed, print)
+            _, single = experiment.load_policy(run_dir / "checkpoints", 1, seed, print)
             score = record_game(policy, single, seed, Path(VIDEO.value))
             print(f"Video of a game that returned {score:g}: {VIDEO.value}")
         if EXPORT.value:

@@ -18,6 +18,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
+from repro.config import agents
 from repro.launch.jobs import Job, StudyJob, run_jobs
 
 PAPER = flags.DEFINE_string("paper", None, "impala, acer, refer, ctrace or stac.", required=True)
@@ -60,7 +61,7 @@ def find_jobs() -> Iterator[Job | StudyJob]:
 
 def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
     """The agents asked for, of those that an experiment has."""
-    known = config.get("agents", (config.agent,))
+    known = agents(config)
     if AGENT.value == ["all"]:
         return known
     for name in AGENT.value:

@@ -36,7 +36,7 @@ def main(argv: list[str]) -> None:
     stop = _StopFlag()
 
     from repro.acting.actor_pool import ActorPoolError
-    from repro.papers import experiment_of
+    from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
     from repro.training.learner import NonFiniteLossError
@@ -48,23 +48,25 @@ def main(argv: list[str]) -> None:
     label = f"{config.agent} {config.env.task} seed {SEED.value}"
     try:
         run = RunDirectory(run_dir, config.to_dict(), SEED.value)
-        experiment, config = experiment_of(config)
-        threads = config.runtime.get("threads", 0)
-        devices.configure_threads(deterministic=config.runtime.schedule == "lockstep", threads=threads)
-        loop = experiment.build_training(config, SEED.value, run, _say)
+        experiment = find_experiment(config)
+        runtime = experiment.config.runtime
+        devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
+        trainer = experiment.build_trainer(SEED.value, run, _say)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
-    if loop.updates:
-        _say(f"Resuming {run_dir} at {loop.frames:,} {loop.unit}.")
-    progress = Progress(run, loop.total_updates, loop.frames_per_update, loop.updates, label, loop.unit, loop.shown)
+    if trainer.updates:
+        _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
+    progress = Progress(
+        run, trainer.total_updates, trainer.frames_per_update, trainer.updates, label, trainer.unit, trainer.shown
+    )
     try:
-        for update in loop:
+        for update in trainer:
             progress(update)
-            if stop.set and loop.can_save and not loop.complete:
-                loop.save()
+            if stop.set and trainer.can_save and not trainer.complete:
+                trainer.save()
                 break
-        if loop.complete:
-            write_json(run.complete_json, loop.summary())
+        if trainer.complete:
+            write_json(run.complete_json, trainer.summary())
     except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
         progress.close()
         cli.fail(f"{str(error).rstrip('.')}. The last good checkpoint is in {run.checkpoints}.", code=1)
@@ -73,8 +75,8 @@ def main(argv: list[str]) -> None:
         cli.fail(f"could not write to {run.path} ({error.strerror}); free some space and resume the run.", code=1)
     finally:
         progress.close()
-        loop.close()
-    if not loop.complete:
+        trainer.close()
+    if not trainer.complete:
         resume = shlex.join(["python", "-m", "repro.train", *sys.argv[1:]])
         _say(f"Stopped and saved. Resume with: {resume}")
 

@@ -9,12 +9,10 @@ import ml_collections
 import numpy as np
 import pytest
 
-from repro.environments.mujoco import make_mujoco
-from repro.papers import experiment_of
-from repro.papers.acer import experiment as acer
-from repro.papers.ctrace import experiment as ctrace
-from repro.papers.impala import experiment as impala
-from repro.papers.refer import experiment as refer
+from repro.config import agents
+from repro.networks.gaussian_actor_critic import GaussianActorCritic
+from repro.papers import find_experiment
+from repro.papers.refer.experiment import MujocoExperiment
 from repro.papers.refer.fused import FlatWeights
 from tests.test_paper_configs import EXPERIMENTS
 
@@ -29,28 +27,22 @@ def trained_agents() -> list[tuple[str, str]]:
     for name in EXPERIMENTS:
         config = importlib.import_module(f"paper_configs.{name}").get_config("paper")
         if "study" not in config:
-            found += [(name, agent) for agent in config.get("agents", (config.agent,))]
+            found += [(name, agent) for agent in agents(config)]
     return found
 
 
 def initial_weights(config: ml_collections.ConfigDict) -> list[np.ndarray]:
     """Of all networks that a new agent of the configuration trains."""
-    module, config = experiment_of(config)
-    if module is refer:
-        config, rng = refer._of_agent(config), np.random.default_rng(SEED)
-        environment = make_mujoco(config.env, 1, 0)
-        make = refer.make_ppo if config.agent == "ppo" else refer.make_agent
-        networks = [x for x in vars(make(config, environment, rng)).values() if isinstance(x, FlatWeights)]
-        return [array for network in networks for array in network.numpy()]
-    parts = {impala: lambda: impala, acer: lambda: acer.PARTS[config.experiment], ctrace: lambda: ctrace}[module]()
-    with config.unlocked():
+    if "env_threads" in config.runtime:
         config.runtime.env_threads = 1
-    environment = parts.make_environment(config, 1, 0)
-    if module is acer and config.experiment != "atari":
-        network = parts.make_network(config, environment, SEED)
-    else:
-        maker = ctrace.PARTS[config.experiment] if module is ctrace else parts
-        network = maker.make_network(config, environment.num_actions, SEED)
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    if isinstance(experiment, MujocoExperiment):
+        agent = experiment.make_agent(environment, np.random.default_rng(SEED))
+        networks = [x for x in vars(agent).values() if isinstance(x, FlatWeights)]
+        return [array for network in networks for array in network.numpy()]
+    network = experiment.make_network(environment, SEED)
+    if not isinstance(network, GaussianActorCritic):
         network.build_variables(environment.time_step_spec.observation)
     environment.close()
     return [variable.numpy() for variable in network.trainable_variables]

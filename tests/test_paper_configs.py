@@ -11,8 +11,9 @@ import pytest
 
 from paper_configs.impala import atari_deep, atari_shallow
 from paper_configs.refer import figure_4_vracer, figure_7_sensitivity, figure_8_sensitivity
+from repro.config import agents, flatten
 from repro.evidence.records import plain_config
-from repro.evidence.staleness import _flatten, config_difference
+from repro.evidence.staleness import config_difference
 
 FOLDER = Path(__file__).resolve().parents[1] / "paper_configs"
 EXPERIMENTS = sorted(
@@ -58,7 +59,7 @@ def test_every_experiment_has_every_scale_and_its_own_name(name, scale):
     config = importlib.import_module(f"paper_configs.{name}").get_config(scale)
     assert (config.paper, config.experiment) == tuple(name.split("."))
     assert config.scale == scale
-    assert config.agent in config.get("agents", (config.agent,))
+    assert config.agent in agents(config)
     if "evaluation" in config:
         assert config.evaluation.episodes % config.evaluation.num_envs == 0
     else:  # it is made of training's last episodes
@@ -101,12 +102,12 @@ def test_deep_differs_from_shallow_only_in_the_network():
 @pytest.mark.parametrize("module", [figure_7_sensitivity, figure_8_sensitivity])
 def test_each_sensitivity_agent_varies_fields_that_figure_4_has(module):
     """One hyper-parameter each: another value of the same type, halved or doubled where it is a number."""
-    published, config = (dict(_flatten(plain_config(m.get_config("paper")))) for m in (figure_4_vracer, module))
+    published, config = (flatten(plain_config(m.get_config("paper"))) for m in (figure_4_vracer, module))
     assert set(config_difference(config, published)) - {"agent", "experiment"} == {
         name for name in config if name.startswith("variants.")
     }
     for agent, own in plain_config(module.get_config("paper").variants).items():
-        for name, value in _flatten(own):
+        for name, value in flatten(own).items():
             before = published[name]
             assert type(value) is type(before)
             if not isinstance(value, str):

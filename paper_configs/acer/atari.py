@@ -4,6 +4,8 @@ Every field names its source: a section or algorithm of the paper, or `assumed:`
 Budgets are in environment frames (emulator frames; one agent step is `env.frame_skip` of them).
 """
 
+from typing import Any
+
 import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
@@ -16,9 +18,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "acer"
     config.experiment = "atari"
-    config.agents = tuple(  # replay ratio and trust region of each; Section 4
-        f"acer_ratio_{ratio}{way}" for ratio in RATIOS for way in ("", "_no_trust_region")
-    )
+    config.algorithm = "acer.discrete"  # builds it: repro/papers/acer/experiments/discrete.py
+    config.variants = ml_collections.ConfigDict(variants())  # agents, with the fields that are their own; Section 4
     config.agent = "acer_ratio_4"  # one of them, and the name in records
     config.scale = scale
     config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
@@ -50,15 +51,18 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.99  # gamma per agent step; Section 4
     config.loss.truncation = 10.0  # c; Section 4
+    config.loss.trust_region = True  # or the printed algorithm without it; Figure 1
     config.loss.delta = 1.0  # of the trust region; Section 4
     config.loss.entropy_cost = 0.001  # Section 4
     config.loss.average_decay = 0.99  # alpha of the average policy; Section 4
 
     config.replay = ml_collections.ConfigDict()
+    config.replay.ratio = 4.0  # unrolls replayed for each new one, on average; set by each variant
     config.replay.frames = 3_200_000  # 50 000 steps of each of 16 threads, 4 frames each; Section 4
 
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 20  # k, agent steps; Section 4
+    config.learner.on_policy = True  # a new unroll is learned from before it is replayed; Algorithm 1
     config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own, Algorithm 1
     config.learner.learning_rate = 7e-4  # constant; assumed: "adopted from an earlier implementation of A3C", Section 4
     config.learner.rmsprop_decay = 0.99  # assumed: A3C's
@@ -76,6 +80,16 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.checkpoint_seconds = 300.0  # between two checkpoints, which hold the replay
 
     return apply_scale(config)
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """Each replay ratio with and without the trust region."""
+    agents: dict[str, dict[str, Any]] = {}
+    for ratio in RATIOS:
+        for suffix, trust_region in (("", True), ("_no_trust_region", False)):
+            fields = {"replay": {"ratio": float(ratio)}, "loss": {"trust_region": trust_region}}
+            agents[f"acer_ratio_{ratio}{suffix}"] = fields
+    return agents
 
 
 def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:

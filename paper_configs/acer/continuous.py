@@ -8,13 +8,24 @@ import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
 
+ON_POLICY = {"learner": {"on_policy": True}}  # A3C learns from what is new alone, the others from the replay
+
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; `smoke` and `desk` change what the end of this function names, and nothing else."""
     config = ml_collections.ConfigDict()
     config.paper = "acer"
     config.experiment = "continuous"
-    config.agents = ("acer", "a3c", "trust_a3c", "tis", "trust_tis")  # Section 6
+    config.algorithm = "acer.continuous"  # builds it: repro/papers/acer/experiments/continuous.py
+    config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own; Section 6
+        {
+            "acer": {},
+            "a3c": {"loss": {"method": "a3c", "trust_region": False}, "replay": {"ratio": 0.0}, **ON_POLICY},
+            "trust_a3c": {"loss": {"method": "a3c"}, "replay": {"ratio": 0.0}, **ON_POLICY},
+            "tis": {"loss": {"method": "tis", "trust_region": False}},
+            "trust_tis": {"loss": {"method": "tis"}},
+        }
+    )
     config.agent = "acer"  # one of them, and the name in records
     config.scale = scale
     config.frames = 20_000_000  # environment steps; assumed: Figure 2 prints no budget in words
@@ -41,6 +52,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.sweep.delta = (0.1, 2.0)  # of the trust region, uniform; Section 6
 
     config.loss = ml_collections.ConfigDict()
+    config.loss.method = "acer"  # acer, a3c or tis; Section 6
+    config.loss.trust_region = True  # around the average policy; Section 6
     config.loss.discount = 0.99  # gamma; Appendix E.1
     config.loss.truncation = 5.0  # c of ACER, and of TIS's product; Section 6 and Appendix E.2
     config.loss.average_decay = 0.995  # alpha of the average policy; Section 6
@@ -51,6 +64,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 50  # k; Section 6
+    config.learner.on_policy = False  # whether a new unroll is learned from when it comes; Section 6
     config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own
     config.learner.rmsprop_decay = 0.99  # assumed: A3C's
     config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: A3C's; a smaller one takes full steps along

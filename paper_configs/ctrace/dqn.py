@@ -5,6 +5,8 @@ to "the baseline agent paper" is that of Mnih et al. (2015). Budgets are in envi
 agent step is `env.frame_skip` of them).
 """
 
+from typing import Any
+
 import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
@@ -15,17 +17,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "ctrace"
     config.experiment = "dqn"
-    config.agents = (  # n of n_step_<n>, Gamma = gamma^<k> of ctrace_gamma<k>; Section 4.2, Appendix E.2, Figure 10
-        "double_dqn",
-        "n_step_5",
-        "n_step_3",
-        "retrace",
-        "ctrace_gamma10",
-        "ctrace_gamma7",
-        "ctrace_gamma5",
-        "retrace_lambda97",  # with lambda = 0.97, here and below; Appendix E
-        "ctrace_gamma10_lambda97",
-    )
+    config.algorithm = "ctrace.dqn"  # builds it: repro/papers/ctrace/experiments/dqn.py
     config.agent = "ctrace_gamma10"  # one of them, and the name in records
     config.scale = scale
     config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
@@ -54,6 +46,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.torso = "nature"  # nature or shallow; Appendix E.2
 
     config.loss = ml_collections.ConfigDict()
+    config.loss.target = "c_trace"  # double_dqn, n_step, retrace or c_trace; set by each variant
+    config.loss.n = 1  # steps of n_step's returns, which others do not read
+    config.loss.rate_steps = 10  # k of the contraction rate Gamma = gamma^k that C-trace aims for; Section 4.2. Others
+    # log how far they are from it
     config.loss.discount = 0.99  # gamma per agent step; Mnih et al. (2015)
     config.loss.clip_error = 1.0  # bound of a TD error's gradient; Mnih et al. (2015)
     config.loss.trace_lambda = 1.0  # lambda of Retrace and C-trace; Appendix E
@@ -72,9 +68,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.replay.first_frames = 200_000  # before the first gradient step, 50 000 random steps; Mnih et al. (2015)
 
     config.learner = ml_collections.ConfigDict()
-    config.learner.batch_size = 32  # sequences, of the agents that learn from sequences; Mnih et al. (2015)
-    config.learner.one_step_batch_size = 512  # transitions, of Double DQN; assumed: as many as in 32 sequences of 16,
-    # so that agents differ in their targets alone; Mnih et al. (2015) have 32, and the paper does not say
+    config.learner.batch_size = 32  # sequences; Mnih et al. (2015)
     config.learner.steps_per_update = 4  # agent steps between two gradient steps; Mnih et al. (2015)
     config.learner.learning_rate = 1e-5  # constant; Appendix E.2 for n-step and Retrace, assumed for others
     config.learner.adam_epsilon = 1e-8  # assumed: that Adam is used is said, its settings are not; Appendix E
@@ -109,7 +103,6 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.frames = 16_000
         config.replay.first_frames = 4_000
         config.learner.batch_size = 8
-        config.learner.one_step_batch_size = 128
         config.learner.target_period = 100
         config.exploration.frames = 10_000
         config.env.max_frames = 2_000
@@ -122,7 +115,6 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.replay.frames = 400_000
         config.replay.first_frames = 40_000
         config.learner.batch_size = 8
-        config.learner.one_step_batch_size = 128
         config.learner.steps_per_update = 8
         config.learner.learning_rate = 5e-4
         config.learner.target_period = 500
@@ -130,4 +122,30 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.exploration.frames = 100_000
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    config.variants = ml_collections.ConfigDict(variants(config.learner.batch_size * config.replay.steps))
     return config
+
+
+def variants(transitions: int) -> dict[str, dict[str, Any]]:
+    """Agents, with the fields that are their own; Section 4.2, Appendix E.2, Figure 10.
+
+    Args:
+        transitions: of Double DQN's batch, whose sequences are single transitions that begin at every step; assumed: as
+            many as the others learn from, so that agents differ in their targets alone; Mnih et al. (2015) have 32, and
+            the paper does not say.
+    """
+    return {
+        "double_dqn": {
+            "loss": {"target": "double_dqn"},
+            "replay": {"steps": 1, "period": 1},
+            "learner": {"batch_size": transitions},
+        },
+        "n_step_5": {"loss": {"target": "n_step", "n": 5, "rate_steps": 5}},
+        "n_step_3": {"loss": {"target": "n_step", "n": 3, "rate_steps": 3}},
+        "retrace": {"loss": {"target": "retrace"}},
+        "ctrace_gamma10": {"loss": {"target": "c_trace"}},
+        "ctrace_gamma7": {"loss": {"target": "c_trace", "rate_steps": 7}},
+        "ctrace_gamma5": {"loss": {"target": "c_trace", "rate_steps": 5}},
+        "retrace_lambda97": {"loss": {"target": "retrace", "trace_lambda": 0.97}},  # Appendix E, as the next one
+        "ctrace_gamma10_lambda97": {"loss": {"target": "c_trace", "trace_lambda": 0.97}},
+    }

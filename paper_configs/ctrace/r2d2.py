@@ -15,12 +15,16 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "ctrace"
     config.experiment = "r2d2"
-    config.agents = (
-        "n_step_5",  # uncorrected returns of n = 5; R2D2, whose hyper-parameters these agents have (Appendix E.1)
-        "retrace",  # Section 4.1
-        "ctrace",  # Gamma = gamma^10; Section 4.1
-        "retrace_lambda97",  # with lambda = 0.97; Appendix E
-        "ctrace_lambda97",  # with lambda = 0.97; Appendix E
+    config.algorithm = "ctrace.r2d2"  # builds it: repro/papers/ctrace/experiments/r2d2.py
+    config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own
+        {
+            # uncorrected returns of n = 5; R2D2, whose hyper-parameters these agents have (Appendix E.1)
+            "n_step_5": {"loss": {"target": "n_step", "n": 5, "rate_steps": 5}},
+            "retrace": {"loss": {"target": "retrace"}},  # Section 4.1
+            "ctrace": {"loss": {"target": "c_trace"}},  # Section 4.1
+            "retrace_lambda97": {"loss": {"target": "retrace", "trace_lambda": 0.97}},  # Appendix E
+            "ctrace_lambda97": {"loss": {"target": "c_trace", "trace_lambda": 0.97}},  # Appendix E
+        }
     )
     config.agent = "ctrace"  # one of them, and the name in records
     config.scale = scale
@@ -52,6 +56,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.dueling_units = 512  # of both hidden layers of the head; Appendix E.1
 
     config.loss = ml_collections.ConfigDict()
+    config.loss.target = "c_trace"  # n_step, retrace or c_trace; set by each variant
+    config.loss.n = 1  # steps of n_step's returns, which others do not read
+    config.loss.rate_steps = 10  # k of the contraction rate Gamma = gamma^k that C-trace aims for; Section 4.1. Others
+    # log how far they are from it
     config.loss.discount = 0.997  # gamma per agent step; Table 1
     config.loss.rescaling = 1e-3  # epsilon of h; Table 1
     config.loss.trace_lambda = 1.0  # lambda of Retrace and C-trace; Appendix E

@@ -14,6 +14,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "impala"
     config.experiment = "atari_shallow"
+    config.algorithm = "impala.discrete"  # builds it: repro/papers/impala/experiments/discrete.py
     config.agent = "impala_shallow"  # name in records
     config.scale = scale
     config.frames = 200_000_000  # frames per game; Section 5.3.2

@@ -6,6 +6,7 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 import ml_collections
 
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
+from repro.config import resolve
 
 SCALES = figure_1_ddpg.SCALES
 
@@ -42,8 +43,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.max_steps = 0  # as there
     config.env.observed = "all"  # as there
 
-    config.figure_4 = figure_4_vracer.get_config("paper")  # V-RACER's and ACER's networks and batches
-    config.figure_4.agent = "acer"
+    figure_4 = figure_4_vracer.get_config("paper")
+    config.vracer = resolve(figure_4)  # its network and batch
+    figure_4.agent = "acer"
+    config.acer = resolve(figure_4)  # likewise
 
     config.refer = published.refer  # D and the step of beta; Appendix A
     config.memory = published.memory  # N; Appendix A

@@ -15,7 +15,11 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; the scale changes what it changes for V-RACER."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "figure_1_ddpg"
-    config.agents = ("ddpg_refer", "ddpg_er", "ddpg_refer1", "ddpg_refer2", "ddpg_per")  # of this experiment; Figure 1
+    # Plain DDPG alone has correlated noise and constant rates; annealing made them worse, Section 5.1
+    plain = ml_collections.ConfigDict({"exploration": {"correlated": True}, "learner": {"annealing": 0.0}})
+    config.variants = ml_collections.ConfigDict(figure_4_vracer.replay_variants("ddpg"))  # agents; Figure 1
+    config.variants.ddpg_er.update(plain)
+    config.variants.ddpg_per.update(plain)
     config.agent = "ddpg_refer"  # one of them, and the name in records
     config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
 
@@ -23,13 +27,14 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     del config.refer.max_log_ratio, config.refer.value_target  # likewise: no gradient here is weighted by rho
     config.exploration = ml_collections.ConfigDict()
     config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
-    config.exploration.theta = 0.15  # of the Ornstein-Uhlenbeck noise of ddpg_er and ddpg_per; Appendix A
+    config.exploration.correlated = False  # Ornstein-Uhlenbeck noise; Section 5.1
+    config.exploration.theta = 0.15  # of that noise; Appendix A
 
+    config.learner.method = "ddpg"
     config.learner.batch_size = 128  # B; Appendix A
     config.learner.learning_rate = 1e-4  # of the critic; Appendix A
     config.learner.policy_learning_rate = 1e-5  # Appendix A
     config.learner.weight_decay = 1e-4  # L2 of the critic; Appendix A
     config.learner.target_update = 0.01  # Appendix A
-    config.learner.er_annealing = 0.0  # A of the rates of ddpg_er and ddpg_per; annealing made them worse, Section 5.1
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12; assumed: the critic's rate, as for V-RACER and NAF
     return config

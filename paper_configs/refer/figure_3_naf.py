@@ -15,7 +15,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; the scale changes what it changes for V-RACER."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "figure_3_naf"
-    config.agents = ("naf_refer", "naf_er", "naf_refer1", "naf_refer2", "naf_per")  # of this experiment; Figure 3
+    config.variants = ml_collections.ConfigDict(figure_4_vracer.replay_variants("naf"))  # agents; Figure 3
     config.agent = "naf_refer"  # one of them, and the name in records
     config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
 
@@ -23,5 +23,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     del config.refer.max_log_ratio, config.refer.value_target  # likewise: no gradient here is weighted by rho
     config.exploration = ml_collections.ConfigDict()
     config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
+    config.learner.method = "naf"
     config.learner.target_update = 0.01  # Appendix A
     return config

@@ -4,6 +4,8 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 environment steps.
 """
 
+from typing import Any
+
 import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
@@ -14,8 +16,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = ml_collections.ConfigDict()
     config.paper = "refer"
     config.experiment = "figure_4_vracer"
-    vracer = ("vracer_refer", "vracer_er", "vracer_refer1", "vracer_refer2", "vracer_per")
-    config.agents = (*vracer, "ppo", "acer", "acer_fast")  # Section 5.3
+    config.algorithm = "refer.replay"  # builds it: repro/papers/refer/experiments/replay.py
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
     config.frames = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
@@ -37,15 +38,18 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.advantage = "none"  # none, quadratic or gaussian; Appendix E
 
     config.learner = ml_collections.ConfigDict()
+    config.learner.method = "vracer"  # vracer, recurrent_vracer, ddpg or naf
     config.learner.batch_size = 256  # B; Appendix A
     config.learner.learning_rate = 1e-4  # eta; Appendix A
+    config.learner.annealing = 5e-7  # A of the learning rate, a step; Appendix A
     config.learner.discount = 0.995  # gamma; Appendix A
     config.learner.time_steps_per_gradient = 1.0  # F; Appendix A
     config.learner.steps_per_call = 32  # K, gradient steps fused in one call; 1 is the serial algorithm
 
     config.refer = ml_collections.ConfigDict()
+    config.refer.rule = "refer"  # refer, refer_1 (Rule 1 alone), refer_2 (Rule 2 alone) or none (plain replay)
     config.refer.c = 4.0  # C; Appendix A
-    config.refer.annealing = 5e-7  # A, a step; Appendix A
+    config.refer.annealing = 5e-7  # A of c_max and of beta's step size, a step; Appendix A
     config.refer.max_far_share = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say
@@ -56,21 +60,21 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     # (current; the authors' code)
     config.refer.value_target = "stored"
 
-    config.prioritised = ml_collections.ConfigDict()  # of vracer_per; Section 5 says rank-based, and no more
+    config.prioritised = ml_collections.ConfigDict()  # of prioritised replay; Section 5 says rank-based, and no more
     config.prioritised.alpha = 0.5  # assumed: 1 / sqrt(rank) in the authors' released code; Schaul et al. have 0.7
     config.prioritised.initial_beta = 0.5  # assumed: that code, and Schaul et al.
     config.prioritised.annealing = 5e-7  # of beta towards 1, a gradient step; assumed: A, as in that code
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
+    config.memory.prioritised = False  # whether steps are drawn by rank of their error
     config.memory.start_steps = 2**17  # N_start, on top of `frames`; assumed: not printed, the authors' code
     # V(s_T) of an episode that was cut is computed again when its last step is sampled, as in the authors' code;
     # assumed: the printed algorithms compute it once, when the episode ends
     config.memory.refresh_last_value = True
 
     config.ppo = ppo()
-    config.baselines = ml_collections.ConfigDict({"acer": "acer", "acer_fast": "acer"})  # the paper whose code they are
-    config.acer = acer(config.window_steps)  # what that code reads in place of the sections above
+    acer = acer_baseline(config.window_steps)
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.schedule = "serial"  # the same bits each time
@@ -82,19 +86,41 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.frames = 20_000
         config.memory.start_steps = 2_000
         config.env.task = "InvertedPendulum"
-        config.acer.learner.unroll_length = 50
-        config.acer.replay.batch_size = 4
-        config.acer.replay.gradients_per_step = 0.02
+        acer.learner.unroll_length = 50
+        acer.replay.batch_size = 4
+        acer.replay.gradients_per_step = 0.02
+        acer.runtime.checkpoint_seconds = 5.0
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
         config.frames = 1_000_000  # a tenth of the paper's
         config.memory.start_steps = 2**14  # an eighth, so that it stays some hundredth of the budget
         # A gradient from 24 whole episodes takes a core as long as V-RACER's takes for hundreds of steps.
-        config.acer.learner.unroll_length = 50
-        config.acer.replay.gradients_per_step = 0.125
+        acer.learner.unroll_length = 50
+        acer.replay.gradients_per_step = 0.125
     elif scale != "paper":
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    acer_fast = acer.copy_and_resolve_references()
+    acer_fast.learner.policy_learning_rate = 1e-4  # Section 5.3
+    config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own; Section 5.3
+        {
+            **replay_variants("vracer"),
+            "ppo": {"algorithm": "refer.ppo"},
+            "acer": acer,
+            "acer_fast": acer_fast,
+        }
+    )
     return config
+
+
+def replay_variants(method: str) -> dict[str, dict[str, Any]]:
+    """ReF-ER, plain replay, each rule alone and prioritised replay, in the order of the figures' legends; Section 5."""
+    return {
+        f"{method}_refer": {},
+        f"{method}_er": {"refer": {"rule": "none"}},
+        f"{method}_refer1": {"refer": {"rule": "refer_1"}},
+        f"{method}_refer2": {"refer": {"rule": "refer_2"}},
+        f"{method}_per": {"refer": {"rule": "none"}, "memory": {"prioritised": True}},
+    }
 
 
 def ppo() -> ml_collections.ConfigDict:
@@ -112,10 +138,10 @@ def ppo() -> ml_collections.ConfigDict:
     return config
 
 
-def acer(window_steps: int) -> ml_collections.ConfigDict:
+def acer_baseline(window_steps: int) -> ml_collections.ConfigDict:
     """The baseline of Appendix A, in the sections of `paper_configs/acer`; `env` and `frames` are the others'."""
     config = ml_collections.ConfigDict()
-    config.experiment = "gym"  # of ACER's parts
+    config.algorithm = "acer.fixed_rate"  # builds it: repro/papers/acer/experiments/fixed_rate.py
     config.window_frames = window_steps
 
     config.network = ml_collections.ConfigDict()
@@ -123,8 +149,11 @@ def acer(window_steps: int) -> ml_collections.ConfigDict:
     config.network.advantage_units = (128, 128)  # Appendix A
     config.network.deviation = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
     config.network.dueling_samples = 5  # Appendix A
+    config.network.mean_bound = 0.0  # the mean is not bounded
 
     config.loss = ml_collections.ConfigDict()
+    config.loss.method = "acer"
+    config.loss.trust_region = True
     config.loss.discount = 0.995  # gamma; assumed: as for all others
     config.loss.truncation = 5.0  # c; Appendix A
     config.loss.delta = 1.0  # of the trust region; Appendix A
@@ -139,7 +168,7 @@ def acer(window_steps: int) -> ml_collections.ConfigDict:
     config.learner.unroll_length = 1_001  # rows; assumed: the tasks' limit and the row between two episodes
     config.learner.batch_size = 1  # new unrolls between two looks at the weights; assumed
     config.learner.learning_rate = 1e-4  # of value and advantage, Adam; Appendix A
-    config.learner.policy_learning_rates = ml_collections.ConfigDict({"acer": 1e-5, "acer_fast": 1e-4})  # Section 5.3
+    config.learner.policy_learning_rate = 1e-5  # Section 5.3
     config.learner.clip_global_norm = 0.0  # 0 = none; assumed: Appendix A mentions none
 
     config.runtime = ml_collections.ConfigDict()

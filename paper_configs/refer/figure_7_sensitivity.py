@@ -31,7 +31,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "vracer_half_eta": {"learner": {"learning_rate": 5e-5}, "refer": {"beta_step_size": 5e-5}},  # eta
         "vracer_twice_eta": {"learner": {"learning_rate": 2e-4}, "refer": {"beta_step_size": 2e-4}},
     }
-    config.agents = tuple(variants)
     config.agent = "vracer_half_c"  # one of them, and the name in records
     config.variants = ml_collections.ConfigDict(variants)
     return config

@@ -17,14 +17,13 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = figure_4_vracer.get_config(scale)
     config.experiment = "figure_8_sensitivity"
     variants = {  # agent to the fields that are its own; assumed: half and twice of Appendix A
-        "vracer_half_a": {"refer": {"annealing": 2.5e-7}},  # A, of c_max, of the learning rate and of beta's
-        "vracer_twice_a": {"refer": {"annealing": 1e-6}},
+        "vracer_half_a": {"refer": {"annealing": 2.5e-7}, "learner": {"annealing": 2.5e-7}},  # A of all
+        "vracer_twice_a": {"refer": {"annealing": 1e-6}, "learner": {"annealing": 1e-6}},
         "vracer_half_s": {"network": {"units": (64, 64)}},  # S
         "vracer_twice_s": {"network": {"units": (256, 256)}},
         "vracer_quadratic": {"network": {"advantage": "quadratic"}},  # Eqs. 18 and 19; Appendix E
         "vracer_gaussian": {"network": {"advantage": "gaussian"}},  # Eqs. 20 to 22; Appendix E
     }
-    config.agents = tuple(variants)
     config.agent = "vracer_half_a"  # one of them, and the name in records
     config.variants = ml_collections.ConfigDict(variants)
     return config

@@ -16,12 +16,22 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; the scale changes what the end of this function names, and nothing else."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "recurrent"
-    config.agents = ("lstm_refer", "lstm_er", "vracer_refer", "vracer_er")  # with memory and, for comparison, without
+    plain_replay = {"refer": {"rule": "none"}}
+    feed_forward = {"learner": {"method": "vracer"}}
+    config.variants = ml_collections.ConfigDict(  # agents with memory and, for comparison, without
+        {
+            "lstm_refer": {},
+            "lstm_er": plain_replay,
+            "vracer_refer": feed_forward,
+            "vracer_er": feed_forward | plain_replay,
+        }
+    )
     config.agent = "lstm_refer"  # one of them, and the name in records
 
     config.env.task = "InvertedPendulum"  # or another that can be observed by positions; assumed: no task of the paper
     config.env.observed = "positions"  # assumed: makes a task of the paper partially observable
 
+    config.learner.method = "recurrent_vracer"
     config.network.lstm_units = (32, 32)  # of the agents with memory; Section 5.4
     config.network.window = 16  # W, steps; Section 5.4
 

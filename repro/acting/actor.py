@@ -130,6 +130,27 @@ class Actor:
         self._version = -1
 
 
+def make_actors(
+    environments: Sequence[BatchedEnvironment],
+    make_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy],
+    weights: Published,
+    unroll_length: int,
+    seeds: Sequence[int],
+    on_episode: Callable[[Episode], None],
+) -> list[Actor]:
+    """Returns an actor for each batch of environments; see `Actor` for what they share.
+
+    Args:
+        environments: one batch for each actor.
+        make_policy: returns a local policy for one of them.
+        seeds: of each actor's action sampling.
+    """
+    return [
+        Actor(environment, make_policy(environment), weights, unroll_length, int(seed), on_episode)
+        for environment, seed in zip(environments, seeds, strict=True)
+    ]
+
+
 def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., PolicyStep]:
     """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once and here.
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from paper_configs.acer import atari
 from repro.benchmarks.measuring import actor_learner
-from repro.papers.acer import atari_parts, experiment
+from repro.config import resolve
+from repro.papers.acer.experiments.discrete import DiscreteExperiment
 from repro.training import devices
 
 
@@ -20,4 +21,4 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     devices.configure_threads(deterministic=False)
     config = atari.get_config("desk")
     config.env.task = "pong"
-    return actor_learner.measure_replay("acer_atari", atari_parts, experiment, config, seconds, repeats)
+    return actor_learner.measure_replay("acer_atari", DiscreteExperiment(resolve(config)), seconds, repeats)

@@ -6,7 +6,8 @@ from typing import Any
 
 from paper_configs.acer import continuous
 from repro.benchmarks.measuring import actor_learner
-from repro.papers.acer import continuous_parts, experiment
+from repro.config import resolve
+from repro.papers.acer.experiments.continuous import ContinuousExperiment
 from repro.training import devices
 
 
@@ -20,4 +21,5 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     config = continuous.get_config("desk")
     devices.configure_threads(deterministic=False, threads=config.runtime.threads)
     config.env.task = "cheetah"
-    return actor_learner.measure_replay("acer_continuous", continuous_parts, experiment, config, seconds, repeats)
+    experiment = ContinuousExperiment(resolve(config))
+    return actor_learner.measure_replay("acer_continuous", experiment, seconds, repeats)

@@ -6,6 +6,7 @@ from typing import Any
 
 from paper_configs.ctrace import dqn
 from repro.benchmarks.measuring import sequences
+from repro.papers.ctrace.experiments.dqn import DqnExperiment
 from repro.training import devices
 
 
@@ -19,5 +20,5 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     devices.configure_threads(deterministic=False)
     config = dqn.get_config("paper")
     config.agent = "double_dqn"
-    config.learner.one_step_batch_size = 32  # that of Mnih et al. (2015)
-    return sequences.measure("ctrace_dqn", config, seconds, repeats)
+    config.variants.double_dqn.learner.batch_size = 32  # that of Mnih et al. (2015)
+    return sequences.measure("ctrace_dqn", DqnExperiment, config, seconds, repeats)

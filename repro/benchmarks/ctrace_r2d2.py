@@ -6,6 +6,7 @@ from typing import Any
 
 from paper_configs.ctrace import r2d2
 from repro.benchmarks.measuring import sequences
+from repro.papers.ctrace.experiments.r2d2 import R2d2Experiment
 from repro.training import devices
 
 
@@ -17,4 +18,4 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         repeats: times that everything is measured.
     """
     devices.configure_threads(deterministic=False)
-    return sequences.measure("ctrace_r2d2", r2d2.get_config("desk"), seconds, repeats)
+    return sequences.measure("ctrace_r2d2", R2d2Experiment, r2d2.get_config("desk"), seconds, repeats)

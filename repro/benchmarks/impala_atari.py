@@ -6,11 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import ml_collections
-
 from paper_configs.impala import atari_shallow
 from repro.benchmarks.measuring import actor_learner, timing
-from repro.papers.impala import experiment
+from repro.papers.impala.experiments.discrete import DiscreteExperiment
 from repro.training import devices
 
 
@@ -25,29 +23,28 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     """
     devices.configure_threads(deterministic=False)
     config = atari_shallow.get_config("paper")
-    make_policy = functools.partial(experiment.make_local_policy, config)
-
+    experiment = DiscreteExperiment(config)
     results = []
     for seed in range(repeats):
         games = [
-            experiment.make_environment(config, config.runtime.envs_per_actor, seed + 1000 * i)
+            experiment.make_environment(config.runtime.envs_per_actor, seed + 1000 * i)
             for i in range(config.runtime.num_actors)
         ]
         parts = {
             "environment": timing.rate(actor_learner.environment_bodies(games), seconds),
-            "inference": timing.rate(actor_learner.inference_bodies(games, make_policy), seconds),
-            "learner": timing.rate([learner_body(config)], seconds),
+            "inference": timing.rate(actor_learner.inference_bodies(games, experiment.make_local_policy), seconds),
+            "learner": timing.rate([learner_body(experiment)], seconds),
         }
-        whole = timing.whole(functools.partial(experiment.build_training, config, seed, warn=print), seconds)
+        whole = timing.whole(functools.partial(experiment.build_trainer, seed, warn=print), seconds)
         results.append({"parts": parts, "whole": whole / config.env.frame_skip})
     return {**timing.summarise("impala_atari", actor_learner.UNIT, results), "frames_per_step": config.env.frame_skip}
 
 
-def learner_body(config: ml_collections.ConfigDict) -> Callable[[], int]:
+def learner_body(experiment: DiscreteExperiment) -> Callable[[], int]:
     """One train step on a fixed batch; returns the agent steps in it."""
-    environment = experiment.make_environment(config, 1, seed=0)
+    config, environment = experiment.config, experiment.make_environment(1, seed=0)
     return actor_learner.learner_body(
-        lambda: experiment.make_agent(config, environment, seed=0),
+        lambda: experiment.make_agent(environment, seed=0),
         config.learner.batch_size,
         config.learner.unroll_length,
         config.runtime.compile,

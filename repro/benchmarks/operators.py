@@ -14,6 +14,7 @@ from repro.benchmarks.measuring import timing
 from repro.evidence import records
 from repro.ops import q_targets, traces, v_targets
 from repro.papers.ctrace import alpha_update
+from repro.papers.impala.experiments.discrete import DiscreteExperiment
 from repro.training import devices
 
 GAMMA = 0.99
@@ -34,7 +35,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     config = atari_shallow.get_config("paper")
     results = []
     for _ in range(repeats):
-        learner = timing.rate([impala_atari.learner_body(config)], seconds)
+        learner = timing.rate([impala_atari.learner_body(DiscreteExperiment(config))], seconds)
         step = config.learner.unroll_length * config.learner.batch_size / learner
         calls = _calls({"vtrace": _vtrace}, SHAPES, seconds)
         calls |= _calls(ACTION_VALUES, ACTION_VALUE_SHAPES, seconds / 4)

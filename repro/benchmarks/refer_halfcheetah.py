@@ -15,9 +15,10 @@ import numpy as np
 
 from paper_configs.refer import figure_4_vracer
 from repro.benchmarks.measuring import timing
+from repro.config import resolve
 from repro.distributions import gaussian
 from repro.environments.mujoco import make_mujoco
-from repro.papers.refer import experiment
+from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.replay.refer import ReferMemory
 from repro.training import devices
 
@@ -38,7 +39,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     os.sched_setaffinity(0, {min(cores)})
     try:
         devices.configure_threads(deterministic=False)
-        config = figure_4_vracer.get_config("paper")
+        config = resolve(figure_4_vracer.get_config("paper"))
         results = []
         for seed in range(repeats):
             memory = _full_memory(config, seed)
@@ -49,7 +50,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
                 "memory": timing.rate([remember], seconds),
                 "gradient": timing.rate([gradient], seconds),
             }
-            whole = timing.whole(functools.partial(experiment.build_training, config, seed, warn=print), seconds)
+            whole = timing.whole(functools.partial(ReplayExperiment(config).build_trainer, seed, warn=print), seconds)
             results.append({"parts": parts, "whole": whole})
         return timing.summarise("refer_halfcheetah", UNIT, results)
     finally:
@@ -72,7 +73,7 @@ def _environment_body(config: ml_collections.ConfigDict, seed: int) -> Callable[
 def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], int]:
     environment = make_mujoco(config.env, 1, seed)
     generator = np.random.default_rng(seed)
-    agent = experiment.make_agent(config, environment, generator)
+    agent = ReplayExperiment(config).make_agent(environment, generator)
     state = environment.reset()[0][0]
 
     def body() -> int:
@@ -106,7 +107,7 @@ def _learner_bodies(
 ) -> tuple[Callable[[], int], Callable[[], int]]:
     """A call of gradient steps on a fixed batch, and what the memory does for one; both return gradient steps."""
     generator = np.random.default_rng(seed)
-    agent = experiment.make_agent(config, make_mujoco(config.env, 1, seed), generator)
+    agent = ReplayExperiment(config).make_agent(make_mujoco(config.env, 1, seed), generator)
     k = config.learner.steps_per_call
     size = k * config.learner.batch_size
     batch = memory.gather(memory.draw(generator, size))

@@ -62,7 +62,7 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
 
 def _command(run: Run, agents: Sequence[str], configs_dir: pathlib.Path) -> str:
     """That of a run with all its tasks in one name; agents are named where the experiment has several."""
-    several = "agents" in staleness.current_config(run.paper, run.experiment, run.scale, configs_dir)
+    several = "variants" in staleness.current_config(run.paper, run.experiment, run.scale, configs_dir)
     agent = ",".join(agents) if several else ""
     fields = {"EXPERIMENT": run.experiment, "AGENT": agent, "TASK": run.task, "SCALE": run.scale, "SEEDS": run.seed}
     return " ".join((f"make reproduce-{run.paper}", *(f"{name}={value}" for name, value in fields.items() if value)))
@@ -72,5 +72,5 @@ def _is_known(run: Run, configs_dir: pathlib.Path) -> bool:
     """Whether the experiment is there, and has the agent where it has several."""
     if not staleness.config_path(run.paper, run.experiment, configs_dir).is_file():
         return False
-    known = staleness.current_config(run.paper, run.experiment, run.scale, configs_dir).get("agents")
+    known = staleness.current_config(run.paper, run.experiment, run.scale, configs_dir).get("variants")
     return known is None or run.agent in known

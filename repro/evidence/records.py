@@ -24,6 +24,8 @@ import jsonschema
 import ml_collections
 import numpy as np
 
+from repro.evidence import migrations
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
@@ -143,7 +145,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
         path: a file that `write_record` made.
 
     Returns:
-        The record.
+        The record, in the layout of `migrations.SCHEMA_VERSION`.
 
     Raises:
         RecordError: no such file, not JSON (also NaN or infinity), or not a valid record.
@@ -158,7 +160,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     fault = _fault(record)
     if fault:
         raise RecordError(f"The record {path} is not valid: {fault}.")
-    return record
+    return migrations.migrate(record)
 
 
 def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], list[Fault]]:

@@ -4,14 +4,15 @@ import functools
 import importlib.util
 import pathlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from repro.config import flatten, resolve_plain
 from repro.evidence.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
-# What differs between the runs of one experiment, and what it offers besides.
-RUN_FIELDS = ("env.task", "seed", "agents")
+RUN_FIELDS = ("env.task", "seed")
+"""What differs between the runs of one experiment."""
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
@@ -49,6 +50,23 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
         raise RecordError(f"The config {path}:{scale} cannot be loaded ({error}).") from error
 
 
+def agent_config(
+    paper: str, experiment: str, scale: str, agent: str, configs_dir: pathlib.Path = CONFIGS_DIR
+) -> dict[str, Any]:
+    """Returns `current_config` as one of its agents reads it; a study, which has none, as it is.
+
+    Raises:
+        RecordError: as `current_config`, or the experiment has no such agent.
+    """
+    config = current_config(paper, experiment, scale, configs_dir)
+    if "variants" not in config:
+        return config
+    try:
+        return resolve_plain(config, agent)
+    except ValueError as error:
+        raise RecordError(f"The experiment {paper}/{experiment} has no such agent now: {error}") from error
+
+
 def config_difference(
     config: Mapping[str, Any], reference: Mapping[str, Any], ignored: tuple[str, ...] = RUN_FIELDS
 ) -> dict[str, tuple[Any, Any]]:
@@ -65,11 +83,11 @@ def config_difference(
         Dotted name to (value in config, value in reference); the latter is the string `absent` for a lost
         field.
     """
-    flat = dict(_flatten(reference))
+    flat = flatten(reference)
     sections = tuple(f"{name}." for name in ignored)
     return {
         name: (value, flat.get(name, "absent"))
-        for name, value in _flatten(config)
+        for name, value in flatten(config).items()
         if name not in ignored and not name.startswith(sections) and (name not in flat or flat[name] != value)
     }
 
@@ -77,33 +95,23 @@ def config_difference(
 def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_DIR) -> str | None:
     """Says why a record no longer belongs to its experiment, or None when it does.
 
-    Every field of the stored config must still exist with the same value, apart from `RUN_FIELDS`, and from the
-    agent where the experiment has several in its field `agents`; a field or an agent that the current config has in
-    addition leaves the record valid.
+    Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`; a field or an agent
+    that the current config has in addition leaves the record valid.
 
     Args:
         record: a valid record.
         configs_dir: holds a directory for each paper.
     """
     try:
-        current = current_config(record["paper"], record["experiment"], record["scale"], configs_dir)
+        current = agent_config(record["paper"], record["experiment"], record["scale"], record["agent"], configs_dir)
     except RecordError as error:
         return str(error).rstrip(".")
-    several = record.get("agent") in current.get("agents", ())
-    difference = config_difference(record["config"], current, (*RUN_FIELDS, "agent") if several else RUN_FIELDS)
+    difference = config_difference(record["config"], current)
     if not difference:
         return None
     parts = [f"{name} was {_show(old)} and is {_show(new)}" for name, (old, new) in difference.items()]
     more = f", and {len(parts) - 3} more" if len(parts) > 3 else ""
     return "; ".join(parts[:3]) + more
-
-
-def _flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def _show(value: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import importlib
 import json
 import math
 import os
@@ -22,7 +21,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from repro import cli
-from repro.evidence import records
+from repro.config import resolve
+from repro.evidence import migrations, records
 from repro.evidence.staleness import stale_reason
 from repro.training.run_directory import read_progress, read_settings, write_json
 
@@ -160,7 +160,7 @@ class Job(_Recorded):
     def _make_record(self, cores: int) -> dict[str, object]:
         complete = json.loads((self.run_dir / "complete.json").read_text())
         rows = read_progress(self.run_dir / "progress.csv")
-        config = self.config
+        config = resolve(self.config)
         return {
             **_identity(config, config.agent, self.seed, config.runtime.schedule),
             "frames": complete["frames"],
@@ -219,7 +219,9 @@ class StudyJob(_Recorded):
         Raises:
             Stopped: interrupted; nothing was written.
         """
-        study = importlib.import_module(f"repro.papers.{self.config.paper}.{self.config.study}")
+        from repro.papers import find_experiment, find_study
+
+        run_study = find_study(self.config)
         started, began, commit = _now(), time.monotonic(), records.git_commit()
         with _bars(Console(quiet=quiet)) as bars:
             bar = bars.add_task(self.label, total=1.0)
@@ -231,7 +233,7 @@ class StudyJob(_Recorded):
                 bars.update(bar, completed=self._share_done)
 
             try:
-                found = study.run(self.config, self.seed, cores, advance)
+                found = run_study(self.config, self.seed, cores, advance, find_experiment)
             except KeyboardInterrupt:
                 raise Stopped from None
         seconds = time.monotonic() - began
@@ -286,6 +288,7 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
 def _identity(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
     """The fields of a record that say what it is of."""
     return {
+        "schema_version": migrations.SCHEMA_VERSION,
         "paper": config.paper,
         "experiment": config.experiment,
         "task": config.env.task,

@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from types import ModuleType
+from collections.abc import Callable
 
 import ml_collections
 
-
-def find_experiment(paper: str) -> ModuleType:
-    """The module `experiment` of a paper, with `build_training` and `load_policy`.
-
-    Raises:
-        ValueError: the suite has no such paper.
-    """
-    papers = [module.name for module in pkgutil.iter_modules(__path__)]
-    if paper not in papers:
-        raise ValueError(f"No paper {paper!r}; the suite has {', '.join(papers)}.")
-    return importlib.import_module(f"{__name__}.{paper}.experiment")
+from repro.config import resolve
+from repro.training.experiment import Experiment
+from repro.training.study import RunStudy
 
 
-def experiment_of(config: ml_collections.ConfigDict) -> tuple[ModuleType, ml_collections.ConfigDict]:
-    """The module that builds a configuration's agent, and the configuration as it reads it.
+def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment that a configuration describes, for its agent.
 
-    An agent named in `config.baselines` is another paper's: the entry is that paper, and the section of that name holds
-    the fields that its module reads instead.
+    `config.algorithm` is `<paper>.<name>` of the module `repro/papers/<paper>/experiments/<name>.py` whose
+    `make_experiment` builds it. A baseline of one paper that is another paper's algorithm names that paper's module.
 
     Raises:
-        ValueError: the suite has no such paper.
+        ValueError: there is no such module or agent.
     """
-    paper = config.get("baselines", {}).get(config.agent)
-    if paper is None:
-        return find_experiment(config.paper), config
-    read = config.copy_and_resolve_references()
-    with read.unlocked():
-        read.update(config[paper])
-    return find_experiment(paper), read
+    config = resolve(config)
+    paper, _, name = config.algorithm.partition(".")
+    known = _modules(paper, "experiments")
+    if name not in known:
+        choices = ", ".join(f"{paper}.{module}" for module in known) or f"one of {', '.join(papers())}"
+        raise ValueError(f"algorithm={config.algorithm!r}: choose {choices}.")
+    module = importlib.import_module(f"{__name__}.{paper}.experiments.{name}")
+    make_experiment: Callable[[ml_collections.ConfigDict], Experiment] = module.make_experiment
+    return make_experiment(config)
+
+
+def find_study(config: ml_collections.ConfigDict) -> RunStudy:
+    """Returns the study, which trains nothing, that `config.study` names in the paper's package."""
+    run: RunStudy = importlib.import_module(f"{__name__}.{config.paper}.{config.study}").run
+    return run
+
+
+def papers() -> list[str]:
+    """Returns the names of all papers."""
+    return [module.name for module in pkgutil.iter_modules(__path__)]
+
+
+def _modules(paper: str, package: str) -> list[str]:
+    """Names of the modules in a package of a paper; empty for one that does not exist."""
+    folders = [f"{path}/{paper}/{package}" for path in __path__]
+    return sorted(module.name for module in pkgutil.iter_modules(folders))

@@ -220,8 +220,10 @@ def _card(
     name = f"Learning curve of {row.agent} on {row.task}, {len(records)} seeds, to {tables.budget(row)}; "
     name += f"final evaluation {tables.ours(row)}, published {tables.exact(row.published)}."
     try:
-        paper_config = staleness.current_config(row.paper, str(row.experiment), "paper", configs_dir)
-        ignored = (*SCALE_FIELDS, *_unread_sections(records[0]["config"], str(row.agent)))
+        where = row.paper, str(row.experiment), "paper"
+        paper_config = staleness.agent_config(*where, str(row.agent), configs_dir)
+        own = staleness.current_config(*where, configs_dir).get("variants", {}).get(str(row.agent), {})
+        ignored = (*SCALE_FIELDS, *_unread_sections(records[0]["config"], own))
         difference = staleness.config_difference(records[0]["config"], paper_config, ignored)
     except RecordError:
         difference = {}
@@ -243,12 +245,12 @@ def _card(
     )
 
 
-def _unread_sections(config: Mapping[str, Any], agent: str) -> set[str]:
-    """The sections that this agent does not read: those of baselines, or all but its own and `env` if it is one."""
-    baselines = config.get("baselines", {})
-    if agent in baselines:
-        return {name for name, value in config.items() if isinstance(value, Mapping)} - {baselines[agent], "env"}
-    return set(baselines.values())
+def _unread_sections(config: Mapping[str, Any], own: Mapping[str, Any]) -> set[str]:
+    """The sections that an agent does not read, where its own fields bring another algorithm with all its sections."""
+    sections = {name for name, value in own.items() if isinstance(value, Mapping)}
+    if "algorithm" not in own or not sections:
+        return set()
+    return {name for name, value in config.items() if isinstance(value, Mapping)} - sections - {"env"}
 
 
 def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:

@@ -51,3 +51,12 @@ def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:
         raise ValueError("runtime.compile=xla works with one device; use auto or graph with several.")
     on_gpu = bool(tf.config.list_logical_devices("GPU"))
     return compile_ == "xla" or (compile_ == "auto" and on_gpu and not several)
+
+
+def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy) -> None:
+    """Raises ValueError where the replicas cannot share a batch equally."""
+    if batch_size % strategy.num_replicas_in_sync:
+        raise ValueError(
+            f"learner.batch_size={batch_size} cannot be shared by {strategy.num_replicas_in_sync} GPUs "
+            "equally: show it one with CUDA_VISIBLE_DEVICES=0, or raise it."
+        )

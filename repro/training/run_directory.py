@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Any, TextIO
 
+from repro.config import flatten
+
 
 class RunDirectoryError(RuntimeError):
     """The folder cannot be used; the message says what to do."""
@@ -54,8 +56,8 @@ class RunDirectory:
         del saved["started"]
         changed = sorted(
             name
-            for name in _flat(saved).keys() | _flat(settings).keys()
-            if _flat(saved).get(name) != _flat(settings).get(name)
+            for name in flatten(saved).keys() | flatten(settings).keys()
+            if flatten(saved).get(name) != flatten(settings).get(name)
         )
         if changed:
             raise RunDirectoryError(
@@ -109,10 +111,3 @@ def _lock(path: Path) -> TextIO:
             f"Another process is running in {path.parent}; wait for it, stop it, or give another --run_dir."
         ) from None
     return handle
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat

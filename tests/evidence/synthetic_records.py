@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 
-from repro.evidence import published, records
+from repro.config import resolve_plain
+from repro.evidence import migrations, published, records
 from repro.evidence.staleness import current_config
 
 VERSIONS = ("python", "tensorflow", "tf_agents", "gymnasium", "ale_py", "mujoco")
@@ -16,6 +17,8 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
     generator = np.random.default_rng(seed)
     scale = changes.get("scale", "desk")
     config = changes.pop("config", None) or current_config("impala", experiment, scale)
+    if "variants" in config:
+        config = resolve_plain(config, agent)
     frames = changes.pop("frames", config["frames"])
     start = published.normaliser("atari57")[task]["random"]
     spread = 0.05 * abs(final - start) + 0.01
@@ -24,6 +27,7 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
     curve = [[int(x), float(y)] for x, y in zip(np.linspace(0, frames, 200), values)]
     returns = (final + spread * generator.standard_normal(changes.pop("episodes", 200))).tolist()
     record = {
+        "schema_version": migrations.SCHEMA_VERSION,
         "paper": "impala",
         "experiment": experiment,
         "task": task,

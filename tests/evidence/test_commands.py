@@ -2,6 +2,7 @@
 
 import pytest
 
+from repro.config import agents
 from repro.environments.names import task_name
 from repro.evidence import commands, published, records, rows, staleness
 from repro.evidence.commands import Run
@@ -75,7 +76,7 @@ def test_every_row_s_command_names_what_is_there():
     for text in found:
         paper, fields = _fields(text)
         config = staleness.current_config(paper, fields["EXPERIMENT"], fields["SCALE"])
-        assert set(fields.get("AGENT", config["agent"]).split(",")) <= {config["agent"], *config.get("agents", ())}
+        assert set(fields.get("AGENT", config["agent"]).split(",")) <= {config["agent"], *agents(config)}
         for task in filter(None, fields.get("TASK", "").split(",")):
             assert task == (config["env"]["task"] if "study" in config else task_name(config["env"]["name"], task)), (
                 text

@@ -192,7 +192,7 @@ def test_every_agent_of_a_row_can_be_run():
         if row.experiment in ("dqn", "r2d2"):
             for other in (row.agent, *row.protocol.get("against", ())):
                 experiment, agent = other.split("/") if "/" in other else (row.experiment, other)
-                assert agent in staleness.current_config("ctrace", experiment, "paper")["agents"], row.column
+                assert agent in staleness.current_config("ctrace", experiment, "paper")["variants"], row.column
     lambdas = [row for row in published.load("ctrace").rows if "lambda" in row.column]
     assert len(lambdas) == 4
     for row in lambdas:

@@ -27,7 +27,7 @@ def configs(tmp_path):
 
 
 def _record(config, scale="desk"):
-    return {"paper": "impala", "experiment": "atari_shallow", "scale": scale, "config": config}
+    return {"paper": "impala", "experiment": "atari_shallow", "agent": "one", "scale": scale, "config": config}
 
 
 def _config(**env):
@@ -45,15 +45,15 @@ def test_new_field_in_the_config_leaves_the_record_current(configs):
     assert staleness.stale_reason(_record(config), configs) is None
 
 
-def test_an_agent_that_came_later_leaves_the_record_current(configs):
+def test_a_record_is_compared_with_what_its_own_agent_reads(configs):
     path = configs / "impala/atari_shallow.py"
-    path.write_text(
-        path.read_text().replace('"seed": 1,', '"seed": 1, "agents": ("one", "two", "three"), "agent": "one",')
-    )
-    earlier = _config() | {"agents": ["one", "two"]}
-    assert staleness.stale_reason(_record(earlier | {"agent": "two"}) | {"agent": "two"}, configs) is None
-    lost = staleness.stale_reason(_record(earlier | {"agent": "four"}) | {"agent": "four"}, configs)
-    assert lost == "agent was 'four' and is 'one'"
+    variants = '"variants": {"one": {}, "two": {"env": {"stack": 2}}, "three": {}}'
+    path.write_text(path.read_text().replace('"seed": 1,', f'"seed": 1, "agent": "one", {variants},'))
+    two = {"agent": "two"}
+    assert staleness.stale_reason(_record(_config(stack=2) | two) | two, configs) is None
+    assert staleness.stale_reason(_record(_config() | two) | two, configs) == "env.stack was 4 and is 2"
+    lost = staleness.stale_reason(_record(_config() | {"agent": "four"}) | {"agent": "four"}, configs)
+    assert lost == "The experiment impala/atari_shallow has no such agent now: agent='four': choose one, three, two"
 
 
 def test_changed_and_lost_fields_are_named_with_both_values(configs):

@@ -10,7 +10,8 @@ CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
 BASELINES = "repro/papers/acer/baselines.py"
 CONTINUOUS_AGENT = "repro/papers/acer/continuous_agent.py"
 REPLAY_TRAINING = "repro/training/replay_trainer.py"
-CONTINUOUS_PARTS = "repro/papers/acer/continuous_parts.py"
+CONTINUOUS_CONFIG = "paper_configs/acer/continuous.py"
+EXPERIMENT = "repro/papers/acer/experiment.py"
 TEST_TRUST_REGION = "tests/papers/acer/test_trust_region.py"
 TEST_LOSS = "tests/papers/acer/test_loss.py"
 TEST_AGENT = "tests/papers/acer/test_agent.py"
@@ -574,24 +575,24 @@ VARIANTS = [
     Variant(
         "continuous ACER: every method has a trust region",
         CONTINUOUS_AGENT,
-        'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")',
-        'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis", "tis")',
+        "            if trust_region\n",
+        "            if True\n",
         f"{TEST_CONTINUOUS_AGENT}::test_the_average_policy_follows_where_there_is_a_trust_region",
         slow=True,
     ),
     Variant(
         "continuous ACER: Trust-A3C without its trust region",
         CONTINUOUS_AGENT,
-        'WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")',
-        'WITH_TRUST_REGION = ("acer", "trust_tis")',
+        "            if trust_region\n",
+        '            if trust_region and method != "a3c"\n',
         f"{TEST_CONTINUOUS_LEARNING}::test_trust_a3c_learns_more_slowly",
         slow=True,
     ),
     Variant(
         "continuous ACER: A3C in the place of TIS",
         CONTINUOUS_AGENT,
-        '"tis": tis_loss,',
-        '"tis": a3c_loss,',
+        '"tis": tis_loss}',
+        '"tis": a3c_loss}',
         f"{TEST_CONTINUOUS_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
     Variant(
@@ -626,17 +627,17 @@ VARIANTS = [
     ),
     Variant(
         "continuous ACER: Trust-A3C learns from what is replayed",
-        CONTINUOUS_PARTS,
-        'on_policy = config.agent.endswith("a3c")',
-        'on_policy = config.agent == "a3c"',
+        CONTINUOUS_CONFIG,
+        '"trust_a3c": {"loss": {"method": "a3c"}, "replay": {"ratio": 0.0}, **ON_POLICY}',
+        '"trust_a3c": {"loss": {"method": "a3c"}}',
         f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
         slow=True,
     ),
     Variant(
         "continuous ACER: learns from what is new, too",
-        CONTINUOUS_PARTS,
-        "return ReplaySettings(on_policy, 0.0",
-        "return ReplaySettings(True, 0.0",
+        EXPERIMENT,
+        "ReplaySettings(self.config.learner.on_policy, ",
+        "ReplaySettings(True, ",
         f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
         slow=True,
     ),

@@ -9,7 +9,8 @@ AGENT = "repro/papers/ctrace/agent.py"
 TRAINING = "repro/training/sequence_trainer.py"
 EXPLORATION = "repro/papers/ctrace/exploration.py"
 POLICY = "repro/networks/epsilon_greedy_policy.py"
-DQN_PARTS = "repro/papers/ctrace/dqn_parts.py"
+DQN = "repro/papers/ctrace/experiments/dqn.py"
+DQN_CONFIG = "paper_configs/ctrace/dqn.py"
 EXPERIMENT = "repro/papers/ctrace/experiment.py"
 TEST_ALPHA_UPDATE = "tests/papers/ctrace/test_alpha_update.py"
 TEST_DQN_LOSS = "tests/papers/ctrace/test_dqn_loss.py"
@@ -374,7 +375,7 @@ VARIANTS = [
     ),
     Variant(
         "C-trace-DQN: epsilon falls before learning begins",
-        DQN_PARTS,
+        DQN,
         "exploration.frames, begin=begin)",
         "exploration.frames, begin=0)",
         f"{TEST_EXPLORATION}::test_the_first_frames_are_played_uniformly_at_random",
@@ -382,8 +383,8 @@ VARIANTS = [
     Variant(
         "C-trace-R2D2: first priorities of the n that the agent does not read",
         EXPERIMENT,
-        'method.n if method.target == "n_step" else replay.first_priority_n',
-        "method.n",
+        'loss.n if loss.target == "n_step" else replay.first_priority_n',
+        "loss.n",
         f"{TEST_INITIAL_PRIORITY}::test_configured_for_prioritised_replay_alone",
     ),
     Variant(
@@ -468,9 +469,9 @@ VARIANTS = [
     ),
     Variant(
         "C-trace: Double DQN learns from fewer transitions",
-        DQN_PARTS,
-        'learner.one_step_batch_size if method.target == "double_dqn" else learner.batch_size',
-        "learner.batch_size",
+        DQN_CONFIG,
+        "variants(config.learner.batch_size * config.replay.steps)",
+        "variants(config.learner.batch_size)",
         f"{TEST_SETTINGS}::test_every_agent_learns_from_as_many_transitions",
     ),
 ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
-import ml_collections
 import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
@@ -18,9 +16,11 @@ from repro.acting.actor import compile_act
 from repro.acting.unrolls import UnrollGroup
 from repro.benchmarks.measuring import timing
 from repro.environments.batched import BatchedEnvironment
+from repro.papers.acer.experiment import AcerExperiment
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
 from repro.training.learner import Learner
+from repro.training.trainer import frames_per_step
 
 UNIT = "agent_steps_per_second"
 
@@ -112,61 +112,53 @@ def replay_bodies(
     return store, draw
 
 
-def measure_replay(
-    what: str,
-    parts_of: ModuleType,
-    experiment: ModuleType,
-    config: ml_collections.ConfigDict,
-    seconds: float,
-    repeats: int,
-) -> dict[str, Any]:
+def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeats: int) -> dict[str, Any]:
     """The result of a benchmark of an agent that learns again from a replay, with its gradient steps per second.
 
     Args:
         what: name of the benchmark.
-        parts_of: makes environments, agent and local policies.
-        experiment: makes the replay and the whole run.
-        config: of the experiment.
+        experiment: builds the parts and the whole run.
         seconds: for each measurement.
         repeats: times that everything is measured.
     """
-    results = [_measure_replay_once(parts_of, experiment, config, seed, seconds) for seed in range(repeats)]
+    config, settings = experiment.config, experiment.replay_settings
+    results = [_measure_replay_once(experiment, seed, seconds) for seed in range(repeats)]
     found = timing.summarise(what, UNIT, results)
-    settings, batch = parts_of.replay_settings(config), config.learner.batch_size * config.learner.unroll_length
+    batch = config.learner.batch_size * config.learner.unroll_length
     updates = found["whole"] * (settings.ratio + settings.on_policy) / batch
     frames = {"frames_per_step": config.env.frame_skip} if "frame_skip" in config.env else {}
     return {**found, **frames, "updates_per_second": updates}
 
 
-def _measure_replay_once(
-    parts_of: ModuleType, experiment: ModuleType, config: ml_collections.ConfigDict, seed: int, seconds: float
-) -> dict[str, Any]:
+def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) -> dict[str, Any]:
     """Parts and whole, each in agent steps per second of the whole.
 
     A part that a step of the environment needs r times counts as a r-th of its rate.
     """
+    config, settings = experiment.config, experiment.replay_settings
     size, length, runtime = config.learner.batch_size, config.learner.unroll_length, config.runtime
     environments = [
-        parts_of.make_environment(config, runtime.envs_per_actor, seed + 1000 * i) for i in range(runtime.num_actors)
+        experiment.make_environment(runtime.envs_per_actor, seed + 1000 * i) for i in range(runtime.num_actors)
     ]
 
     def make_agent() -> tf_agent.TFAgent:
-        return parts_of.make_agent(config, environments[0], 0, parts_of.draw_setting(config, 0))
+        return experiment.make_agent(environments[0], 0, experiment.sample_hparams(0))
 
-    settings = parts_of.replay_settings(config)
     agent = make_agent()
-    store, draw = replay_bodies(agent, experiment.make_replay(config, agent, settings.ratio), size, length)
+    replay = experiment.make_replay(agent)
+    if replay is None:
+        raise ValueError(f"replay.ratio={settings.ratio}: must be above 0 to measure a replay.")
+    store, draw = replay_bodies(agent, replay, size, length)
     learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
-    make_policy = functools.partial(parts_of.make_local_policy, config)
     parts = {
         "environment": timing.rate(environment_bodies(environments), seconds),
-        "inference": timing.rate(inference_bodies(environments, make_policy), seconds),
+        "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
         "learner": learner / (settings.ratio + settings.on_policy),
         "storing": timing.rate([store], seconds),
         "drawing": timing.rate([draw], seconds) / settings.ratio,
     }
-    whole = timing.whole(lambda run: experiment.build_training(config, seed, run, print), seconds)
-    return {"parts": parts, "whole": whole / config.env.get("frame_skip", 1)}
+    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
+    return {"parts": parts, "whole": whole / frames_per_step(config)}
 
 
 def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from repro.acting.actor import Actor
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.benchmarks.measuring import actor_learner, timing
-from repro.papers.ctrace import experiment
-from repro.papers.ctrace.methods import method_of
+from repro.config import resolve
+from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.replay.sequences import SequenceReplay
 from repro.training import devices
 from repro.training.learner import Learner
@@ -29,45 +30,49 @@ STORED = 20_000
 """Steps over which the replay's memory is measured."""
 
 
-def measure(what: str, config: ml_collections.ConfigDict, seconds: float, repeats: int) -> dict[str, Any]:
+def measure(
+    what: str,
+    make_experiment: Callable[[ml_collections.ConfigDict], SequenceExperiment],
+    config: ml_collections.ConfigDict,
+    seconds: float,
+    repeats: int,
+) -> dict[str, Any]:
     """The result of a benchmark, with the gradient steps per second and the replay's memory.
 
     Args:
         what: name of the benchmark.
+        make_experiment: of a resolved configuration.
         config: of C-trace's `dqn` or `r2d2`; its replay is made to fill at once.
         seconds: for each measurement.
         repeats: times that everything is measured.
     """
     config = config.copy_and_resolve_references()
     config.replay.first_frames = 1
-    parts = experiment.PARTS[config.experiment]
-    num_actors, envs = parts.num_actors(config)
-    results = [_measure_once(config, seed, seconds) for seed in range(repeats)]
+    experiment = make_experiment(resolve(config))
+    results = [_measure_once(experiment, seed, seconds) for seed in range(repeats)]
     found = timing.summarise(what, actor_learner.UNIT, results)
     bytes_per_step = float(np.median([result["bytes_per_step"] for result in results]))
     return {
         **found,
         "frames_per_step": config.env.frame_skip,
-        "updates_per_second": found["whole"] / (num_actors * envs * config.learner.steps_per_update),
+        "updates_per_second": found["whole"] * config.env.frame_skip / experiment.frames_per_update,
         "replay_bytes_per_frame": bytes_per_step / config.env.frame_skip,
     }
 
 
-def _measure_once(config: ml_collections.ConfigDict, seed: int, seconds: float) -> dict[str, Any]:
+def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> dict[str, Any]:
     """Parts and whole in agent steps per second, and the bytes of a stored step."""
-    parts, steps = experiment.PARTS[config.experiment], config.learner.steps_per_update
-    num_actors, envs = parts.num_actors(config)
-    environments = [experiment.make_environment(config, envs, seed + 1000 * i) for i in range(num_actors)]
+    config, steps = experiment.config, experiment.config.learner.steps_per_update
+    num_actors, envs = experiment.num_actors, experiment.envs_per_actor
+    environments = [experiment.make_environment(envs, seed + 1000 * i) for i in range(num_actors)]
     strategy = devices.make_strategy()
     with strategy.scope():
-        agent = experiment.make_agent(config, environments[0], 0)
+        agent = experiment.make_agent(environments[0], 0)
     learner = Learner(agent, strategy, devices.use_xla(config.runtime.compile, strategy))
-    make_policy = functools.partial(_local_policy, config)
-    played = _play(config, agent.collect_data_spec)
+    make_policy = functools.partial(experiment.make_local_policy, epsilon=0.1)
+    played = _play(experiment, agent.collect_data_spec)
     with tempfile.TemporaryDirectory() as folder:
-        method = method_of(config)
-        settings = parts.sequence_settings(config, method)
-        replay = SequenceReplay(agent.collect_data_spec, settings, Path(folder) / "saving")
+        replay = SequenceReplay(agent.collect_data_spec, experiment.sequence_settings, Path(folder) / "saving")
         replay.start()
         writer, before, stored = replay.make_writer(), _resident_bytes(), 0
         while stored < STORED:
@@ -75,7 +80,7 @@ def _measure_once(config: ml_collections.ConfigDict, seed: int, seconds: float) 
             stored += PLAYED
         writer.flush()
         bytes_per_step = (_resident_bytes() - before) / stored
-        batch_size = parts.sequence_learning(config, method).batch_size
+        batch_size = experiment.replay_training.batch_size
         batch = learner.place(replay.sample(batch_size).sequences)
         new_steps = num_actors * envs * steps  # between two gradient steps
 
@@ -99,18 +104,14 @@ def _measure_once(config: ml_collections.ConfigDict, seed: int, seconds: float) 
             "drawing": timing.rate([draw], seconds),
         }
         replay.close()
-    whole = timing.whole(lambda run: experiment.build_training(config, seed, run, print), seconds)
+    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
     return {"parts": rates, "whole": whole / config.env.frame_skip, "bytes_per_step": bytes_per_step}
 
 
-def _local_policy(config: ml_collections.ConfigDict, environment: Any) -> Any:
-    return experiment.make_local_policy(config, environment, 0.1)
-
-
-def _play(config: ml_collections.ConfigDict, spec: Trajectory) -> Trajectory:
+def _play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     """`PLAYED` real steps of one environment, arrays [T, ...], whose last ends its game."""
-    environment = experiment.make_environment(config, 1, 0)
-    policy = experiment.make_local_policy(config, environment, 1.0)
+    environment = experiment.make_environment(1, 0)
+    policy = experiment.make_local_policy(environment, 1.0)
     weights = WeightsPublisher(policy.variables())
     weights.publish(0)
     actor, group = Actor(environment, policy, weights, PLAYED, 0, lambda episode: None), UnrollGroup(spec, 1, PLAYED)

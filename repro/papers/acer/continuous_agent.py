@@ -14,10 +14,9 @@ from repro.papers.acer.baselines import a3c_loss, tis_loss
 from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings, Steps, acer_loss
 from repro.papers.acer.unroll_agent import Learning, UnrollAgent
 
-BASELINES = {"a3c": a3c_loss, "trust_a3c": a3c_loss, "tis": tis_loss, "trust_tis": tis_loss}
-WITH_TRUST_REGION = ("acer", "trust_a3c", "trust_tis")
+BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
 METHODS = ("acer", *BASELINES)
-"""The five setups of Section 6."""
+"""Of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
 
 
 class ContinuousAgent(UnrollAgent):
@@ -31,11 +30,11 @@ class ContinuousAgent(UnrollAgent):
     Args:
         time_step_spec, action_spec: of one unbatched environment: observations [S], actions float32 [A].
         method: one of `METHODS`.
+        trust_region: whether the gradient of the policy is projected on the trust region around the average policy.
         network: mean, V and, for `acer` and no other method, A.
         deviation: standard deviation of every component of the policy (Section 6: 0.3), above 0.
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
-        learning: see `Learning`; its `average_decay` is read by the methods with a trust region alone, as
-            `loss_settings.delta` is.
+        learning: see `Learning`; its `average_decay` is read with a trust region alone, as `loss_settings.delta` is.
         loss_settings: c and delta.
         train_step_counter: int64 variable, incremented at each update.
         seed: integer in [0, 2^31) for the samples of `acer`.
@@ -50,6 +49,7 @@ class ContinuousAgent(UnrollAgent):
         action_spec: tensor_spec.TensorSpec,
         *,
         method: str,
+        trust_region: bool,
         network: GaussianActorCritic,
         deviation: float,
         dueling_samples: int,
@@ -71,7 +71,7 @@ class ContinuousAgent(UnrollAgent):
                 tf.Variable(w.read_value(), trainable=False, name=f"average_{i}")
                 for i, w in enumerate(network.policy_weights)
             ]
-            if method in WITH_TRUST_REGION
+            if trust_region
             else []
         )
         self._deviation = deviation

@@ -1,152 +1,143 @@
-"""Builds ACER's parts from a configuration."""
+"""What ACER's experiments share: unrolls of actors, learned from when they come and again from a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import abc
 from pathlib import Path
-from types import ModuleType
 
 import ml_collections
 import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import Actor
+from repro.acting.actor import make_actors
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
 from repro.environments.batched import BatchedEnvironment
-from repro.papers.acer import atari_parts, continuous_parts, gym_parts
+from repro.environments.make import make_environment, make_evaluation_environment
+from repro.papers.acer.unroll_agent import UnrollAgent
 from repro.replay.unrolls import UnrollReplay
 from repro.training import checkpoint, devices
+from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
-from repro.training.replay_trainer import ReplayTrainer
+from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.trainer import EpisodeLog, frames_per_step, run_settings
 
-PARTS: dict[str, ModuleType] = {"atari": atari_parts, "continuous": continuous_parts, "gym": gym_parts}
-"""What an experiment is made of."""
-
-EPISODES, SIDE_BY_SIDE = 50, 25
-"""Games of an evaluation after training, and how many are played side by side."""
+EPISODES, NUM_ENVS = 50, 25
+"""Of an evaluation after training. The paper's own needs none: it is made of training's last games."""
 
 
-def frames_per_update(config: ml_collections.ConfigDict) -> int:
-    """Environment frames, or steps, in one batch of new unrolls."""
-    return config.learner.batch_size * config.learner.unroll_length * config.env.get("frame_skip", 1)
+class AcerExperiment(abc.ABC):
+    """Builds a run of ACER or one of its baselines; subclasses say which network, agent and environments.
 
-
-def make_replay(config: ml_collections.ConfigDict, agent: tf.Module, ratio: float) -> UnrollReplay | None:
-    """The replay, whose size is in frames of the environment; None for a ratio of 0.
-
-    Raises:
-        ValueError: it could not hold a batch.
-    """
-    if not ratio:
-        return None
-    steps = config.replay.frames // config.env.get("frame_skip", 1)
-    capacity = steps // config.learner.unroll_length
-    if capacity < config.learner.batch_size:
-        raise ValueError(
-            f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
-            f"(learner.batch_size={config.learner.batch_size})."
-        )
-    return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity)
-
-
-def build_training(
-    config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> ReplayTrainer:
-    """The whole of a run, restored from its last checkpoint if it has one.
+    Attributes:
+        SCORE_UNIT: of returns in records.
+        PROTOCOL: of the evaluation that training brings along, with {} for the length of its window.
 
     Args:
-        config: of `paper_configs/acer`.
-        seed: from which the seeds of weights, environments, action sampling and replay are derived.
-        run: folder for checkpoints.
-        warn: called with one line when a broken checkpoint is passed over.
-
-    Raises:
-        ValueError: a field has an impossible value; the message names it.
+        config: of `paper_configs/acer`, or another paper's that has ACER as a baseline, resolved.
     """
-    parts, runtime, learner_config = PARTS[config.experiment], config.runtime, config.learner
-    settings, setting = parts.replay_settings(config), parts.draw_setting(config, seed)
-    seeds = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
-    environments = [
-        parts.make_environment(config, runtime.envs_per_actor, int(seeds[2 + 2 * i])) for i in range(runtime.num_actors)
-    ]
-    strategy = devices.make_strategy()
-    with strategy.scope():
-        agent = parts.make_agent(config, environments[0], int(seeds[0]), setting)
-    if learner_config.batch_size % strategy.num_replicas_in_sync:
-        raise ValueError(
-            f"learner.batch_size={learner_config.batch_size} cannot be shared by {strategy.num_replicas_in_sync} GPUs "
-            "equally: show it one with CUDA_VISIBLE_DEVICES=0, or raise it."
+
+    SCORE_UNIT = "episode return"
+    PROTOCOL = "episodes that ended in the last {} steps of training, actions sampled"
+
+    def __init__(self, config: ml_collections.ConfigDict) -> None:
+        self.config = config
+
+    @abc.abstractmethod
+    def make_agent(self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]) -> UnrollAgent:
+        """Returns the agent with newly initialised weights; call it under the strategy's scope.
+
+        Raises:
+            ValueError: a field has an impossible value; the message names it.
+        """
+
+    @abc.abstractmethod
+    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
+        """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
+
+    @abc.abstractmethod
+    def describe_evaluation(self, episodes: int) -> str:
+        """Returns the protocol of an evaluation after training in one line."""
+
+    @property
+    def evaluation(self) -> Evaluation:
+        return Evaluation(EPISODES, NUM_ENVS, self.SCORE_UNIT)
+
+    @property
+    def frames_per_update(self) -> int:
+        """Environment frames, or steps, in one batch of new unrolls."""
+        learner = self.config.learner
+        return learner.batch_size * learner.unroll_length * frames_per_step(self.config)
+
+    @property
+    def replay_settings(self) -> ReplaySettings:
+        """When a batch is learned from (Algorithm 1)."""
+        return ReplaySettings(self.config.learner.on_policy, self.config.replay.ratio)
+
+    def sample_hparams(self, seed: int) -> dict[str, float]:
+        """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the same."""
+        return {}
+
+    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
+        return make_environment(self.config.env, num_envs, seed, self.config.runtime.get("env_threads", 0))
+
+    def make_replay(self, agent: tf.Module) -> UnrollReplay | None:
+        """Returns the replay, whose size is in frames or steps of the environment; None for a ratio of 0.
+
+        Raises:
+            ValueError: it could not hold a batch.
+        """
+        config = self.config
+        if not self.replay_settings.ratio:
+            return None
+        capacity = config.replay.frames // frames_per_step(config) // config.learner.unroll_length
+        if capacity < config.learner.batch_size:
+            raise ValueError(
+                f"replay.frames={config.replay.frames} holds {capacity} unrolls, less than one batch "
+                f"(learner.batch_size={config.learner.batch_size})."
+            )
+        return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity)
+
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReplayTrainer:
+        config, runtime, settings = self.config, self.config.runtime, self.replay_settings
+        sampled_hparams = self.sample_hparams(seed)
+        numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
+        weights_seed, replay_seed, *seeds = map(int, numbers)
+        environments = [self.make_environment(runtime.envs_per_actor, x) for x in seeds[::2]]
+        strategy = devices.make_strategy()
+        with strategy.scope():
+            agent = self.make_agent(environments[0], weights_seed, sampled_hparams)
+        devices.check_batch_size(config.learner.batch_size, strategy)
+        learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
+        acting = agent.acting_variables if settings.on_policy else ()
+        weights = WeightsPublisher(agent.collect_policy.variables(), acting)
+        episodes = EpisodeLog(TrailingReturns(config.window_frames, self.PROTOCOL, self.SCORE_UNIT))
+        actors = make_actors(
+            environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
         )
-    learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-    acting = agent.acting_variables if settings.on_policy else ()
-    weights = WeightsPublisher(agent.collect_policy.variables(), acting)
-    episodes = EpisodeLog(TrailingReturns(config.window_frames, parts.PROTOCOL, parts.SCORE_UNIT))
-    actors = [
-        Actor(
-            environment,
-            parts.make_local_policy(config, environment),
+        place = learner.place if settings.on_policy else None
+        return ReplayTrainer(
+            learner,
+            make_source(config, actors, agent.collect_data_spec, place),
             weights,
-            learner_config.unroll_length,
-            int(seeds[3 + 2 * i]),
-            episodes.append,
+            episodes,
+            run_settings(config, run, warn),
+            self.frames_per_update,
+            self.make_replay(agent),
+            settings,
+            np.random.default_rng(replay_seed),
+            drawn=sampled_hparams,
         )
-        for i, environment in enumerate(environments)
-    ]
-    place = learner.place if settings.on_policy else None
-    return ReplayTrainer(
-        learner,
-        make_source(config, actors, agent.collect_data_spec, place),
-        weights,
-        episodes,
-        run_settings(config, run, warn),
-        frames_per_update(config),
-        make_replay(config, agent, settings.ratio),
-        settings,
-        np.random.default_rng(int(seeds[1])),
-        drawn=setting,
-    )
 
-
-def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
-    """Games that `repro.evaluate` plays if not told otherwise, and how many side by side.
-
-    The paper's own evaluation needs none: it is made of training's last games.
-    """
-    return EPISODES, SIDE_BY_SIDE
-
-
-def score_unit(config: ml_collections.ConfigDict) -> str:
-    """Unit of returns in records."""
-    return str(PARTS[config.experiment].SCORE_UNIT)
-
-
-def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
-    """The protocol in one line."""
-    return PARTS[config.experiment].describe_evaluation(config, episodes)
-
-
-def load_policy(
-    config: ml_collections.ConfigDict,
-    checkpoints: Path,
-    num_envs: int,
-    seed: int,
-    warn: Callable[[str], None],
-) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-    """The trained policy of a run and environments to evaluate it in: whole games, a life lost changes nothing.
-
-    Raises:
-        CheckpointError: the run has no checkpoint yet, or none is whole.
-    """
-    config = config.copy_and_resolve_references()
-    if "life_loss_ends" in config.env:
-        config.env.life_loss_ends = False
-    parts = PARTS[config.experiment]
-    environment = parts.make_environment(config, num_envs, seed)
-    agent = parts.make_agent(config, environment, 0, parts.draw_setting(config, 0))
-    checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
-    return agent.policy, environment
+    def load_policy(
+        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
+    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+        environment = make_evaluation_environment(
+            self.config.env, num_envs, seed, self.config.runtime.get("env_threads", 0)
+        )
+        agent = self.make_agent(environment, 0, self.sample_hparams(0))
+        checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
+        return agent.policy, environment

@@ -1,11 +1,11 @@
-"""Builds the parts of C-trace's agents, DQN and R2D2, from a configuration."""
+"""What C-trace's experiments share: actors that fill a replay of sequences for Q-learning with one of four targets."""
 
 from __future__ import annotations
 
+import abc
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 
 import ml_collections
 import numpy as np
@@ -13,7 +13,7 @@ import reverb
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import Actor
+from repro.acting.actor import Actor, make_actors
 from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
@@ -21,240 +21,233 @@ from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.sources import GroupSizes, LockstepSource
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
-from repro.environments.atari import AtariEnvironment, make_atari
+from repro.environments.batched import BatchedEnvironment
+from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
-from repro.papers.ctrace import dqn_parts, r2d2_parts
-from repro.papers.ctrace.agent import SCALARS, CtraceAgent
+from repro.networks.q_network import QNetwork
+from repro.networks.recurrent_q import RecurrentQ
+from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
+from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
-from repro.papers.ctrace.methods import method_of
-from repro.replay.sequences import SequenceReplay
+from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import checkpoint, devices
+from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
-from repro.training.sequence_trainer import SequenceTrainer
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.sequence_trainer import ReplayTrainingConfig, SequenceTrainer
+from repro.training.trainer import EpisodeLog, frames_per_step, run_settings
 
 WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
 
-PARTS: dict[str, ModuleType] = {"dqn": dqn_parts, "r2d2": r2d2_parts}
-"""What an experiment is made of."""
 
+class SequenceExperiment(abc.ABC):
+    """Builds a run of DQN or R2D2; subclasses say which network, exploration and settings.
 
-def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> AtariEnvironment:
-    return make_atari(config.env, num_envs, seed, config.runtime.env_threads)
-
-
-def make_agent(config: ml_collections.ConfigDict, environment: AtariEnvironment, seed: int) -> CtraceAgent:
-    """The agent with newly initialised weights; call it under the strategy's scope."""
-    parts, method = PARTS[config.experiment], method_of(config)
-    return CtraceAgent(
-        environment.time_step_spec,
-        environment.action_spec,
-        network=parts.make_network(config, environment.num_actions, seed),
-        target_network=parts.make_network(config, environment.num_actions, seed),
-        learning=parts.learning(config, method),
-        loss_settings=parts.loss_settings(config, method),
-        evaluation_epsilon=config.evaluation.epsilon,
-        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
-    )
-
-
-def make_local_policy(
-    config: ml_collections.ConfigDict, environment: AtariEnvironment, epsilon: tf.Variable | np.ndarray | float
-) -> EpsilonGreedyPolicy:
-    """A collect policy with variables of its own, which the actor overwrites with the published ones."""
-    network = PARTS[config.experiment].make_network(config, environment.num_actions, seed=0)
-    network.build_variables(environment.time_step_spec.observation)
-    return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
-
-
-def initial_priority(config: ml_collections.ConfigDict) -> InitialPriority | None:
-    """Gives new sequences their priority; None where draws are uniform."""
-    parts, method = PARTS[config.experiment], method_of(config)
-    if not parts.sequence_settings(config, method).priority_exponent:
-        return None
-    loss, replay = parts.loss_settings(config, method), config.replay
-    n = method.n if method.target == "n_step" else replay.first_priority_n
-    return InitialPriority(n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
-
-
-def build_training(
-    config: ml_collections.ConfigDict, seed: int, run: RunDirectory, warn: Callable[[str], None]
-) -> SequenceTrainer:
-    """The whole of a run, restored from its last checkpoint if it has one.
+    Attributes:
+        SCHEDULES: values of `runtime.schedule`.
 
     Args:
-        config: of `paper_configs/ctrace/dqn.py` or `r2d2.py`.
-        seed: from which the seeds of weights, environments and action sampling are derived; the replay's draws cannot
-            be seeded.
-        run: folder for checkpoints.
-        warn: called with one line when a broken checkpoint is passed over.
-
-    Raises:
-        ValueError: a field has an impossible value; the message names it.
+        config: of `paper_configs/ctrace/dqn.py` or `r2d2.py`, resolved.
     """
-    parts, runtime = PARTS[config.experiment], config.runtime
-    if runtime.schedule not in parts.SCHEDULES:
-        raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(parts.SCHEDULES)}.")
-    environment = make_environment(config, parts.num_actors(config)[1], 0)
-    strategy = devices.make_strategy()
-    with strategy.scope():
-        agent = make_agent(config, environment, int(_seeds(config, seed)[0]))
-    learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-    episodes = EpisodeLog()
-    join = _local if runtime.schedule == "lockstep" else _remote
-    players, weights, replay = join(config, seed, run, agent, episodes, warn)
-    return SequenceTrainer(
-        learner,
-        players,
-        weights,
-        episodes,
-        run_settings(config, run, warn),
-        _steps_per_update(config) * config.env.frame_skip,
-        replay,
-        parts.sequence_learning(config, method_of(config)),
-        SCALARS,
-    )
 
+    SCHEDULES: tuple[str, ...] = ("lockstep",)
 
-def play_remotely(config: ml_collections.ConfigDict, seed: int, index: int, start: int, address: str) -> None:
-    """Plays as actor `index` in a process of its own, until the learner is gone.
+    def __init__(self, config: ml_collections.ConfigDict) -> None:
+        self.config = config
 
-    Args:
-        config, seed: of the run.
-        index: of the actor, from 0.
-        start: how often it was started before; another start plays other games.
-        address: of the replay's server.
+    @property
+    @abc.abstractmethod
+    def num_actors(self) -> int: ...
 
-    Raises:
-        ValueError: the run has no such actor.
-    """
-    parts = PARTS[config.experiment]
-    num_actors, envs = parts.num_actors(config)
-    if index >= num_actors:
-        raise ValueError(f"There is no actor {index}: runtime.num_actors={num_actors}.")
-    end_with(address)
-    environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
-    environment = make_environment(config, envs, int(environment_seed))
-    policy = make_local_policy(config, environment, parts.make_exploration(config)[index].epsilon)
-    reporter, steps = Reporter(reverb.Client(address), index), config.learner.steps_per_update
-    actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
-    settings = parts.sequence_settings(config, method_of(config))
-    run_actor(actor, policy.trajectory_spec, settings, initial_priority(config), reporter, address, steps)
+    @property
+    @abc.abstractmethod
+    def envs_per_actor(self) -> int: ...
 
+    @property
+    @abc.abstractmethod
+    def loss_settings(self) -> LossSettings: ...
 
-def _local(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    run: RunDirectory,
-    agent: CtraceAgent,
-    episodes: EpisodeLog,
-    warn: Callable[[str], None],
-) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
-    """Actors in threads of this process, in lockstep with the learner."""
-    parts, steps, spec = PARTS[config.experiment], config.learner.steps_per_update, agent.collect_data_spec
-    num_actors, envs = parts.num_actors(config)
-    weights, explorations = WeightsPublisher(agent.collect_policy.variables()), parts.make_exploration(config)
-    seeds, actors = _seeds(config, seed), []
-    for i, exploration in enumerate(explorations):
-        environment = make_environment(config, envs, int(seeds[1 + 2 * i]))
-        policy = make_local_policy(config, environment, exploration.epsilon)
-        actors.append(Actor(environment, policy, weights, steps, int(seeds[2 + 2 * i]), episodes.append))
-    source = LockstepSource(
-        actors,
-        lambda: UnrollGroup(spec, envs, steps),
-        GroupSizes(envs, num_actors * envs),
-        config.runtime.lockstep_lag,
-        place=None,
-    )
+    @property
+    @abc.abstractmethod
+    def learning(self) -> Learning: ...
 
-    def set_frames(frames: int) -> None:
-        for exploration in explorations:
-            exploration.set_frames(frames)
+    @property
+    @abc.abstractmethod
+    def sequence_settings(self) -> SequenceSettings: ...
 
-    replay = SequenceReplay(spec, parts.sequence_settings(config, method_of(config)), run.path / WORKING)
-    players = LocalActorPool(source, replay, num_actors * envs, set_frames, initial_priority(config))
-    return players, weights, replay
+    @property
+    @abc.abstractmethod
+    def replay_training(self) -> ReplayTrainingConfig: ...
 
+    @abc.abstractmethod
+    def make_network(self, environment: BatchedEnvironment, seed: int) -> QNetwork | RecurrentQ:
+        """Returns a new network.
 
-def _remote(
-    config: ml_collections.ConfigDict,
-    seed: int,
-    run: RunDirectory,
-    agent: CtraceAgent,
-    episodes: EpisodeLog,
-    warn: Callable[[str], None],
-) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
-    """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
-    parts, variables = PARTS[config.experiment], agent.collect_policy.variables()
-    num_actors, _ = parts.num_actors(config)
-    weights, settings = RemoteWeights(variables), parts.sequence_settings(config, method_of(config))
-    tables = make_tables(variables, waiting_unrolls=num_actors)
-    replay = SequenceReplay(agent.collect_data_spec, settings, run.path / WORKING, tables)
+        Raises:
+            ValueError: unknown torso.
+        """
 
-    def command(index: int, start: int, address: str) -> list[str]:
-        flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
-        return [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
+    @abc.abstractmethod
+    def make_exploration(self) -> Sequence[Exploration]:
+        """Returns the epsilon of each actor."""
 
-    players = RemoteActorPool(
-        replay,
-        weights,
-        command,
-        num_actors,
-        episodes.append,
-        frames_per_step=config.env.frame_skip,
-        logs=run.path / "actors",
-        warn=warn,
-    )
-    return players, weights, replay
+    @property
+    def initial_priority(self) -> InitialPriority | None:
+        """Gives new sequences their priority; None where samples are uniform."""
+        if not self.sequence_settings.priority_exponent:
+            return None
+        loss, replay = self.config.loss, self.config.replay
+        n = loss.n if loss.target == "n_step" else replay.first_priority_n
+        return InitialPriority(n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
 
+    @property
+    def evaluation(self) -> Evaluation:
+        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, "game score")
 
-def _seeds(config: ml_collections.ConfigDict, seed: int) -> np.ndarray:
-    """Of the weights, then of environments and actions of each actor."""
-    num_actors, _ = PARTS[config.experiment].num_actors(config)
-    return np.random.SeedSequence(seed).generate_state(1 + 2 * num_actors) % 2**31
+    @property
+    def frames_per_update(self) -> int:
+        """Environment frames that all actors play between two gradient steps."""
+        steps = self.num_actors * self.envs_per_actor * self.config.learner.steps_per_update
+        return steps * frames_per_step(self.config)
 
+    def describe_evaluation(self, episodes: int) -> str:
+        env, epsilon = self.config.env, self.config.evaluation.epsilon
+        return (
+            f"{episodes} games after training, 1 to {env.noop_max} no-ops, epsilon {epsilon:g}, "
+            f"at most {env.max_frames:,} frames"
+        )
 
-def _steps_per_update(config: ml_collections.ConfigDict) -> int:
-    """Agent steps of all environments between two gradient steps."""
-    num_actors, envs = PARTS[config.experiment].num_actors(config)
-    return num_actors * envs * config.learner.steps_per_update
+    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
+        return make_environment(self.config.env, num_envs, seed, self.config.runtime.env_threads)
 
+    def make_agent(self, environment: BatchedEnvironment, seed: int) -> CtraceAgent:
+        """Returns the agent with newly initialised weights; call it under the strategy's scope."""
+        return CtraceAgent(
+            environment.time_step_spec,
+            environment.action_spec,
+            network=self.make_network(environment, seed),
+            target_network=self.make_network(environment, seed),
+            learning=self.learning,
+            loss_settings=self.loss_settings,
+            evaluation_epsilon=self.config.evaluation.epsilon,
+            train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
+        )
 
-def evaluation_games(config: ml_collections.ConfigDict) -> tuple[int, int]:
-    """Games of the evaluation, and how many are played side by side."""
-    return config.evaluation.episodes, config.evaluation.num_envs
+    def make_local_policy(
+        self, environment: BatchedEnvironment, epsilon: tf.Variable | np.ndarray | float
+    ) -> EpsilonGreedyPolicy:
+        """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
+        network = self.make_network(environment, seed=0)
+        network.build_variables(environment.time_step_spec.observation)
+        return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
 
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> SequenceTrainer:
+        """See `Experiment.build_trainer`; the replay's samples cannot be seeded."""
+        config, runtime = self.config, self.config.runtime
+        if runtime.schedule not in self.SCHEDULES:
+            raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(self.SCHEDULES)}.")
+        environment = self.make_environment(self.envs_per_actor, 0)
+        strategy = devices.make_strategy()
+        with strategy.scope():
+            agent = self.make_agent(environment, self._seeds(seed)[0])
+        learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
+        episodes = EpisodeLog()
+        if runtime.schedule == "lockstep":
+            pool, weights, replay = self._local_pool(seed, run, agent, episodes)
+        else:
+            pool, weights, replay = self._remote_pool(run, agent, episodes, warn)
+        return SequenceTrainer(
+            learner,
+            pool,
+            weights,
+            episodes,
+            run_settings(config, run, warn),
+            self.frames_per_update,
+            replay,
+            self.replay_training,
+            SCALARS,
+        )
 
-def score_unit(config: ml_collections.ConfigDict) -> str:
-    """Unit of returns in records."""
-    return "game score"
+    def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
+        """See `RemoteActing`."""
+        if index >= self.num_actors:
+            raise ValueError(f"There is no actor {index}: runtime.num_actors={self.num_actors}.")
+        end_with(address)
+        environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
+        environment = self.make_environment(self.envs_per_actor, int(environment_seed))
+        policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
+        reporter, steps = Reporter(reverb.Client(address), index), self.config.learner.steps_per_update
+        actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
+        settings = self.sequence_settings
+        run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
 
+    def load_policy(
+        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
+    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+        environment = make_evaluation_environment(self.config.env, num_envs, seed, self.config.runtime.env_threads)
+        agent = self.make_agent(environment, seed=0)
+        checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
+        return agent.policy, environment
 
-def describe_evaluation(config: ml_collections.ConfigDict, episodes: int) -> str:
-    """The protocol in one line, for records."""
-    return (
-        f"{episodes} games after training, 1 to {config.env.noop_max} no-ops, epsilon {config.evaluation.epsilon:g}, "
-        f"at most {config.env.max_frames:,} frames"
-    )
+    def _local_pool(
+        self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog
+    ) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
+        """Actors in threads of this process, in lockstep with the learner."""
+        envs, steps, spec = self.envs_per_actor, self.config.learner.steps_per_update, agent.collect_data_spec
+        weights, explorations = WeightsPublisher(agent.collect_policy.variables()), self.make_exploration()
+        seeds, epsilons = self._seeds(seed)[1:], iter([exploration.epsilon for exploration in explorations])
+        actors = make_actors(
+            [self.make_environment(envs, x) for x in seeds[::2]],
+            lambda environment: self.make_local_policy(environment, next(epsilons)),
+            weights,
+            steps,
+            seeds[1::2],
+            episodes.append,
+        )
+        source = LockstepSource(
+            actors,
+            lambda: UnrollGroup(spec, envs, steps),
+            GroupSizes(envs, self.num_actors * envs),
+            self.config.runtime.lockstep_lag,
+            place=None,
+        )
 
+        def set_frames(frames: int) -> None:
+            for exploration in explorations:
+                exploration.set_frames(frames)
 
-def load_policy(
-    config: ml_collections.ConfigDict,
-    checkpoints: Path,
-    num_envs: int,
-    seed: int,
-    warn: Callable[[str], None],
-) -> tuple[tf_policy.TFPolicy, AtariEnvironment]:
-    """The trained policy of a run and environments to evaluate it in: whole games, a life lost changes nothing.
+        replay = SequenceReplay(spec, self.sequence_settings, run.path / WORKING)
+        pool = LocalActorPool(source, replay, self.num_actors * envs, set_frames, self.initial_priority)
+        return pool, weights, replay
 
-    Raises:
-        CheckpointError: the run has no checkpoint yet, or none is whole.
-    """
-    config = config.copy_and_resolve_references()
-    config.env.life_loss_ends = False
-    environment = make_environment(config, num_envs, seed)
-    agent = make_agent(config, environment, seed=0)
-    checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
-    return agent.policy, environment
+    def _remote_pool(
+        self, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn
+    ) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
+        """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
+        variables = agent.collect_policy.variables()
+        weights = RemoteWeights(variables)
+        tables = make_tables(variables, waiting_unrolls=self.num_actors)
+        replay = SequenceReplay(agent.collect_data_spec, self.sequence_settings, run.path / WORKING, tables)
+
+        def command(index: int, start: int, address: str) -> list[str]:
+            flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
+            return [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
+
+        pool = RemoteActorPool(
+            replay,
+            weights,
+            command,
+            self.num_actors,
+            episodes.append,
+            frames_per_step=frames_per_step(self.config),
+            logs=run.path / "actors",
+            warn=warn,
+        )
+        return pool, weights, replay
+
+    def _seeds(self, seed: int) -> list[int]:
+        """Of the weights, then of environments and actions of each actor."""
+        numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * self.num_actors) % 2**31
+        return [int(number) for number in numbers]

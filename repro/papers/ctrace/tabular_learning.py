@@ -12,6 +12,7 @@ from repro.papers.ctrace import figures
 from repro.tabular import mdps
 from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
+from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Answer, Study, map_pieces
 
 EVALUATION, CONTROL = "evaluation", "control"
@@ -19,7 +20,13 @@ ERROR = "distance of Q from that of the optimal policy"
 REGRET = "loss of value, uniform first state"
 
 
-def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], advance: Advance) -> Study:
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
     """Learns every repetition of both tasks with every method.
 
     Args:
@@ -27,6 +34,7 @@ def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], adva
         seed: of the experience.
         cores: numbers of the processor cores to use.
         advance: called with the pieces of work done and all of them.
+        find_experiment: not used, since nothing is trained.
     """
     pieces = [
         (config, seed, task, start)

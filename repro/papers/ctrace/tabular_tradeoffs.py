@@ -13,6 +13,7 @@ import numpy as np
 from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators, simulation
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
+from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Answer, Study, map_pieces
 
 FAMILIES = (UNCORRECTED, IMPORTANCE, "retrace", "tree_backup")
@@ -30,7 +31,13 @@ class Problem(NamedTuple):
     mu: np.ndarray
 
 
-def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], advance: Advance) -> Study:
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
     """Answers the configuration's statements on random problems, and draws the figure of the first one.
 
     Args:
@@ -38,6 +45,7 @@ def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], adva
         seed: of everything drawn.
         cores: numbers of the processor cores to use.
         advance: called with the pieces of work done and all of them.
+        find_experiment: not used, since nothing is trained.
     """
     letters = [p[0] for p in config.problem.pairings]
     counts = {letter: 1 if is_certain(config, letter) else config.evaluation.episodes for letter in letters}

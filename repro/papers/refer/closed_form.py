@@ -12,18 +12,24 @@ import numpy as np
 
 from repro.distributions import gaussian
 from repro.environments.mujoco import TASKS, MujocoEnvironment, make_mujoco
-from repro.papers import experiment_of
 from repro.papers.refer import gradient_cost
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.training.experiment import Experiment, FindExperiment
 from repro.training.study import Advance, Answer, Study
 
 DIGITS = 9
 """Decimals that count: iterating comes no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""
 
 
-def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], advance: Advance) -> Study:
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment,
+) -> Study:
     """Answers the configuration's statements; nothing is simulated.
 
     Args:
@@ -31,16 +37,19 @@ def run(config: ml_collections.ConfigDict, seed: int, cores: Sequence[int], adva
         seed: of corners and weights drawn.
         cores: not used, since this takes seconds.
         advance: called with the answers found and all of them.
+        find_experiment: gives ACER's experiment.
     """
     answers: dict[str, Answer] = {}
     advance(0, len(config.answers))
-    for name, answer in _answers(config, seed):
+    for name, answer in _answers(config, seed, find_experiment):
         answers[name] = answer
         advance(len(answers), len(config.answers))
     return Study({name: answers[name] for name in config.answers}, steps=0)
 
 
-def _answers(config: ml_collections.ConfigDict, seed: int) -> Iterator[tuple[str, Answer]]:
+def _answers(
+    config: ml_collections.ConfigDict, seed: int, find_experiment: FindExperiment
+) -> Iterator[tuple[str, Answer]]:
     generator, cases = np.random.default_rng(seed), config.evaluation.episodes
     size, most = config.memory.capacity, int(config.refer.max_far_share * config.memory.capacity)
     for name, counts in (("far", (most + 1, size)), ("near", (0, most))):
@@ -57,7 +66,8 @@ def _answers(config: ml_collections.ConfigDict, seed: int) -> Iterator[tuple[str
         values = np.array([outputs_of_advantage(config, environment, form, generator) for _ in range(cases)])
         told = "outputs that the network has for its advantage, one value for each draw of its weights"
         yield f"{form}_outputs_humanoid", Answer("network outputs", values, told)
-    values = np.array([cost_over_acer(config, _environment(config, task, seed)) for task in TASKS[:cases]])
+    acer = find_experiment(config.acer)
+    values = np.array([cost_over_acer(config, acer, _environment(config, task, seed)) for task in TASKS[:cases]])
     told = "floating-point operations of both gradient steps' matrix products, one value for each of the Gym tasks"
     yield "cost_over_acer", Answer("ratio of computational cost", values, told)
 
@@ -97,18 +107,16 @@ def outputs_of_advantage(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
 ) -> int:
     """Outputs of V-RACER's network besides value and mean, for a form of `advantages.FORMS` (Appendix E)."""
-    agent = _vracer(config.figure_4, environment, form, generator)
+    agent = _vracer(config.vracer, environment, form, generator)
     _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
     return int(coefficients.shape[-1])
 
 
-def cost_over_acer(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> float:
+def cost_over_acer(config: ml_collections.ConfigDict, acer: Experiment, environment: MujocoEnvironment) -> float:
     """Operations of a gradient step of V-RACER over those of one of continuous ACER, both with published settings."""
-    config = config.figure_4
-    ours = _vracer(config, environment, config.network.advantage, np.random.default_rng(0))
-    acer, read = experiment_of(config)
-    theirs = gradient_cost.of_acer(acer.PARTS[read.experiment], read, environment)
-    return gradient_cost.of_vracer(ours, config.learner.batch_size, environment.state_size) / theirs
+    vracer = _vracer(config.vracer, environment, config.vracer.network.advantage, np.random.default_rng(0))
+    ours = gradient_cost.of_vracer(vracer, config.vracer.learner.batch_size, environment.state_size)
+    return ours / gradient_cost.of_acer(acer, environment)
 
 
 def _vracer(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-import ml_collections
 import numpy as np
 import tensorflow as tf
+from tf_agents.agents import tf_agent
 
 from repro.environments import specs
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.vracer import VRacer
+from repro.training.experiment import Experiment
 
 
 def of_vracer(agent: VRacer, batch_size: int, state_size: int) -> int:
@@ -29,15 +29,28 @@ def of_vracer(agent: VRacer, batch_size: int, state_size: int) -> int:
     return operations(agent.gradient_step, tf.TensorSpec([3]), batch)
 
 
-def of_acer(parts: ModuleType, config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> int:
+@runtime_checkable
+class MakesUnrollAgent(Protocol):
+    """What is read of ACER's experiment."""
+
+    def make_agent(
+        self, environment: MujocoEnvironment, seed: int, sampled_hparams: dict[str, float]
+    ) -> tf_agent.TFAgent: ...
+
+
+def of_acer(experiment: Experiment, environment: MujocoEnvironment) -> int:
     """Floating-point operations of one gradient step of continuous ACER.
 
     Args:
-        parts: what ACER's experiment is made of.
-        config: as these parts read it; its replay's batch and the length of its unrolls are counted on.
+        experiment: ACER's; its replay's batch and the length of its unrolls are counted on.
         environment: of the task.
+
+    Raises:
+        TypeError: another experiment.
     """
-    agent = parts.make_agent(config, environment, 0, parts.draw_setting(config, 0))
+    if not isinstance(experiment, MakesUnrollAgent):
+        raise TypeError(f"{type(experiment).__name__} makes no agent that learns from unrolls.")
+    agent, config = experiment.make_agent(environment, 0, {}), experiment.config
     shape = [config.replay.batch_size, config.learner.unroll_length + 1]
     experience = tf.nest.map_structure(
         lambda spec: tf.TensorSpec([*shape, *spec.shape], spec.dtype), specs.unwrapped(agent.collect_data_spec)

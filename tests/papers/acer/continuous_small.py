@@ -16,9 +16,12 @@ from tests.support.point_mass import PointMass
 
 SETTINGS = LossSettings(truncation=2.0, delta=0.3)
 
+SETUPS = ("acer", "a3c", "trust_a3c", "tis", "trust_tis")
+"""The five of Section 6."""
+
 
 def make_agent(
-    method: str,
+    setup: str,
     seed: int = 0,
     *,
     settings: LossSettings = SETTINGS,
@@ -27,11 +30,13 @@ def make_agent(
     clip_global_norm: float = 0.0,
     mean_bound: float = 0.0,
 ) -> ContinuousAgent:
-    environment = PointMass(1, 0)
+    """An agent of one of `SETUPS`."""
+    method, environment = setup.removeprefix("trust_"), PointMass(1, 0)
     return ContinuousAgent(
         environment.time_step_spec,
         environment.action_spec,
         method=method,
+        trust_region=setup not in ("a3c", "tis"),
         network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed, mean_bound=mean_bound),
         deviation=0.3,
         dueling_samples=5,

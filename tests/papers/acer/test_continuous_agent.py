@@ -19,12 +19,12 @@ from repro.networks import mlp
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers.acer import continuous_agent
 from repro.papers.acer.baselines import a3c_loss, tis_loss
-from repro.papers.acer.continuous_agent import METHODS, ContinuousAgent
+from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import Steps
 from repro.papers.acer.unroll_agent import Learning
 from repro.training import checkpoint
 from repro.training.learner import Learner
-from tests.papers.acer.continuous_small import SETTINGS, make_agent, random_batch, values
+from tests.papers.acer.continuous_small import SETTINGS, SETUPS, make_agent, random_batch, values
 from tests.support import two_replicas
 from tests.support.point_mass import PointMass
 
@@ -157,7 +157,7 @@ def test_weights_scale_the_loss_of_each_unroll():
     np.testing.assert_allclose(sum(parts), agent.loss(batch).loss, rtol=1e-5)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SETUPS)
 def test_the_average_policy_follows_where_there_is_a_trust_region(method):
     agent = make_agent(method)
     weights = agent._network.policy_weights
@@ -175,7 +175,7 @@ def test_the_average_policy_follows_where_there_is_a_trust_region(method):
     assert extras[1]["kl"] > 1e-6
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SETUPS)
 def test_every_weight_moves_and_the_counter_counts(method):
     agent = make_agent(method)
     variables = agent._network.trainable_variables
@@ -282,8 +282,8 @@ def test_the_saved_policy_loads_in_plain_tensorflow_and_takes_the_mean(tmp_path)
 
 def test_errors():
     environment = PointMass(1, 0)
-    with pytest.raises(ValueError, match="trust_acer"):
-        make_agent("trust_acer")
+    with pytest.raises(ValueError, match="method 'ddpg'"):
+        make_agent("ddpg")
     agent = make_agent("a3c")
     for method, advantage_hidden in (("acer", []), ("a3c", [4])):
         with pytest.raises(ValueError, match=method):
@@ -291,6 +291,7 @@ def test_errors():
                 environment.time_step_spec,
                 environment.action_spec,
                 method=method,
+                trust_region=False,
                 network=GaussianActorCritic(2, 2, [4], advantage_hidden, seed=0),
                 deviation=0.3,
                 dueling_samples=5,

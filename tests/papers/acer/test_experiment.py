@@ -1,14 +1,15 @@
 """ACER's experiments: what an agent's name and a seed mean, and whole runs that resume to the bit."""
 
 import contextlib
-import importlib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from paper_configs.acer import atari, continuous
-from repro.papers.acer import atari_parts, continuous_parts, experiment
+from repro.config import agents
+from repro.papers import find_experiment
+from repro.training import devices
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings
 
@@ -23,9 +24,9 @@ class Folder:
 def test_names_of_atari_agents_say_ratio_and_trust_region():
     """The agents of Figure 1: replay ratios of 0, 1, 4 and 8, each with the trust region and without."""
     config, found = atari.get_config("paper"), {}
-    for name in config.agents:
+    for name in agents(config):
         config.agent = name
-        found[name] = atari_parts.replay_settings(config)
+        found[name] = find_experiment(config).replay_settings
     assert found == {
         f"acer_ratio_{ratio}{end}": ReplaySettings(on_policy=True, ratio=float(ratio))
         for ratio in (0, 1, 4, 8)
@@ -33,14 +34,14 @@ def test_names_of_atari_agents_say_ratio_and_trust_region():
     }
     config.agent = "acer_ratio_3"
     with pytest.raises(ValueError, match="agent='acer_ratio_3': choose acer_ratio_0, "):
-        atari_parts.replay_settings(config)
+        find_experiment(config)
 
 
 @pytest.mark.parametrize(("agent", "has_region"), [("acer_ratio_0", True), ("acer_ratio_8_no_trust_region", False)])
 def test_the_trust_region_needs_an_average_network(agent, has_region):
-    config = _small_atari(agent)
-    environment = atari_parts.make_environment(config, 1, 0)
-    made = atari_parts.make_agent(config, environment, 0, atari_parts.draw_setting(config, 0))
+    experiment = find_experiment(_small_atari(agent))
+    environment = experiment.make_environment(1, 0)
+    made = experiment.make_agent(environment, 0, experiment.sample_hparams(0))
     assert (made._average_network is not None) == has_region
     environment.close()
 
@@ -52,7 +53,7 @@ def test_the_trust_region_needs_an_average_network(agent, has_region):
 def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, agent, new, replayed):
     """Section 6, in whole runs: batches that actors bring, each once, or four stored ones for each of them."""
     config = _small_continuous(agent)
-    training = experiment.build_training(config, 3, Folder(tmp_path), print)
+    training = find_experiment(config).build_trainer(3, Folder(tmp_path), print)
     source, step, brought, learned = training._source, Learner.step, [], []
     next_batch = source.next
 
@@ -76,36 +77,37 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
 def test_an_agent_that_the_experiment_does_not_have_is_refused():
     config = continuous.get_config("paper")
     config.agent = "ddpg"
-    with pytest.raises(ValueError, match="agent='ddpg': choose acer, a3c"):
-        continuous_parts.replay_settings(config)
+    with pytest.raises(ValueError, match="agent='ddpg': choose a3c, acer"):
+        find_experiment(config)
 
 
 def test_settings_are_drawn_from_the_paper_s_ranges():
-    config = continuous.get_config("paper")
-    drawn = np.array([list(continuous_parts.draw_setting(config, seed).values()) for seed in range(1, 2001)])
+    experiment = find_experiment(continuous.get_config("paper"))
+    drawn = np.array([list(experiment.sample_hparams(seed).values()) for seed in range(1, 2001)])
     rates, deltas = np.log10(drawn[:, 0]), drawn[:, 1]
     np.testing.assert_array_less(np.abs(rates + 3.65), 0.35)
     np.testing.assert_array_less(np.abs(deltas - 1.05), 0.95)
     # Uniform numbers have their mean in the middle, up to a standard error of width / sqrt(12 n); four of them.
     assert abs(rates.mean() + 3.65) < 4 * 0.7 / (12 * 2000) ** 0.5
     assert abs(deltas.mean() - 1.05) < 4 * 1.9 / (12 * 2000) ** 0.5
-    assert continuous_parts.draw_setting(config, 7) == continuous_parts.draw_setting(config, 7)
+    assert experiment.sample_hparams(7) == experiment.sample_hparams(7)
 
 
 def test_a_replay_too_small_for_a_batch_is_refused():
     config = _small_atari("acer_ratio_4")
     config.replay.frames, config.learner.batch_size = 100, 4
-    environment = atari_parts.make_environment(config, 1, 0)
-    agent = atari_parts.make_agent(config, environment, 0, {})
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0, {})
     with pytest.raises(ValueError, match=r"replay\.frames=100 holds 1 unrolls, less than one batch"):
-        experiment.make_replay(config, agent, 4.0)
+        experiment.make_replay(agent)
     environment.close()
 
 
 @pytest.mark.parametrize("agent", ["acer", "trust_a3c", "tis"])
 def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
     whole = _trained(tmp_path / "whole", agent, 24)
-    half = experiment.build_training(_small_continuous(agent), 3, Folder(tmp_path / "halves"), print)
+    half = find_experiment(_small_continuous(agent)).build_trainer(3, Folder(tmp_path / "halves"), print)
     for update in half:
         if update.updates == 12:
             half.save()
@@ -119,7 +121,7 @@ def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
 
 def test_a_record_keeps_what_the_seed_drew(tmp_path):
     training = _trained(tmp_path, "acer", 4)
-    drawn = continuous_parts.draw_setting(_small_continuous("acer"), 3)
+    drawn = find_experiment(_small_continuous("acer")).sample_hparams(3)
     assert training.summary()["drawn"] == drawn
     assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(drawn["learning_rate"])
 
@@ -134,17 +136,11 @@ def test_an_update_is_one_unroll_of_one_environment(module):
 
 def test_a_batch_that_replicas_cannot_share_is_refused(tmp_path, monkeypatch):
     strategy = SimpleNamespace(scope=contextlib.nullcontext, num_replicas_in_sync=2)
-    monkeypatch.setattr(experiment.devices, "make_strategy", lambda: strategy)
+    monkeypatch.setattr(devices, "make_strategy", lambda: strategy)
     config = _small_continuous("acer")
     config.learner.batch_size = 1
     with pytest.raises(ValueError, match=r"learner\.batch_size=1 cannot be shared by 2 GPUs"):
-        experiment.build_training(config, 3, Folder(tmp_path), print)
-
-
-@pytest.mark.parametrize("name", ["atari", "continuous"])
-def test_every_experiment_has_its_parts(name):
-    assert name in experiment.PARTS
-    importlib.import_module(f"paper_configs.acer.{name}")
+        find_experiment(config).build_trainer(3, Folder(tmp_path), print)
 
 
 def _small_atari(agent):
@@ -171,7 +167,7 @@ def _small_continuous(agent):
 def _trained(path, agent, updates):
     config = _small_continuous(agent)
     config.frames = updates * 40
-    training = experiment.build_training(config, 3, Folder(path), print)
+    training = find_experiment(config).build_trainer(3, Folder(path), print)
     list(training)
     training.close()
     return training

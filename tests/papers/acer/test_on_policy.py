@@ -13,7 +13,7 @@ import tensorflow as tf
 from paper_configs.acer import atari, continuous
 from repro.acting.sources import Batch
 from repro.acting.unrolls import UnrollGroup
-from repro.papers.acer import experiment
+from repro.papers import find_experiment
 from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import make_agent
 
@@ -51,7 +51,7 @@ def make_config(name, agent, lag=0):
     else:
         config.learner.learning_rate = 0.02
         config.loss.delta = 0.01
-    config.frames = ROUNDS * ENVS * experiment.frames_per_update(config)
+    config.frames = ROUNDS * ENVS * find_experiment(config).frames_per_update
     return config
 
 
@@ -62,7 +62,7 @@ def recorded_run(config, path, monkeypatch):
         start, end: (theta, theta_a).
         calls: (begins_round, is_on_policy, batch, extras) of each gradient step.
     """
-    training = experiment.build_training(config, 3, Folder(path), print)
+    training = find_experiment(config).build_trainer(3, Folder(path), print)
     agent, source, calls, new = training._learner.agent, training._source, [], {}
     next_batch, step = source.next, Learner.step
 
@@ -98,9 +98,9 @@ def algorithm_2(config, start, calls, *, stale):
     stale: whether on-policy gradients are taken at the weights with which the round was played, those at its start or,
         with a lag, at the start of the round before; otherwise at the present ones.
     """
-    parts = experiment.PARTS[config.experiment]
-    environment = parts.make_environment(config, 1, 0)
-    agent = parts.make_agent(config, environment, 0, parts.draw_setting(config, 3))
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0, experiment.sample_hparams(3))
     environment.close()
     rate = float(agent._optimizer.learning_rate)
     theta, average = start
@@ -157,15 +157,15 @@ def test_a_run_with_a_lag_resumes_with_the_weights_that_acted(tmp_path, agent):
     """The round that waits in the checkpoint was played with weights that are no longer the present ones."""
     config = make_config("continuous", agent, lag=1)
     config.frames = 2 * config.frames
-    whole = experiment.build_training(config, 3, Folder(tmp_path / "whole"), print)
+    whole = find_experiment(config).build_trainer(3, Folder(tmp_path / "whole"), print)
     list(whole)
-    half = experiment.build_training(config, 3, Folder(tmp_path / "halves"), print)
+    half = find_experiment(config).build_trainer(3, Folder(tmp_path / "halves"), print)
     for update in half:
         if update.updates == ROUNDS * ENVS:
             half.save()
             break
     half.close()
-    second = experiment.build_training(config, 3, Folder(tmp_path / "halves"), print)
+    second = find_experiment(config).build_trainer(3, Folder(tmp_path / "halves"), print)
     list(second)
     for training in (whole, second):
         training.close()
@@ -175,7 +175,7 @@ def test_a_run_with_a_lag_resumes_with_the_weights_that_acted(tmp_path, agent):
 def test_free_running_actors_learn_at_their_own_weights(tmp_path):
     config = make_config("continuous", "a3c")
     config.runtime.num_actors, config.runtime.envs_per_actor, config.runtime.schedule = 2, 1, "async"
-    training = experiment.build_training(config, 3, Folder(tmp_path), print)
+    training = find_experiment(config).build_trainer(3, Folder(tmp_path), print)
     assert all(np.isfinite(update.scalars["loss"]) for update in training)
     training.close()
 

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from paper_configs.ctrace import dqn
 from repro.evidence.records import plain_config
-from repro.papers.ctrace import dqn_parts, experiment
+from repro.papers import find_experiment
+from repro.papers.ctrace.experiments.dqn import DqnExperiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, LinearEpsilon
 from repro.training.run_directory import RunDirectory
 
@@ -45,7 +46,7 @@ def test_impossible_frames_are_refused():
 def test_the_first_frames_are_played_uniformly_at_random(scale):
     """Mnih et al. (2015), Extended Data Table 1: a uniform random policy fills the replay before learning starts."""
     config = dqn.get_config(scale)
-    (exploration,) = dqn_parts.make_exploration(config)
+    (exploration,) = find_experiment(config).make_exploration()
     begin, length = config.replay.first_frames, config.exploration.frames
     for frames, expected in (
         (0, 1.0),
@@ -64,7 +65,8 @@ def stored_epsilons(folder):
     config.replay.first_frames = 400
     config.exploration.frames = 400
     config.runtime.compile = "graph"
-    loop, found = experiment.build_training(config, 1, RunDirectory(folder, plain_config(config), 1), print), []
+    run = RunDirectory(folder, plain_config(config), 1)
+    loop, found = find_experiment(config).build_trainer(1, run, print), []
     sample = loop._replay.sample
 
     def keep(size):
@@ -87,9 +89,10 @@ def test_the_behaviour_stored_is_the_policy_that_played(tmp_path, monkeypatch):
     assert np.unique(found[-1]).size > 10  # the steps of as many epsilons
     assert np.min(found) == pytest.approx(0.1)
 
-    def from_the_start(config):
-        return [LinearEpsilon(config.exploration.first, config.exploration.last, config.exploration.frames, begin=0)]
+    def from_the_start(experiment):
+        exploration = experiment.config.exploration
+        return [LinearEpsilon(exploration.first, exploration.last, exploration.frames, begin=0)]
 
-    monkeypatch.setattr(dqn_parts, "make_exploration", from_the_start)
+    monkeypatch.setattr(DqnExperiment, "make_exploration", from_the_start)
     tf.keras.backend.clear_session()
     assert np.min(stored_epsilons(tmp_path / "wrong")[0]) < 0.5

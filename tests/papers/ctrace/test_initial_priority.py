@@ -11,7 +11,8 @@ import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
 from paper_configs.ctrace import dqn, r2d2
-from repro.papers.ctrace import experiment
+from repro.config import agents
+from repro.papers import find_experiment
 from repro.papers.ctrace.initial_priority import InitialPriority
 from tests.papers.ctrace.small import BURN_IN, GAMMA, STEPS, N, make_agent, random_batch
 
@@ -121,11 +122,11 @@ def test_learner_with_the_actors_weights_gives_the_same():
 def test_configured_for_prioritised_replay_alone():
     config = r2d2.get_config("paper")
     expected = InitialPriority(5, 0.997, 1e-3, 0.9, 40)
-    for agent in config.agents:
+    for agent in agents(config):
         config.agent = agent
-        assert experiment.initial_priority(config) == expected  # R2D2, Section 2.3
+        assert find_experiment(config).initial_priority == expected  # R2D2, Section 2.3
         config.replay.first_priority_n = 3
         n = 5 if agent.startswith("n_step") else 3
-        assert experiment.initial_priority(config) == replace(expected, n=n)
+        assert find_experiment(config).initial_priority == replace(expected, n=n)
         config.replay.first_priority_n = 5
-    assert experiment.initial_priority(dqn.get_config("paper")) is None
+    assert find_experiment(dqn.get_config("paper")).initial_priority is None

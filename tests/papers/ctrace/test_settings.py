@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from paper_configs.ctrace import dqn, r2d2
+from repro.config import agents
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
-from repro.papers.ctrace import experiment
-from repro.papers.ctrace.methods import Method, method_of
+from repro.papers import ctrace, find_experiment
 from repro.training.run_directory import RunDirectory
 
 SCALES = ("smoke", "desk", "paper")
-README = Path(experiment.__file__).with_name("README.md")
+README = Path(ctrace.__file__).with_name("README.md")
 
 
 def config_of(module, agent, scale="desk", **changes):
@@ -28,22 +28,20 @@ def config_of(module, agent, scale="desk", **changes):
 
 def transitions_per_update(config):
     """Steps to learn from in a batch, burn-ins apart."""
-    parts, method = experiment.PARTS[config.experiment], method_of(config)
-    sequences = parts.sequence_settings(config, method)
-    burn_in = parts.learning(config, method).burn_in
-    return parts.sequence_learning(config, method).batch_size * (sequences.steps - burn_in)
+    experiment = find_experiment(config)
+    steps = experiment.sequence_settings.steps - experiment.learning.burn_in
+    return experiment.replay_training.batch_size * steps
 
 
 def samples_per_transition(config):
     """How often a transition is learned from while it is in the replay, on average."""
-    num_actors, envs = experiment.PARTS[config.experiment].num_actors(config)
-    return transitions_per_update(config) / (num_actors * envs * config.learner.steps_per_update)
+    return transitions_per_update(config) * config.env.frame_skip / find_experiment(config).frames_per_update
 
 
 @pytest.mark.parametrize("module", [dqn, r2d2])
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_agent_learns_from_as_many_transitions(module, scale):
-    configs = [config_of(module, agent, scale) for agent in module.get_config(scale).agents]
+    configs = [config_of(module, agent, scale) for agent in agents(module.get_config(scale))]
     assert len({transitions_per_update(config) for config in configs}) == 1
     assert len({samples_per_transition(config) for config in configs}) == 1
 
@@ -56,7 +54,9 @@ def test_transitions_of_each_scale():
     for scale, count, samples in (("desk", 320, 4), ("paper", 5120, 0.8)):  # 0.8: Kapturowski et al. (2019), appendix
         config = config_of(r2d2, "ctrace", scale)
         assert (transitions_per_update(config), samples_per_transition(config)) == (count, samples)
-    standard = config_of(dqn, "double_dqn", "paper", **{"learner.one_step_batch_size": 32})  # Mnih et al. (2015)
+    standard = config_of(
+        dqn, "double_dqn", "paper", **{"variants.double_dqn.learner.batch_size": 32}
+    )  # Mnih et al. (2015)
     assert (transitions_per_update(standard), samples_per_transition(standard)) == (32, 8)
 
 
@@ -64,7 +64,7 @@ def test_transitions_of_each_scale():
 def test_batches_that_reach_the_learner_have_as_many_transitions(agent, tmp_path):
     config = config_of(dqn, agent, "smoke", **{"replay.first_frames": 400, "runtime.compile": "graph"})
     config.frames = 600
-    loop = experiment.build_training(config, 1, RunDirectory(tmp_path, plain_config(config), 1), print)
+    loop = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, plain_config(config), 1), print)
     counts, sample = [], loop._replay.sample
 
     def count(size):
@@ -84,58 +84,54 @@ def test_batches_that_reach_the_learner_have_as_many_transitions(agent, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("module", "agent", "expected"),
+    ("module", "agent", "target", "n", "rate_steps", "trace_lambda"),
     [
-        (dqn, "double_dqn", Method("double_dqn", 1, 10, 1.0)),
-        (dqn, "n_step_3", Method("n_step", 3, 3, 1.0)),
-        (dqn, "retrace", Method("retrace", 1, 10, 1.0)),
-        (dqn, "ctrace_gamma7", Method("c_trace", 1, 7, 1.0)),
-        (dqn, "ctrace_gamma10_lambda97", Method("c_trace", 1, 10, 0.97)),
-        (r2d2, "n_step_5", Method("n_step", 5, 5, 1.0)),
-        (r2d2, "retrace_lambda97", Method("retrace", 1, 10, 0.97)),
-        (r2d2, "ctrace", Method("c_trace", 1, 10, 1.0)),
+        (dqn, "double_dqn", "double_dqn", 1, 10, 1.0),
+        (dqn, "n_step_3", "n_step", 3, 3, 1.0),
+        (dqn, "n_step_5", "n_step", 5, 5, 1.0),
+        (dqn, "retrace", "retrace", 1, 10, 1.0),
+        (dqn, "retrace_lambda97", "retrace", 1, 10, 0.97),
+        (dqn, "ctrace_gamma10", "c_trace", 1, 10, 1.0),
+        (dqn, "ctrace_gamma7", "c_trace", 1, 7, 1.0),
+        (dqn, "ctrace_gamma5", "c_trace", 1, 5, 1.0),
+        (dqn, "ctrace_gamma10_lambda97", "c_trace", 1, 10, 0.97),
+        (r2d2, "n_step_5", "n_step", 5, 5, 1.0),
+        (r2d2, "retrace", "retrace", 1, 10, 1.0),
+        (r2d2, "ctrace", "c_trace", 1, 10, 1.0),
+        (r2d2, "retrace_lambda97", "retrace", 1, 10, 0.97),
+        (r2d2, "ctrace_lambda97", "c_trace", 1, 10, 0.97),
     ],
 )
-def test_an_agents_name_says_its_method(module, agent, expected):
+def test_an_agent_is_what_its_name_says(module, agent, target, n, rate_steps, trace_lambda):
     config = config_of(module, agent)
-    method = method_of(config)
-    assert method == expected
-    parts = experiment.PARTS[config.experiment]
-    loss, learning = parts.loss_settings(config, method), parts.learning(config, method)
-    assert (loss.method, loss.n, loss.trace_lambda) == (expected.target, expected.n, expected.trace_lambda)
-    assert learning.target_rate == pytest.approx(config.loss.discount**expected.rate_steps)
-
-
-@pytest.mark.parametrize("agent", ["n_step", "n_step_0", "retrace_5", "double_dqn_lambda97", "ctrace_lambda", "tree"])
-def test_a_name_that_says_no_method_is_an_error(agent):
-    config = config_of(r2d2, agent)
-    config.agents = (*config.agents, agent)
-    with pytest.raises(ValueError, match=f"agent='{agent}': choose n_step_5, "):
-        method_of(config)
+    experiment = find_experiment(config)
+    loss = experiment.loss_settings
+    assert (loss.method, loss.n, loss.trace_lambda) == (target, n, trace_lambda)
+    assert experiment.learning.target_rate == pytest.approx(config.loss.discount**rate_steps)
 
 
 def test_an_agent_of_another_experiment_is_an_error():
-    with pytest.raises(ValueError, match="agent='double_dqn': choose n_step_5, retrace, ctrace"):
-        method_of(config_of(r2d2, "double_dqn"))
+    with pytest.raises(ValueError, match="agent='double_dqn': choose ctrace, ctrace_lambda97, n_step_5"):
+        find_experiment(config_of(r2d2, "double_dqn"))
 
 
-def test_lambda_of_the_configuration_holds_where_the_name_has_none():
+def test_lambda_of_the_configuration_holds_where_an_agent_has_none_of_its_own():
     for agent, expected in (("retrace", 0.9), ("retrace_lambda97", 0.97)):
-        assert method_of(config_of(r2d2, agent, **{"loss.trace_lambda": 0.9})).trace_lambda == expected
+        config = config_of(r2d2, agent, **{"loss.trace_lambda": 0.9})
+        assert find_experiment(config).loss_settings.trace_lambda == expected
 
 
 def test_the_only_n_step_agent_of_r2d2_has_the_n_of_its_paper():
     """Kapturowski et al. (2019), Section 2.3: 5. The 10 of C-trace's Section 4.1 is that of its contraction target."""
     config = r2d2.get_config("paper")
-    assert [agent for agent in config.agents if agent.startswith("n_step")] == ["n_step_5"]
+    assert [agent for agent in agents(config) if agent.startswith("n_step")] == ["n_step_5"]
 
 
 @pytest.mark.parametrize(("module", "expected"), [(dqn, "mean"), (r2d2, "sum")])
 def test_each_experiments_reduction_over_time_reaches_its_agent(module, expected):
     for scale, other in itertools.product(SCALES, (None, "mean", "sum")):
         config = config_of(module, "retrace", scale, **({"loss.time_reduction": other} if other else {}))
-        learning = experiment.PARTS[config.experiment].learning(config, method_of(config))
-        assert learning.time_reduction == (other or expected)
+        assert find_experiment(config).learning.time_reduction == (other or expected)
 
 
 def test_r2d2_takes_what_its_own_paper_prints():
@@ -144,11 +140,10 @@ def test_r2d2_takes_what_its_own_paper_prints():
     assert config.env.full_action_set
     assert r2d2.get_config("desk").env.full_action_set
     assert config.replay.first_frames == 50_000 * config.env.frame_skip
-    for agent in config.agents:
-        changed = config_of(r2d2, agent, "paper")
-        method = method_of(changed)
-        assert experiment.PARTS["r2d2"].learning(changed, method).clip_global_norm == 40.0
-        period = experiment.PARTS["r2d2"].sequence_learning(changed, method).publish_period
+    for agent in agents(config):
+        experiment = find_experiment(config_of(r2d2, agent, "paper"))
+        assert experiment.learning.clip_global_norm == 40.0
+        period = experiment.replay_training.publish_period
         assert period * config.learner.steps_per_update == 400
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer, recurrent
-from repro.papers.refer import experiment
+from repro.papers import find_experiment
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.training import ReferTrainer
@@ -59,7 +59,7 @@ def small_config(
 
 def build(path: Path, seed: int = 1, **changes) -> ReferTrainer:
     config = small_config(**changes)
-    return experiment.build_training(config, seed, RunDirectory(path, config.to_dict(), seed), print)
+    return find_experiment(config).build_trainer(seed, RunDirectory(path, config.to_dict(), seed), print)
 
 
 def random_batch(size: int, states: int, actions: int, seed: int = 1) -> Minibatch:

@@ -5,7 +5,7 @@ import pytest
 
 from repro.environments.mujoco import TASKS, make_mujoco
 from repro.networks import mlp
-from repro.papers.refer import experiment
+from repro.papers import find_experiment
 from tests.papers.refer.small import EXPERIMENTS
 
 STEPS = 60
@@ -16,7 +16,7 @@ def make_agent(method, environment, seed=0):
     config = EXPERIMENTS[method.split("_")[0]].get_config("smoke")
     config.agent = method
     config.runtime.compile = "graph"
-    return experiment.make_agent(config, environment, np.random.default_rng(seed))
+    return find_experiment(config).make_agent(environment, np.random.default_rng(seed))
 
 
 def rollout(environment, steps=STEPS, seed=0):

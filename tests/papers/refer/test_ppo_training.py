@@ -6,7 +6,7 @@ from tf_agents.agents.ppo.ppo_clip_agent import PPOClipAgent
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
-from repro.papers.refer import experiment
+from repro.papers import find_experiment
 from repro.training.learner import NonFiniteLossError
 
 
@@ -29,7 +29,7 @@ def _build(path, seed=1, **changes):
     class Run:
         checkpoints = path / "checkpoints"
 
-    return experiment.build_training(_config(**changes), seed, Run(), print)
+    return find_experiment(_config(**changes)).build_trainer(seed, Run(), print)
 
 
 def _run(training, updates=None):
@@ -166,14 +166,14 @@ def test_other_experiments_have_no_ppo(tmp_path):
     config = figure_1_ddpg.get_config("smoke")
     config.agent = "ppo"
     with pytest.raises(ValueError, match="agent='ppo': choose ddpg_refer"):
-        experiment.build_training(config, 1, None, print)
+        find_experiment(config)
 
 
 def test_a_trained_policy_takes_the_mean_action(tmp_path):
     training = _build(tmp_path, updates=1)
     _run(training)
     training._agent.refresh()
-    policy, environment = experiment.load_policy(_config(), tmp_path / "checkpoints", 1, 5, print)
+    policy, environment = find_experiment(_config()).load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     action = policy.action(ts.restart(observation, batch_size=1), (), np.array([5, 0], np.int32)).action
     np.testing.assert_allclose(action[0], training._agent.act(observation[0]), rtol=1e-4, atol=1e-6)

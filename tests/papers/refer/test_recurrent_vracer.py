@@ -7,7 +7,8 @@ from tf_agents.trajectories import StepType
 from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import gaussian
-from repro.papers.refer import experiment, loss
+from repro.papers import find_experiment
+from repro.papers.refer import loss
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer, WindowBatch
 from repro.papers.refer.vracer import VRacerSettings
@@ -198,7 +199,7 @@ def build(path, agent="lstm_refer", **changes):
     config = small_config(agent="lstm_refer", **changes)
     config.agent = agent
     config.learner.learning_rate = config.refer.beta_step_size = 2e-3
-    return experiment.build_training(config, 1, RunDirectory(path, config.to_dict(), 1), print)
+    return find_experiment(config).build_trainer(1, RunDirectory(path, config.to_dict(), 1), print)
 
 
 def mean_return(training):
@@ -242,7 +243,7 @@ def test_a_trained_policy_follows_the_window_through_episodes(tmp_path):
     agent = training._agent
     agent.refresh()
     config = small_config(agent="lstm_refer", frames=32)
-    policy, environment = experiment.load_policy(config, tmp_path / "checkpoints", 2, 5, print)
+    policy, environment = find_experiment(config).load_policy(tmp_path / "checkpoints", 2, 5, print)
     state = policy.get_initial_state(2)
     states = np.random.default_rng(1).normal(size=(9, 2, environment.state_size)).astype(np.float32)
     kinds = np.full((9, 2), StepType.MID, np.int32)

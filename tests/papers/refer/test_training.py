@@ -5,8 +5,10 @@ import pytest
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
+from repro.config import resolve
 from repro.environments.mujoco import make_mujoco
-from repro.papers.refer import experiment, loss
+from repro.papers import find_experiment
+from repro.papers.refer import loss
 from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
 from tests.papers.refer.small import build, small_config
@@ -89,7 +91,7 @@ def build_again(path, **changes):
     class Folder:
         checkpoints = path / "checkpoints"
 
-    return experiment.build_training(small_config(**changes), 1, Folder(), print)
+    return find_experiment(small_config(**changes)).build_trainer(1, Folder(), print)
 
 
 def test_each_environment_step_has_its_gradient_step(tmp_path):
@@ -136,11 +138,11 @@ def test_a_call_must_take_whole_environment_steps(tmp_path):
 def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     seven, eight = figure_7_sensitivity.get_config(scale), figure_8_sensitivity.get_config(scale)
     seven.agent, eight.agent = "vracer_twice_eta", "vracer_half_s"
-    own = experiment._of_agent(seven)
+    own = resolve(seven)
     assert (own.learner.learning_rate, own.refer.beta_step_size, own.refer.c) == (2e-4, 2e-4, 4.0)
     assert seven.learner.learning_rate == 1e-4
     environment = make_mujoco(eight.env, 1, 0)
-    agent = experiment.make_agent(experiment._of_agent(eight), environment, np.random.default_rng(0))
+    agent = find_experiment(eight).make_agent(environment, np.random.default_rng(0))
     assert (agent._settings.units, agent._settings.variant.rule) == ((64, 64), "refer")
     environment.close()
 
@@ -228,7 +230,7 @@ def test_a_memory_that_cannot_hold_its_first_steps_is_one_sentence(tmp_path):
     config = small_config()
     config.memory.capacity = 1_100
     with pytest.raises(ValueError, match="memory.capacity=1100 must hold memory.start_steps=1000 and one more episode"):
-        experiment.build_training(config, 1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
 def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
@@ -301,7 +303,8 @@ def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monk
 def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
     training, _ = _run(tmp_path, agent=agent, frames=32)
     training._agent.refresh()
-    policy, environment = experiment.load_policy(small_config(agent=agent), tmp_path / "checkpoints", 1, 5, print)
+    experiment = find_experiment(small_config(agent=agent))
+    policy, environment = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     time_step = ts.restart(observation, batch_size=1)
     action = policy.action(time_step).action

@@ -5,36 +5,36 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.refer import figure_4_vracer
-from repro.papers import experiment_of
-from repro.papers.acer import experiment, gym_parts
+from repro.papers import find_experiment
+from repro.papers.acer.experiments.fixed_rate import FixedRateExperiment
+from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings
 from tests.papers.acer.continuous_small import random_batch
 
 
-def read_config(agent, scale="smoke"):
+def experiment_of(agent, scale="smoke"):
     config = figure_4_vracer.get_config(scale)
     config.agent = agent
-    module, read = experiment_of(config)
-    assert module is experiment
-    return read
+    return find_experiment(config)
 
 
 def test_baselines_are_the_other_papers_and_agents_are_its_own():
     config = figure_4_vracer.get_config("paper")
-    module, read = experiment_of(config)
-    assert (module.__name__, read) == ("repro.papers.refer.experiment", config)
-    read = read_config("acer", "paper")
-    assert gym_parts.replay_settings(read) == ReplaySettings(False, 1001.0, 24)
+    assert isinstance(find_experiment(config), ReplayExperiment)
+    experiment = experiment_of("acer", "paper")
+    assert isinstance(experiment, FixedRateExperiment)
+    assert experiment.replay_settings == ReplaySettings(False, 1001.0, 24)
+    read = experiment.config
     assert (read.env, read.frames, read.agent) == (config.env, config.frames, "acer")
     assert (read.learner.batch_size, config.learner.batch_size) == (1, 256)
 
 
 @pytest.mark.parametrize(("agent", "rate"), [("acer", 1e-5), ("acer_fast", 1e-4)])
 def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
-    config = read_config(agent)
-    environment = gym_parts.make_environment(config, 1, 0)
-    made = gym_parts.make_agent(config, environment, 0, {})
+    experiment = experiment_of(agent)
+    environment = experiment.make_environment(1, 0)
+    made = experiment.make_agent(environment, 0, {})
     before = [v.numpy() for v in made._network.trainable_variables]
     policy = {v.ref() for v in made._network.policy_weights}
     learner = Learner(made, tf.distribute.get_strategy())
@@ -48,24 +48,15 @@ def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     environment.close()
 
 
-def test_an_agent_without_a_rate_is_refused():
-    config = read_config("acer")
-    config.agent = "acer_slow"
-    environment = gym_parts.make_environment(config, 1, 0)
-    with pytest.raises(ValueError, match="agent='acer_slow': choose acer, acer_fast"):
-        gym_parts.make_agent(config, environment, 0, {})
-    environment.close()
-
-
 def test_the_logged_divergence_is_that_from_the_behaviour():
-    config = read_config("acer")
-    environment = gym_parts.make_environment(config, 1, 0)
-    made = gym_parts.make_agent(config, environment, 0, {})
+    experiment = experiment_of("acer")
+    environment = experiment.make_environment(1, 0)
+    made = experiment.make_agent(environment, 0, {})
     unrolls = tf.nest.map_structure(tf.convert_to_tensor, random_batch(made, 2, seed=0))
     extras = made._per_step_loss(unrolls).extras
     mean = made._network.mean(unrolls.observation[:, :-1]).numpy()
     behaviour, s = (np.asarray(unrolls.policy_info[name][:, :-1]) for name in ("mean", "deviation"))
-    d = config.network.deviation
+    d = experiment.config.network.deviation
     expected = (np.log(d / s) + (s**2 + (behaviour - mean) ** 2) / (2 * d**2) - 0.5).sum(-1)
     np.testing.assert_allclose(extras["kl"].numpy().T, expected, rtol=1e-4, atol=1e-5)
     environment.close()

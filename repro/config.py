@@ -1,0 +1,54 @@
+"""Nested configurations: dotted names of fields, and the agents of an experiment with the fields of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ml_collections
+
+
+def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str = "") -> dict[str, Any]:
+    """Returns every field of a nested configuration by its dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, (Mapping, ml_collections.ConfigDict)):
+            flat |= flatten(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def agents(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
+    """Returns the names of an experiment's agents: those of `variants`, or the only one."""
+    return tuple(config["variants"]) if "variants" in config else (config["agent"],)
+
+
+def merge(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a nested configuration in which the fields of another take the places of its own."""
+    merged = dict(config)
+    for name, value in own.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = merge(merged[name], value) if both else value
+    return merged
+
+
+def resolve_plain(config: Mapping[str, Any], agent: str) -> dict[str, Any]:
+    """Returns what an agent reads: the fields of `variants.<agent>` in their places, without `variants`.
+
+    Args:
+        config: nested plain dictionaries; one without variants has one agent, and is returned as it is.
+        agent: one of `agents(config)`.
+
+    Raises:
+        ValueError: the experiment has no such agent.
+    """
+    if agent not in agents(config):
+        raise ValueError(f"agent={agent!r}: choose {', '.join(agents(config))}.")
+    resolved = {name: value for name, value in config.items() if name != "variants"}
+    return merge(resolved, config.get("variants", {}).get(agent, {})) | {"agent": agent}
+
+
+def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Returns a copy of a configuration as its agent reads it; see `resolve_plain`."""
+    return ml_collections.ConfigDict(resolve_plain(config.to_dict(), config.agent))

@@ -1,0 +1,100 @@
+"""ACER and its baselines on control tasks, with hyper-parameters that the seed samples (Section 6)."""
+
+from __future__ import annotations
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+
+from repro.environments.batched import BatchedEnvironment
+from repro.networks.gaussian_actor_critic import GaussianActorCritic
+from repro.networks.gaussian_policy import GaussianPolicy
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.acer.continuous_agent import ContinuousAgent
+from repro.papers.acer.continuous_loss import LossSettings
+from repro.papers.acer.experiment import AcerExperiment
+from repro.papers.acer.unroll_agent import Learning
+from repro.training.experiment import Experiment
+
+
+class ContinuousExperiment(AcerExperiment):
+    """Five setups, with hyper-parameters that the seed samples.
+
+    Attributes:
+        AGENT: class of the agent.
+    """
+
+    AGENT: type[ContinuousAgent] = ContinuousAgent
+
+    def describe_evaluation(self, episodes: int) -> str:
+        return f"{episodes} episodes of {self.config.env.max_steps} steps after training, mean actions"
+
+    def sample_hparams(self, seed: int) -> dict[str, float]:
+        """Returns `learning_rate` and `delta` of a seed, which is not read without a trust region (Section 6).
+
+        They are the same for all agents and tasks.
+        """
+        sweep, rng = self.config.sweep, np.random.default_rng(seed)
+        low, high = np.log(sweep.learning_rate)
+        learning_rate = float(np.exp(rng.uniform(low, high)))
+        return {"learning_rate": learning_rate, "delta": float(rng.uniform(*sweep.delta))}
+
+    def make_network(self, environment: BatchedEnvironment, seed: int) -> GaussianActorCritic:
+        """Returns a new network, with action values for ACER alone."""
+        network = self.config.network
+        return GaussianActorCritic(
+            environment.time_step_spec.observation.shape[0],
+            environment.num_actions,
+            tuple(network.units),
+            tuple(network.advantage_units) if self.config.loss.method == "acer" else (),
+            seed=seed,
+            mean_bound=network.mean_bound,
+        )
+
+    def make_optimizer(
+        self, network: GaussianActorCritic, sampled_hparams: dict[str, float]
+    ) -> tf.keras.optimizers.Optimizer:
+        """Returns the optimizer of a network's weights."""
+        learner = self.config.learner
+        return RMSPropTF1(
+            sampled_hparams["learning_rate"], decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon
+        )
+
+    def make_agent(
+        self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]
+    ) -> ContinuousAgent:
+        loss, network = self.config.loss, self.make_network(environment, seed)
+        return self.AGENT(
+            environment.time_step_spec,
+            environment.action_spec,
+            method=loss.method,
+            trust_region=loss.trust_region,
+            network=network,
+            deviation=self.config.network.deviation,
+            dueling_samples=self.config.network.dueling_samples,
+            learning=Learning(
+                self.make_optimizer(network, sampled_hparams),
+                loss.discount,
+                loss.average_decay,
+                self.config.learner.clip_global_norm,
+            ),
+            loss_settings=LossSettings(loss.truncation, sampled_hparams["delta"]),
+            train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
+            seed=seed,
+        )
+
+    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
+        network = self.make_network(environment, seed=0)
+        return GaussianPolicy(
+            environment.time_step_spec,
+            environment.action_spec,
+            network.policy_weights,
+            self.config.network.deviation,
+            mean_bound=network.mean_bound,
+        )
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return ContinuousExperiment(config)

@@ -1,0 +1,66 @@
+"""ACER in environments with discrete actions, with or without its trust region (Section 4)."""
+
+from __future__ import annotations
+
+import ml_collections
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+
+from repro.environments.batched import BatchedEnvironment
+from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.networks.initializers import distinct_seeds
+from repro.networks.policy_q import PolicyQ
+from repro.networks.torsos import make_torso
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.acer.agent import AcerAgent
+from repro.papers.acer.experiment import AcerExperiment
+from repro.papers.acer.loss import LossSettings
+from repro.papers.acer.unroll_agent import Learning
+from repro.training.experiment import Experiment
+
+TORSOS = ("nature", "shallow")
+
+
+class DiscreteExperiment(AcerExperiment):
+    SCORE_UNIT = "game score"
+    PROTOCOL = "games that ended in the last {} frames of training, actions sampled"
+
+    def describe_evaluation(self, episodes: int) -> str:
+        return f"{episodes} games after training, 1 to {self.config.env.noop_max} no-ops, actions sampled"
+
+    def make_network(self, environment: BatchedEnvironment, seed: int) -> PolicyQ:
+        """Returns a new network.
+
+        Raises:
+            ValueError: unknown torso.
+        """
+        seeds = distinct_seeds(seed)
+        torso = make_torso(self.config.network, next(seeds), TORSOS)
+        return PolicyQ(torso, environment.num_actions, seed=next(seeds))
+
+    def make_agent(self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]) -> AcerAgent:
+        learner, loss = self.config.learner, self.config.loss
+        return AcerAgent(
+            environment.time_step_spec,
+            environment.action_spec,
+            network=self.make_network(environment, seed),
+            average_network=self.make_network(environment, seed) if loss.trust_region else None,
+            learning=Learning(
+                RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
+                loss.discount,
+                loss.average_decay,
+                learner.clip_global_norm,
+            ),
+            loss_settings=LossSettings(loss.truncation, loss.delta, loss.entropy_cost),
+            train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
+        )
+
+    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
+        network = self.make_network(environment, seed=0)
+        network.build_variables(environment.time_step_spec.observation)
+        return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return DiscreteExperiment(config)

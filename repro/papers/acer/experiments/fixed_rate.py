@@ -1,0 +1,66 @@
+"""ACER on Gym's MuJoCo tasks as ReF-ER's Figures 4 and 5 have it for a baseline (arXiv 1807.05827, Appendix A)."""
+
+from __future__ import annotations
+
+import ml_collections
+import tensorflow as tf
+
+from repro.distributions import gaussian
+from repro.environments.batched import BatchedEnvironment
+from repro.networks.gaussian_actor_critic import GaussianActorCritic
+from repro.optimizers.fused_adam import FusedAdam
+from repro.papers.acer.continuous_agent import ContinuousAgent
+from repro.papers.acer.continuous_loss import ContinuousLoss, Steps
+from repro.papers.acer.experiments.continuous import ContinuousExperiment
+from repro.training.experiment import Experiment
+from repro.training.replay_trainer import ReplaySettings
+
+
+class LoggingAgent(ContinuousAgent):
+    """ACER that logs as `kl` what ReF-ER's figures show, KL(mu || pi) at the replayed steps."""
+
+    def _losses(self, steps: Steps, observation: tf.Tensor) -> ContinuousLoss:
+        losses = super()._losses(steps, observation)
+        mean = tf.stop_gradient(steps.mean)
+        kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_deviation, mean, steps.deviation)  # [T, B]
+        return losses._replace(extras=losses.extras | {"kl": kl, "average_kl": losses.extras["kl"]})
+
+
+class FixedRateExperiment(ContinuousExperiment):
+    """Gradient steps at a fixed rate per step of the environment, with Adam and a learning rate for the policy."""
+
+    AGENT = LoggingAgent
+
+    @property
+    def replay_settings(self) -> ReplaySettings:
+        """So many gradient steps a step of the environment, each on unrolls of the replay."""
+        learner, replay = self.config.learner, self.config.replay
+        steps = learner.batch_size * learner.unroll_length
+        return ReplaySettings(False, replay.gradients_per_step * steps, replay.batch_size)
+
+    def describe_evaluation(self, episodes: int) -> str:
+        env = self.config.env
+        return f"{episodes} episodes of {env.task}-{env.version} after training, mean actions"
+
+    def sample_hparams(self, seed: int) -> dict[str, float]:
+        """Returns {}: every seed has the same hyper-parameters."""
+        return {}
+
+    def make_optimizer(
+        self, network: GaussianActorCritic, sampled_hparams: dict[str, float]
+    ) -> tf.keras.optimizers.Optimizer:
+        """Returns Adam, with a learning rate of its own for the policy."""
+        learner, policy = self.config.learner, {weights.ref() for weights in network.policy_weights}
+        scale = learner.policy_learning_rate / learner.learning_rate
+        scales = [scale if weights.ref() in policy else 1.0 for weights in network.trainable_variables]
+        return FusedAdam(learner.learning_rate, scales=scales)
+
+    def make_agent(
+        self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]
+    ) -> ContinuousAgent:
+        return super().make_agent(environment, seed, {"delta": self.config.loss.delta})
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return FixedRateExperiment(config)

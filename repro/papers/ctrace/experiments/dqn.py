@@ -1,0 +1,87 @@
+"""DQN with C-trace or one of its baselines (Section 4.2, Appendix E.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_collections
+
+from repro.environments.batched import BatchedEnvironment
+from repro.networks.initializers import distinct_seeds
+from repro.networks.q_network import QNetwork
+from repro.networks.torsos import make_torso
+from repro.optimizers.fused_adam import FusedAdam
+from repro.papers.ctrace.agent import Learning
+from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.experiment import SequenceExperiment
+from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
+from repro.replay.sequences import SequenceSettings
+from repro.training.experiment import Experiment
+from repro.training.sequence_trainer import ReplayTrainingConfig
+from repro.training.trainer import frames_per_step
+
+TORSOS = ("nature", "shallow")
+
+
+class DqnExperiment(SequenceExperiment):
+    """One actor in one environment."""
+
+    num_actors = 1
+    envs_per_actor = 1
+
+    @property
+    def loss_settings(self) -> LossSettings:
+        loss = self.config.loss
+        return LossSettings(
+            method=loss.target,
+            n=loss.n,
+            discount=loss.discount,
+            clip_error=loss.clip_error,
+            rescaling=None,
+            trace_lambda=loss.trace_lambda,
+        )
+
+    @property
+    def learning(self) -> Learning:
+        learner, loss = self.config.learner, self.config.loss
+        return Learning(
+            optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
+            target_period=learner.target_period,
+            target_rate=loss.discount**loss.rate_steps,
+            clip_global_norm=learner.clip_global_norm,
+            time_reduction=loss.time_reduction,
+        )
+
+    @property
+    def sequence_settings(self) -> SequenceSettings:
+        replay = self.config.replay
+        return SequenceSettings(
+            steps=replay.steps,
+            period=replay.period,
+            lead=0,
+            capacity=replay.frames // frames_per_step(self.config) // replay.period,
+            priority_exponent=0.0,
+        )
+
+    @property
+    def replay_training(self) -> ReplayTrainingConfig:
+        return ReplayTrainingConfig(
+            batch_size=self.config.learner.batch_size,
+            first_frames=self.config.replay.first_frames,
+            publish_period=1,
+            importance_exponent=None,
+        )
+
+    def make_network(self, environment: BatchedEnvironment, seed: int) -> QNetwork:
+        seeds = distinct_seeds(seed)
+        torso = make_torso(self.config.network, next(seeds), TORSOS)
+        return QNetwork(torso, environment.num_actions, seed=next(seeds))
+
+    def make_exploration(self) -> Sequence[Exploration]:
+        exploration, begin = self.config.exploration, self.config.replay.first_frames
+        return [LinearEpsilon(exploration.first, exploration.last, exploration.frames, begin=begin)]
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return DqnExperiment(config)

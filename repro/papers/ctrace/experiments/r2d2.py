@@ -1,0 +1,101 @@
+"""R2D2 with C-trace or one of its baselines (Section 4.1, Appendix E.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_collections
+import numpy as np
+
+from repro.environments.batched import BatchedEnvironment
+from repro.networks.epsilon_greedy_policy import ape_x_epsilons
+from repro.networks.initializers import distinct_seeds
+from repro.networks.recurrent_q import RecurrentQ
+from repro.networks.torsos import make_torso
+from repro.optimizers.fused_adam import FusedAdam
+from repro.papers.ctrace.agent import Learning
+from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.experiment import SequenceExperiment
+from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
+from repro.replay.sequences import SequenceSettings
+from repro.training.experiment import Experiment
+from repro.training.sequence_trainer import ReplayTrainingConfig
+
+TORSOS = ("nature_convolutions", "shallow")
+
+
+class R2d2Experiment(SequenceExperiment):
+    """Actors with a batch of environments each, in threads or in processes of their own."""
+
+    SCHEDULES = ("lockstep", "processes")
+
+    @property
+    def num_actors(self) -> int:
+        return self.config.runtime.num_actors
+
+    @property
+    def envs_per_actor(self) -> int:
+        return self.config.runtime.envs_per_actor
+
+    @property
+    def loss_settings(self) -> LossSettings:
+        loss = self.config.loss
+        return LossSettings(
+            method=loss.target,
+            n=loss.n,
+            discount=loss.discount,
+            clip_error=float("inf"),
+            rescaling=loss.rescaling,
+            trace_lambda=loss.trace_lambda,
+        )
+
+    @property
+    def learning(self) -> Learning:
+        learner, loss, replay = self.config.learner, self.config.loss, self.config.replay
+        return Learning(
+            optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
+            target_period=learner.target_period,
+            target_rate=loss.discount**loss.rate_steps,
+            clip_global_norm=learner.clip_global_norm,
+            burn_in=replay.burn_in,
+            priority_of_max=replay.priority_of_max,
+            time_reduction=loss.time_reduction,
+        )
+
+    @property
+    def sequence_settings(self) -> SequenceSettings:
+        replay = self.config.replay
+        return SequenceSettings(
+            steps=replay.burn_in + replay.steps,
+            period=replay.period,
+            lead=replay.burn_in,
+            capacity=replay.sequences,
+            priority_exponent=replay.priority_exponent,
+        )
+
+    @property
+    def replay_training(self) -> ReplayTrainingConfig:
+        """Actors take weights every `learner.publish_steps` steps of theirs, to the next whole update."""
+        learner, replay = self.config.learner, self.config.replay
+        return ReplayTrainingConfig(
+            batch_size=learner.batch_size,
+            first_frames=replay.first_frames,
+            publish_period=max(1, learner.publish_steps // learner.steps_per_update),
+            importance_exponent=replay.importance_exponent,
+        )
+
+    def make_network(self, environment: BatchedEnvironment, seed: int) -> RecurrentQ:
+        network, seeds = self.config.network, distinct_seeds(seed)
+        torso = make_torso(network, next(seeds), TORSOS)
+        return RecurrentQ(torso, environment.num_actions, network.core_units, network.dueling_units, seed=next(seeds))
+
+    def make_exploration(self) -> Sequence[Exploration]:
+        """Returns the epsilons of each actor's environments, on one schedule over all of them."""
+        exploration, total = self.config.exploration, self.num_actors * self.envs_per_actor
+        epsilons = ape_x_epsilons(total, base=exploration.base, spread=exploration.spread)
+        return [ConstantEpsilons(part) for part in np.split(epsilons, self.num_actors)]
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return R2d2Experiment(config)

@@ -1,0 +1,68 @@
+"""PPO, the on-policy baseline of Section 5.3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_collections
+import numpy as np
+from tf_agents.policies import tf_policy
+
+from repro.environments.mujoco import MujocoEnvironment
+from repro.papers.refer.experiment import MujocoExperiment
+from repro.papers.refer.ppo import Ppo, PpoSettings
+from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
+from repro.training import checkpoint
+from repro.training.experiment import Experiment, Warn
+from repro.training.run_directory import RunDirectory
+from repro.training.trainer import run_settings
+
+
+class PpoExperiment(MujocoExperiment):
+    def make_agent(self, environment: MujocoEnvironment, rng: np.random.Generator) -> Ppo:
+        """Returns PPO with newly initialised weights."""
+        network, ppo = self.config.network, self.config.ppo
+        settings = PpoSettings(
+            units=tuple(ppo.units),
+            hidden_scale=network.hidden_scale,
+            output_scale=network.output_scale,
+            initial_variance=network.initial_variance,
+            clip=ppo.clip,
+            discount=self.config.learner.discount,
+            gae_lambda=ppo.gae_lambda,
+        )
+        return Ppo(environment.time_step_spec, environment.action_spec, settings, rng, self.use_xla)
+
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> PpoTrainer:
+        config, ppo = self.config, self.config.ppo
+        environment, rng = self.make_environment_and_rng(seed)
+        settings = PpoTrainerSettings(
+            steps=ppo.steps,
+            epochs=ppo.epochs,
+            batch_size=ppo.batch_size,
+            start_steps=config.memory.start_steps,
+            policy_learning_rate=ppo.policy_learning_rate,
+            value_learning_rate=ppo.value_learning_rate,
+            annealing=config.refer.annealing,
+        )
+        return PpoTrainer(
+            self.make_agent(environment, rng),
+            environment,
+            settings,
+            rng,
+            self.make_episode_log(),
+            run_settings(config, run, warn),
+        )
+
+    def load_policy(
+        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
+    ) -> tuple[tf_policy.TFPolicy, MujocoEnvironment]:
+        environment = self.make_environment(num_envs, seed)
+        agent = self.make_agent(environment, np.random.default_rng(0))
+        checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
+        return agent.policy, environment
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return PpoExperiment(config)

@@ -1,0 +1,155 @@
+"""V-RACER, DDPG and NAF with ReF-ER or plain experience replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_collections
+import numpy as np
+from tf_agents.policies import tf_policy
+
+from repro.environments.mujoco import MujocoEnvironment
+from repro.papers.refer.ddpg import Ddpg, DdpgSettings
+from repro.papers.refer.experiment import MujocoExperiment
+from repro.papers.refer.fused import FusedAgent
+from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
+from repro.papers.refer.loss import Variant
+from repro.papers.refer.naf import Naf, NafSettings
+from repro.papers.refer.prioritised import Prioritised
+from repro.papers.refer.recurrent_vracer import RecurrentVRacer
+from repro.papers.refer.training import ReferSettings, ReferTrainer
+from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.replay.refer import ReferMemory
+from repro.training import checkpoint
+from repro.training.experiment import Experiment, Warn
+from repro.training.run_directory import RunDirectory
+from repro.training.trainer import run_settings
+
+METHODS = ("vracer", "recurrent_vracer", "ddpg", "naf")
+"""Values of `learner.method`."""
+
+
+class ReplayExperiment(MujocoExperiment):
+    """An agent that learns from a memory of episodes."""
+
+    def make_agent(self, environment: MujocoEnvironment, rng: np.random.Generator) -> FusedAgent:
+        """Returns the agent with newly initialised weights.
+
+        Raises:
+            ValueError: unknown `learner.method` or `runtime.compile`.
+        """
+        config, method = self.config, self.config.learner.method
+        sizes = environment.state_size, environment.num_actions
+        steps_per_call, use_xla = config.learner.steps_per_call, self.use_xla
+        if method == "ddpg":
+            return Ddpg(*sizes, self._ddpg_settings(), rng, steps_per_call, use_xla)
+        if method == "naf":
+            return Naf(*sizes, self._naf_settings(), rng, steps_per_call, use_xla)
+        if method == "vracer":
+            return VRacer(*sizes, self._vracer_settings(config.network.units), rng, steps_per_call, use_xla)
+        if method == "recurrent_vracer":
+            settings = self._vracer_settings(config.network.lstm_units)
+            return RecurrentVRacer(*sizes, settings, rng, steps_per_call, use_xla, config.network.window)
+        raise ValueError(f"learner.method={method!r}: choose {', '.join(METHODS)}.")
+
+    def _vracer_settings(self, units: tuple[int, ...]) -> VRacerSettings:
+        network, refer = self.config.network, self.config.refer
+        return VRacerSettings(
+            units=tuple(units),
+            hidden_scale=network.hidden_scale,
+            output_scale=network.output_scale,
+            initial_variance=network.initial_variance,
+            learning_rate=self.config.learner.learning_rate,
+            variant=Variant(
+                rule=refer.rule,
+                form=network.advantage,
+                max_log_ratio=refer.max_log_ratio,
+                value_target=refer.value_target,
+            ),
+        )
+
+    def _ddpg_settings(self) -> DdpgSettings:
+        network, learner = self.config.network, self.config.learner
+        return DdpgSettings(
+            units=tuple(network.units),
+            hidden_scale=network.hidden_scale,
+            output_scale=network.output_scale,
+            deviation=self.config.exploration.deviation,
+            learning_rate=learner.learning_rate,
+            policy_learning_rate=learner.policy_learning_rate,
+            weight_decay=learner.weight_decay,
+            target_update=learner.target_update,
+            rule=self.config.refer.rule,
+        )
+
+    def _naf_settings(self) -> NafSettings:
+        network, learner = self.config.network, self.config.learner
+        return NafSettings(
+            units=tuple(network.units),
+            hidden_scale=network.hidden_scale,
+            output_scale=network.output_scale,
+            deviation=self.config.exploration.deviation,
+            learning_rate=learner.learning_rate,
+            target_update=learner.target_update,
+            rule=self.config.refer.rule,
+        )
+
+    def _refer_settings(self) -> ReferSettings:
+        config, learner, refer, memory = self.config, self.config.learner, self.config.refer, self.config.memory
+        has_correlated_noise = "exploration" in config and config.exploration.get("correlated", False)
+        return ReferSettings(
+            batch_size=learner.batch_size,
+            time_steps_per_gradient=learner.time_steps_per_gradient,
+            start_steps=memory.start_steps,
+            learning_rate=learner.learning_rate,
+            beta_step_size=refer.beta_step_size,
+            c=refer.c,
+            annealing=refer.annealing,
+            max_far_share=refer.max_far_share,
+            learning_rate_annealing=learner.annealing,
+            noise_theta=config.exploration.theta if has_correlated_noise else None,
+            initial_beta=refer.initial_beta,
+            prioritised=Prioritised(**config.prioritised) if memory.prioritised else None,
+            refresh_last_value=memory.refresh_last_value,
+        )
+
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReferTrainer:
+        config = self.config
+        environment, rng = self.make_environment_and_rng(seed)
+        if config.memory.start_steps + environment.max_steps > config.memory.capacity:
+            raise ValueError(
+                f"memory.capacity={config.memory.capacity} must hold memory.start_steps={config.memory.start_steps} "
+                f"and one more episode, of up to {environment.max_steps} steps."
+            )
+        memory = ReferMemory(
+            config.memory.capacity,
+            environment.state_size,
+            environment.num_actions,
+            environment.max_steps,
+            discount=config.learner.discount,
+            prioritised=config.memory.prioritised,
+        )
+        return ReferTrainer(
+            self.make_agent(environment, rng),
+            environment,
+            memory,
+            self._refer_settings(),
+            rng,
+            self.make_episode_log(),
+            run_settings(config, run, warn),
+        )
+
+    def load_policy(
+        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
+    ) -> tuple[tf_policy.TFPolicy, MujocoEnvironment]:
+        environment = self.make_environment(num_envs, seed)
+        agent = self.make_agent(environment, np.random.default_rng(0))
+        checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
+        if isinstance(agent, RecurrentVRacer):
+            return WindowPolicy(environment.time_step_spec, environment.action_spec, agent), environment
+        return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment
+
+
+def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
+    """Returns the experiment of a resolved configuration."""
+    return ReplayExperiment(config)

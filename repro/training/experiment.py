@@ -1,0 +1,104 @@
+"""What the commands need of an experiment, whatever its paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import ml_collections
+from tf_agents.policies import tf_policy
+
+from repro.environments.batched import BatchedEnvironment
+from repro.training.run_directory import RunDirectory
+from repro.training.trainer import Trainer
+
+Warn = Callable[[str], None]
+"""Called with one line, as when a broken checkpoint is passed over."""
+
+
+class Evaluation(NamedTuple):
+    """The evaluation after training that `repro.evaluate` makes if not told otherwise.
+
+    episodes: played in all.
+    num_envs: environments side by side, at most.
+    unit: of the returns.
+    """
+
+    episodes: int
+    num_envs: int
+    unit: str
+
+
+class Experiment(Protocol):
+    """Builds the parts of a run from its configuration; `make_experiment` of a module in `experiments/` returns it.
+
+    Attributes:
+        config: with the agent's own fields in place (`repro.config.resolve`).
+    """
+
+    @property
+    def config(self) -> ml_collections.ConfigDict: ...
+
+    @property
+    def evaluation(self) -> Evaluation: ...
+
+    def describe_evaluation(self, episodes: int) -> str:
+        """Returns the protocol of an evaluation after training in one line, for records."""
+
+    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
+        """Returns environments for training.
+
+        Raises:
+            ValueError: a field has an impossible value; the message names it.
+        """
+
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> Trainer:
+        """Returns a run, restored from its last checkpoint if it has one.
+
+        Args:
+            seed: from which all seeds of the run are derived.
+            run: folder for checkpoints.
+            warn: see `Warn`.
+
+        Raises:
+            ValueError: a field has an impossible value; the message names it.
+            CheckpointError: no checkpoint is whole.
+        """
+
+    def load_policy(
+        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
+    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+        """Returns the trained policy of a run and environments to evaluate it in, which play whole games.
+
+        Args:
+            checkpoints: of the run.
+            num_envs: environments side by side.
+            seed: of the environments.
+            warn: see `Warn`.
+
+        Raises:
+            CheckpointError: the run has no checkpoint yet, or none is whole.
+        """
+
+
+FindExperiment = Callable[[ml_collections.ConfigDict], Experiment]
+"""Returns the experiment that a configuration describes."""
+
+
+@runtime_checkable
+class RemoteActing(Protocol):
+    """An experiment whose actors can be processes of their own."""
+
+    def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
+        """Plays as one actor until the learner is gone.
+
+        Args:
+            seed: of the run.
+            index: of the actor, from 0.
+            start: how often it was started before; another start plays other games.
+            address: of the replay's server.
+
+        Raises:
+            ValueError: the run has no such actor.
+        """
