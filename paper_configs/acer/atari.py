@@ -35,7 +35,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.height = 84  # pixels; as Mnih et al. (2015)
     config.env.width = 84  # pixels; as Mnih et al. (2015)
     config.env.stack = 4  # observations; as Mnih et al. (2015)
-    config.env.noop_max = 30  # no-ops at a start, from 1; as Mnih et al. (2015)
+    config.env.noop_max = 30  # no-ops at a start, from 1; Mnih et al. (2015); assumed: in training too
     config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Mnih et al. (2015)
     config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; as Mnih et al. (2015)
     config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: the paper mentions none
@@ -64,10 +64,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.unroll_length = 20  # k, agent steps; Section 4
     config.learner.on_policy = True  # a new unroll is learned from before it is replayed; Algorithm 1
     config.learner.batch_size = 1  # unrolls per update; a thread of the paper updates with its own, Algorithm 1
-    config.learner.learning_rate = 7e-4  # constant; assumed: "adopted from an earlier implementation of A3C", Section 4
-    config.learner.rmsprop_decay = 0.99  # assumed: A3C's
-    config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: A3C's
-    config.learner.clip_global_norm = 40.0  # 0 = none; assumed: A3C's
+    config.learner.learning_rate = 7e-4  # constant; Section 4, its value assumed: that of re-implementations of A3C
+    config.learner.rmsprop_decay = 0.99  # assumed: that of re-implementations of A3C
+    config.learner.rmsprop_epsilon = 0.1  # inside the square root; assumed: that of re-implementations of A3C
+    config.learner.clip_global_norm = 40.0  # 0 = none; assumed: that of re-implementations of A3C
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 1  # threads

@@ -45,10 +45,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.99  # gamma per agent step; Table F.1
     config.loss.correction = "vtrace"  # vtrace, one_step, epsilon or none; Section 5.2.2
-    config.loss.lambda_ = 1.0  # Remark 2
-    config.loss.clip_rho = 1.0  # rho_bar; Section 5.2.2
-    config.loss.clip_c = 1.0  # c_bar; Section 5.2.2
-    config.loss.clip_pg_rho = 1.0  # rho_s of the policy gradient; Section 4.2
+    config.loss.lambda_ = 1.0  # assumed: Equation 1, without the lambda of Remark 2
+    config.loss.clip_rho = 1.0  # rho_bar; assumed: as on DeepMind Lab, Section 5.2.2
+    config.loss.clip_c = 1.0  # c_bar; assumed: as on DeepMind Lab, Section 5.2.2
+    config.loss.clip_pg_rho = 1.0  # of rho_s in the policy gradient, which is clipped at rho_bar; Section 4.2
     config.loss.alpha_rho = 1.0  # 1 = V-trace, below 1 = leaky V-trace
     config.loss.alpha_c = 1.0  # 1 = V-trace, below 1 = leaky V-trace
     config.loss.entropy_cost = 0.01  # Table F.1
@@ -71,7 +71,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
     config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
     config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
-    config.runtime.queue_capacity = 1  # batches that may wait for the learner; bounds the policy lag
+    config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
 
@@ -95,7 +95,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.num_envs = 8
         config.env.max_frames = 8_000
         config.runtime.checkpoint_seconds = 5.0
-    elif config.scale == "desk":  # ten minutes on two cores; the reasons stand in repro/papers/impala/README.md
+    elif config.scale == "desk":  # 25 to 60 minutes on one core; repro/papers/impala/README.md has the reasons
         config.frames = 8_000_000
         config.env.task = "breakout"  # assumed: its return rises within this budget
         config.learner.batch_size = 8  # four times the updates per frame

@@ -90,10 +90,10 @@ def answer(printed: PublishedRow, runs: Runs, generator: np.random.Generator) ->
     weakest = min(found, key=lambda item: sign * item.value)
     weakest = dataclasses.replace(weakest, compared=[side for item in found for side in item.sides])
     left_out = [other for other in against if other not in compared]
-    if not left_out:
-        return weakest
-    note = "; ".join(filter(None, (comparisons.without(left_out), weakest.note)))
-    return dataclasses.replace(weakest, complete=False, note=note)
+    if left_out:
+        note = "; ".join(filter(None, (comparisons.without(left_out), weakest.note)))
+        weakest = dataclasses.replace(weakest, complete=False, note=note)
+    return comparisons.with_candidates(weakest, printed, runs, kind.needs)
 
 
 def interval(

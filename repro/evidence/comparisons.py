@@ -1,5 +1,6 @@
 """Claims that one agent does better than others, answered from the records of all of them."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,8 +33,10 @@ TASK_SETS = {
 A part of a set that the runs themselves choose, by `protocol["split_by"]`, has the size of the whole set."""
 
 Records = Sequence[Mapping[str, Any]]
-Runs = Mapping[tuple[str, str, str, str], Records]
-"""(paper, experiment, task, agent) to current records, of every scale."""
+Key = tuple[str, str, str, str]
+"""Paper, experiment, task, agent."""
+Runs = Mapping[Key, Records]
+"""Current records, of every scale."""
 
 
 def is_comparison(printed: PublishedRow) -> bool:
@@ -51,8 +54,11 @@ class Answer:
             task.
         sides: the records behind it, those of one agent on one task together.
         compared: these, and those of comparisons that came out stronger.
-        complete: whether all tasks of the row's set, and all agents that the row names, are in it.
+        complete: whether all tasks of the row's set, and all agents that the row names, are in it, and the best runs
+            are chosen from equally many of each agent.
         note: what a reader must know; empty otherwise.
+        candidates: where the best runs of each agent count, those that each of `compared` was chosen from; None where
+            all runs count.
     """
 
     value: float
@@ -61,6 +67,7 @@ class Answer:
     compared: Sequence[Records]
     complete: bool
     note: str
+    candidates: Sequence[Records] | None = None
 
 
 def improvement(printed: PublishedRow, runs: Runs, generator: np.random.Generator) -> Answer | str:
@@ -91,13 +98,49 @@ def improvement(printed: PublishedRow, runs: Runs, generator: np.random.Generato
     notes = [without(left_out)] if left_out else []
     if len(pairs) < total:
         notes.append(f"over the {len(pairs)} of {total} tasks with records of both")
-    return Answer(
+    answer = Answer(
         value,
         interval,
         sides=[side for pair in pairs.values() for side in pair],
         compared=[side for *_, every in found for pair in every.values() for side in pair],
         complete=not notes,
         note="; ".join(notes),
+    )
+    return with_candidates(answer, printed, runs)
+
+
+def with_candidates(answer: Answer, printed: PublishedRow, runs: Runs, needs: Sequence[str] = ()) -> Answer:
+    """Returns an answer with the runs that the best were chosen from; the same answer where all runs count.
+
+    The best of many runs are better than the best of few, so an answer whose agents have unequal numbers of runs on a
+    task is not complete.
+
+    Args:
+        answer: to the row.
+        printed: says by `protocol["best"]` how many runs of each agent count.
+        runs: of all agents, of which `answer` has some.
+        needs: what a run must hold to count, as for `run_measures.holds`.
+    """
+    best = printed.protocol.get("best")
+    if best is None:
+        return answer
+    candidates = [_candidates(runs, key_of(side[0]), needs, (side[0]["scale"],)) for side in answer.compared]
+    by_task: dict[str, set[int]] = collections.defaultdict(set)
+    for side in candidates:
+        by_task[side[0]["task"]].add(len(side))
+    chosen = [sizes for sizes in by_task.values() if max(sizes) > best]
+    note = ""
+    if chosen:
+        fewest, most = min(map(min, chosen)), max(map(max, chosen))
+        note = f"the best {best} of {fewest if fewest == most else f'{fewest} to {most}'} runs of each agent count"
+    equal = all(len(sizes) == 1 for sizes in chosen)
+    if not equal:
+        note += ", though not all agents have equally many"
+    return dataclasses.replace(
+        answer,
+        candidates=candidates,
+        complete=answer.complete and equal,
+        note="; ".join(filter(None, (answer.note, note))),
     )
 
 
@@ -171,10 +214,22 @@ def _usable(
     found: dict[str, Records] = {}
     for name in (str(printed.agent), *others):
         experiment, agent = experiment_and_agent(printed, name)
-        every = runs.get((printed.paper, experiment, task, agent), ())
-        best = best_runs(printed, [record for record in every if record["scale"] in scales])
-        found[name] = [record for record in best if all(run_measures.holds(record, need) for need in needs)]
+        found[name] = best_runs(printed, _candidates(runs, (printed.paper, experiment, task, agent), needs, scales))
     return found
+
+
+def _candidates(runs: Runs, key: Key, needs: Sequence[str], scales: Sequence[str]) -> Records:
+    """The runs of one agent on one task that are of some scales and hold what they must."""
+    return [
+        record
+        for record in runs.get(key, ())
+        if record["scale"] in scales and all(run_measures.holds(record, need) for need in needs)
+    ]
+
+
+def key_of(record: Mapping[str, Any]) -> Key:
+    """Returns what a record is a run of."""
+    return (record["paper"], record["experiment"], record["task"], record["agent"])
 
 
 def best_runs(printed: PublishedRow, records: Records) -> Records:

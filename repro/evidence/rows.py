@@ -16,7 +16,7 @@ from repro.evidence.verdicts import Verdict, verdict
 # its records.
 BOOTSTRAP_SEED = 0
 
-Key = tuple[str, str, str, str]  # paper, experiment, task, agent
+Key = comparisons.Key
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Row:
         random, human: reference scores of the task, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
-        seeds: the seeds of our runs.
+        seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
         episodes: fewest games evaluated in one of our runs.
         scale: scale of our runs, None when not run.
         verdict: as in `verdicts`; None when there is no printed number to judge by.
@@ -125,7 +125,7 @@ def group_records(
     stale: dict[Key, dict[pathlib.Path, str]] = collections.defaultdict(dict)
     for item in stored:
         record = item.record
-        key = _key_of(record)
+        key = comparisons.key_of(record)
         current[key]  # a key with stale records only still has its row
         reason = staleness.stale_reason(record, configs_dir)
         if reason:
@@ -199,10 +199,6 @@ def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = stalene
 
 def _key(row: published.PublishedRow | Row) -> Key:
     return (row.paper, str(row.experiment), row.task, str(row.agent))
-
-
-def _key_of(record: Mapping[str, Any]) -> Key:
-    return (record["paper"], record["experiment"], record["task"], record["agent"])
 
 
 def _is_claim(printed: published.PublishedRow) -> bool:
@@ -306,7 +302,7 @@ def _command(
     if printed.statistic is not None or printed.experiment is None:
         return None
     if used:
-        kinds = dict.fromkeys((_key_of(record), record["scale"]) for record in used)
+        kinds = dict.fromkeys((comparisons.key_of(record), record["scale"]) for record in used)
         every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
         return commands.command(map(commands.of_record, every), configs_dir)
     if printed.task in comparisons.TASK_SETS and not _is_claim(printed):
@@ -340,7 +336,7 @@ def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field
         "interval_over": "seeds",
         "budget": min(record[field] for record in every),
         "counts": counted(every[0], field),
-        "seeds": tuple(record["seed"] for record in min(found.sides, key=len)),
+        "seeds": tuple(record["seed"] for record in min(found.candidates or found.sides, key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }

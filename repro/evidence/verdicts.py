@@ -32,7 +32,7 @@ def verdict(
         published: the printed number.
         interval: (low, high) of ours in the same unit; None when there were too few scores for one.
         fraction_of_budget: smallest training budget among our runs over the paper's.
-        seeds: runs of ours.
+        seeds: runs of ours, counted before the best of them are chosen.
         complete: whether ours covers all tasks and agents that the number is about.
         better: as in `published.Better`. Where the number is to be surpassed, an interval that holds it decides
             nothing, and the verdict is `partial`.

@@ -17,6 +17,7 @@ PACE = {"acer_ratio_0": 1e-3, "acer_ratio_1": 2e-3, "acer_ratio_4": 5e-3, "acer_
 """Agent to the seconds a frame takes."""
 FINAL = {"acer_ratio_0": 10.0, "acer_ratio_1": 30.0, "acer_ratio_4": 40.0, "acer_ratio_4_no_trust_region": 20.0}
 RETURNS = {"acer": 50.0, "a3c": 10.0, "tis": 20.0}
+ALL_OTHERS = ("a3c", "trust_a3c", "tis", "trust_tis")
 FEW_GAMES = "over the 2 of 57 tasks with records of "
 FEW_TASKS = "over the 3 of 6 tasks with records of "
 NO_TRUST = "without trust_a3c, trust_tis, which cannot be compared for lack of runs"
@@ -156,6 +157,53 @@ def test_diminishing_returns_with_all_four_ratios():
     zero, one, four, eight = (np.mean(means[f"acer_ratio_{ratio}"]) for ratio in (0, 1, 4, 8))
     assert row.value == pytest.approx((eight - four) / (one - zero))
     assert (row.verdict, row.note) == ("partial", FEW_GAMES + "all agents compared")
+
+
+def _thirty(ours, theirs, count=30):
+    """The row on humanoid given by `count` settings of each agent that end around these returns."""
+    made = []
+    for agent in ("acer", *ALL_OTHERS):
+        mean = ours if agent == "acer" else theirs
+        made += [
+            _record("continuous", "humanoid", agent, seed, mean + seed, scale="paper") for seed in range(1, count + 1)
+        ]
+    return _rows(made)["Figure 2", "humanoid", "ACER over all other methods"]
+
+
+def test_the_best_five_of_thirty_settings_decide_figure_2():
+    for ours, theirs, value, verdict in ((200.0, 10.0, 1.0, "reproduced"), (10.0, 200.0, 0.0, "below")):
+        row = _thirty(ours, theirs)
+        assert (row.value, row.interval, row.verdict) == (value, (value, value), verdict)
+        assert (row.seeds, row.published_seeds) == (tuple(range(1, 31)), 30)
+        assert row.note == "the best 5 of 30 runs of each agent count"
+
+
+@pytest.mark.parametrize("count", [5, 29])
+def test_fewer_settings_than_the_paper_s_do_not_decide_figure_2(count):
+    for ours, theirs in ((200.0, 10.0), (10.0, 200.0)):
+        row = _thirty(ours, theirs, count)
+        assert (len(row.seeds), row.verdict) == (count, "partial")
+
+
+def test_agents_with_unequal_numbers_of_settings_do_not_decide_speed():
+    place = "Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"
+    tasks = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
+    made = [
+        _record("continuous", task, agent, seed, RETURNS[agent], by=20 if agent == "acer" else 80, scale="paper")
+        for task in tasks
+        for agent in ("acer", "a3c")
+        for seed in range(1, 31)
+    ]
+    row = _rows(made)[place]
+    assert (row.value, row.verdict, row.note) == (1.0, "reproduced", "the best 5 of 30 runs of each agent count")
+    made += [_record("continuous", "fish", "acer", 31, RETURNS["acer"], by=20, scale="paper")]
+    row = _rows(made)[place]
+    assert (row.value, len(row.seeds), row.verdict) == (1.0, 30, "partial")
+    assert row.note == "the best 5 of 30 to 31 runs of each agent count, though not all agents have equally many"
+    made = made[:-1]
+    made[-1]["curve"] = []  # of a3c on humanoid
+    row = _rows(made)[place]
+    assert (len(row.seeds), row.verdict) == (29, "partial")
 
 
 def _sensitivity(settings, scale="paper"):

@@ -109,7 +109,25 @@ def test_only_the_best_runs_count_where_the_paper_searched(tmp_path):
     whole = _row(tmp_path, made)
     best = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"best": 2})
     assert 0.5 < whole.value < 1.0
-    assert (best.value, best.seeds) == (1.0, (3, 1))
+    assert (best.value, best.seeds) == (1.0, (1, 2, 3))
+    assert (best.verdict, best.note) == ("reproduced", "the best 2 of 3 runs of each agent count")
+    five = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"best": 5})
+    assert (five.value, five.note) == (whole.value, "")
+
+
+def test_runs_to_choose_the_best_from_are_equally_many_and_judged_by_the_fewest(tmp_path):
+    protocol = CLAIM["protocol"] | {"best": 2}
+    made = _runs("impala_shallow", (500.0, 1.0, 510.0)) + _runs("other", (2.0, 400.0))
+    row = _row(tmp_path, made, protocol=protocol)
+    assert (row.value, row.interval, row.seeds, row.verdict) == (1.0, (1.0, 1.0), (1, 2), "partial")
+    assert row.note == "the best 2 of 2 to 3 runs of each agent count, though not all agents have equally many"
+    made += _runs("other", (2.0, 400.0, 401.0), GAMES[:1])[2:]
+    assert _row(tmp_path, made, protocol=protocol).verdict == "partial"
+    assert _row(tmp_path, made, task=GAMES[0], protocol=protocol).verdict == "reproduced"
+    made += _runs("third", (3.0, 4.0), GAMES[:1])  # not the weakest, but one that the claim is about
+    both = protocol | {"against": ["other", "third"]}
+    row = _row(tmp_path, made, task=GAMES[0], protocol=both)
+    assert (row.value, row.seeds, row.verdict) == (1.0, (1, 2), "partial")
 
 
 def test_one_run_is_not_compared(tmp_path):
