@@ -20,7 +20,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.algorithm = "ctrace.dqn"  # builds it: repro/papers/ctrace/experiments/dqn.py
     config.agent = "ctrace_gamma10"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
+    config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's. Mnih et
+    # al. (2015) print 50 million frames, around 38 days of game experience: read as agent steps, since 38 days at 60 Hz
+    # are 200M emulator frames
     config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
 
     config.env = ml_collections.ConfigDict()
@@ -32,7 +34,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.height = 84  # pixels; Mnih et al. (2015)
     config.env.width = 84  # pixels; Mnih et al. (2015)
     config.env.stack = 4  # observations; Mnih et al. (2015)
-    config.env.noop_max = 30  # no-ops at a start, from 1; Mnih et al. (2015)
+    config.env.noop_max = 30  # no-ops at a start, from 1; Mnih et al. (2015). Assumed: of one emulator frame each
     config.env.life_loss_ends = True  # a lost life ends the episode for learning, the game goes on; Mnih et al. (2015)
     config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning, 0 = not; Mnih et al. (2015)
     config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
@@ -56,10 +58,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.time_reduction = "mean"  # over a sequence's steps, or sum; assumed: so that a transition has the weight
     # that it has in Double DQN's batch. Beside Adam's epsilon of 1e-8 a factor of 16 in the gradient hardly matters
 
-    config.exploration = ml_collections.ConfigDict()  # the actor's epsilon, which falls from replay.first_frames on
+    config.exploration = ml_collections.ConfigDict()  # epsilon falls from replay.first_frames on (assumed)
     config.exploration.first = 1.0  # until then, too; Mnih et al. (2015)
     config.exploration.last = 0.1  # Mnih et al. (2015)
-    config.exploration.frames = 4_000_000  # of the fall, a million agent steps; Mnih et al. (2015)
+    config.exploration.frames = 4_000_000  # of the fall; Mnih et al. (2015): a million frames, read as agent steps
 
     config.replay = ml_collections.ConfigDict()
     config.replay.steps = 16  # transitions of a sequence, for targets of more than one step; Appendix E.2

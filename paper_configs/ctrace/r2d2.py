@@ -40,7 +40,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.height = 84  # pixels; R2D2
     config.env.width = 84  # pixels; R2D2
     config.env.stack = 4  # observations; R2D2
-    config.env.noop_max = 30  # no-ops at a start, from 1; R2D2
+    config.env.noop_max = 30  # no-ops at a start, from 1; R2D2, Table 4. Assumed: of one emulator frame each
     config.env.life_loss_ends = False  # the game's end alone ends an episode; R2D2
     config.env.reward_clip = 0.0  # rewards are not clipped, values are rescaled; R2D2
     config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
@@ -91,7 +91,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.adam_epsilon = 1e-3  # Table 1
     config.learner.target_period = 2_500  # updates between two copies to the target network; Table 1
     config.learner.clip_global_norm = 40.0  # of the network's gradient, 0 = none; Ape-X, as for replay.first_frames
-    config.learner.publish_steps = 400  # steps of an actor between two copies of the weights; Table 1
+    config.learner.publish_steps = 400  # steps of an actor between two copies of the weights; Table 1, its
+    # environment steps read as agent steps
 
     config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = 30  # games; assumed: neither paper says

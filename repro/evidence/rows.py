@@ -39,7 +39,8 @@ class Row:
         value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
-        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study.
+        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study, or
+            bootstrap `resamples` of them.
         random, human: reference scores of the task, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
@@ -446,13 +447,24 @@ def _of_runs(
     return {
         "value": float(np.mean(values)),
         "interval": interval,
-        "interval_over": "seeds" if several else "repetitions" if records[0]["schedule"] == "study" else "games",
+        "interval_over": "seeds" if several else _scores_of_one_seed(records[0]),
         "budget": min(record[budget_field] for record in records),
         "counts": counted(records[0], budget_field),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),
         "scale": records[0]["scale"],
     }
+
+
+def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
+    """What the evaluation of a single record has a score of.
+
+    Where a study states the interval of several values itself, they are bootstrap resamples (`study.Answer`).
+    """
+    if record["schedule"] != "study":
+        return "games"
+    evaluation = record["evaluation"]
+    return "resamples" if "interval" in evaluation and evaluation["episodes"] > 1 else "repetitions"
 
 
 def measured(record: Mapping[str, Any], measure: published.Measure) -> float:

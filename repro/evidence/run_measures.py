@@ -82,6 +82,27 @@ def contraction_rates(record: Record) -> tuple[float, float]:
     return start_and_end(values)[1], float(values.mean())
 
 
+def contraction_excesses(record: Record) -> tuple[float, float]:
+    """Returns how far a run's observed contraction rate lies above its target, as `contraction_rates` takes both.
+
+    The target of a row of the log is the mean of max(Gamma, gamma^N) over the same batch (C-trace, Eq. 7). Rows of a
+    sequence with few steps left cannot reach Gamma, so that rates are compared with this mean and not with Gamma.
+
+    Args:
+        record: with columns `contraction` and `contraction_target`.
+
+    Returns:
+        Rate minus target at the end, and over the whole log; 0 where the target is met exactly.
+
+    Raises:
+        ValueError: it lacks one of them.
+    """
+    rates, targets = column(record, "contraction"), column(record, "contraction_target")
+    if rates is None or targets is None:
+        raise ValueError("contraction_excesses: the record keeps no columns 'contraction' and 'contraction_target'")
+    return start_and_end(rates - targets)[1], float((rates - targets).mean())
+
+
 def first_reach(x: np.ndarray, values: np.ndarray, level: float | np.ndarray) -> np.ndarray:
     """Returns where curves first stand at a level or above it, infinity where they never do.
 

@@ -72,27 +72,31 @@ def distance(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
 
 
 def contraction_at_the_end(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
-    """Our observed contraction rate at the end of training, mean over runs."""
-    end, _ = _contractions(sides[0])
+    """Our observed contraction rate at the end of training minus its target, mean over runs."""
+    end, _ = _excesses(sides[0])
     return lambda shares: shares[0] @ end
 
 
 def contraction_throughout(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
-    """Our observed contraction rate, mean over the whole log and over runs."""
-    _, throughout = _contractions(sides[0])
+    """Our observed contraction rate minus its target, mean over the whole log and over runs."""
+    _, throughout = _excesses(sides[0])
     return lambda shares: shares[0] @ throughout
 
 
 def contraction_difference(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
     """Our observed contraction rate at the end of training minus theirs, each a mean over runs."""
-    (ours, _), (theirs, _) = map(_contractions, sides)
+    ours, theirs = (np.array([run_measures.contraction_rates(record)[0] for record in side]) for side in sides)
     return lambda shares: shares[0] @ ours - shares[1] @ theirs
 
 
-def contracts_above(side: Records, rate: float) -> bool:
-    """Whether an agent's observed contraction rate at the end of training, mean over runs, is above a rate."""
-    end, _ = _contractions(side)
-    return bool(end.mean() > rate)
+def contracts_above(side: Records, margin: float) -> bool:
+    """Whether an agent's observed contraction rate at the end of training is above its target by more than a margin.
+
+    The rate minus the target is a mean over runs. It is positive for Retrace exactly where C-trace can reach its target
+    by a smaller alpha.
+    """
+    end, _ = _excesses(side)
+    return bool(end.mean() > margin)
 
 
 def human_normalised(
@@ -200,9 +204,9 @@ def _divergences(side: Records) -> tuple[np.ndarray, np.ndarray]:
     return np.array(start), np.array(end)
 
 
-def _contractions(side: Records) -> tuple[np.ndarray, np.ndarray]:
-    """Observed contraction rate at the end and over the whole log, each [runs]."""
-    end, throughout = zip(*map(run_measures.contraction_rates, side))
+def _excesses(side: Records) -> tuple[np.ndarray, np.ndarray]:
+    """Observed contraction rate minus its target, at the end and over the whole log, each [runs]."""
+    end, throughout = zip(*map(run_measures.contraction_excesses, side))
     return np.array(end), np.array(throughout)
 
 

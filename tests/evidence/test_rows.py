@@ -135,6 +135,16 @@ def test_the_interval_of_a_record_goes_before_that_of_its_returns():
     assert row.interval == tuple(stated)
 
 
+@pytest.mark.parametrize(
+    ("episodes", "interval", "over"), [(50, False, "repetitions"), (50, True, "resamples"), (1, True, "repetitions")]
+)
+def test_a_study_that_states_its_interval_has_resamples_or_one_exact_value(episodes, interval, over):
+    record = make_record(1, episodes=episodes, schedule="study")
+    if interval:
+        record["evaluation"]["interval"] = [record["evaluation"]["mean"]] * 2
+    assert _row(record).interval_over == over
+
+
 def test_interval_does_not_depend_on_other_rows():
     pong = make_record(1, "pong")
     assert _row(pong).interval == _row(make_record(1, "breakout", final=20.0), pong).interval

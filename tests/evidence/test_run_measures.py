@@ -35,6 +35,14 @@ def test_contraction_rates_are_of_the_end_and_of_all_rows():
     assert run_measures.contraction_rates(_logged(contraction=[0.9])) == (0.9, 0.9)
 
 
+def test_contraction_is_compared_with_the_target_of_the_same_rows():
+    rates, targets = [0.9] * 16 + [0.99] * 2 + [0.95, 0.97], [0.8] * 18 + [0.96, 0.97]
+    record = _logged(frames=range(20), contraction=rates, contraction_target=targets)
+    assert run_measures.contraction_excesses(record) == pytest.approx((-0.005, (16 * 0.1 + 2 * 0.19 - 0.01) / 20))
+    met = _logged(contraction=[0.97206, 0.9715], contraction_target=[0.97206, 0.9715])
+    assert run_measures.contraction_excesses(met) == (0.0, 0.0)
+
+
 def test_a_column_that_is_not_logged_is_none_or_an_error():
     assert run_measures.column({}, "kl") is None
     assert run_measures.column(_logged(frames=[1], beta=[1.0]), "kl") is None
@@ -43,6 +51,8 @@ def test_a_column_that_is_not_logged_is_none_or_an_error():
         run_measures.divergences({})
     with pytest.raises(ValueError, match="no column 'contraction'"):
         run_measures.contraction_rates(_logged(frames=[1], contraction_target=[0.9]))
+    with pytest.raises(ValueError, match="no columns 'contraction' and 'contraction_target'"):
+        run_measures.contraction_excesses(_logged(frames=[1], contraction=[0.9]))
     with pytest.raises(ValueError, match="'seconds'"):
         run_measures.seconds_at(_logged(frames=[1], kl=[1.0]), np.array([1.0]))
 

@@ -91,23 +91,32 @@ def test_divergence_grows_and_differs_in_orders_of_magnitude():
     assert value(measures.distance, theirs, ours) == pytest.approx(-2)
 
 
-def contracting(*ends):
+def contracting(*ends, target=0.97):
     """Runs whose ten logged rows are 0.9 but for the last one."""
-    return [{"series": {"columns": ["contraction"], "rows": [[0.9]] * 9 + [[end]]}} for end in ends]
+    columns = ["contraction", "contraction_target"]
+    return [{"series": {"columns": columns, "rows": [[0.9, target]] * 9 + [[end, target]]}} for end in ends]
 
 
 def test_contraction_rates_are_means_over_runs():
     ours, theirs = contracting(0.97, 0.99), contracting(0.96, 0.96, 0.99)
-    assert value(measures.contraction_at_the_end, ours) == pytest.approx(0.98)
-    assert value(measures.contraction_throughout, ours) == pytest.approx(0.908)
+    assert value(measures.contraction_at_the_end, ours) == pytest.approx(0.01)
+    assert value(measures.contraction_throughout, ours) == pytest.approx(0.908 - 0.97)
     assert value(measures.contraction_difference, ours, theirs) == pytest.approx(0.01)
     assert value(measures.contraction_difference, theirs, ours) == pytest.approx(-0.01)
 
 
-def test_a_rate_that_is_met_is_not_above():
-    assert measures.contracts_above(contracting(0.96, 0.99), 0.97)
-    assert not measures.contracts_above(contracting(0.5, 0.5), 0.5)
-    assert not measures.contracts_above(contracting(0.96, 0.97), 0.97)
+def test_a_target_that_is_met_is_not_surpassed():
+    assert measures.contracts_above(contracting(0.96, 0.99), 0)
+    assert not measures.contracts_above(contracting(0.96, 0.99), 0.01)
+    assert not measures.contracts_above(contracting(0.5, 0.5, target=0.5), 0)
+    assert not measures.contracts_above(contracting(0.96, 0.97), 0)
+
+
+def test_the_target_is_that_of_each_run():
+    """Rows with few steps left raise the rate and the target alike."""
+    mixed = contracting(0.9721, target=0.9721) + contracting(0.9770, target=0.9770)
+    assert value(measures.contraction_at_the_end, mixed) == 0
+    assert not measures.contracts_above(mixed, 0)
 
 
 def test_places_are_of_mean_evaluations():
@@ -189,8 +198,8 @@ def test_weights_stand_for_runs_drawn_anew(name):
     for _ in range(2):
         side = [run(*np.cumsum(generator.random(4)), pace=generator.random()) for _ in range(3)]
         for item in side:
-            item["series"]["columns"] += ["kl", "contraction"]
-            item["series"]["rows"] = [[*row, *generator.random(2)] for row in item["series"]["rows"]]
+            item["series"]["columns"] += ["kl", "contraction", "contraction_target"]
+            item["series"]["rows"] = [[*row, *generator.random(3)] for row in item["series"]["rows"]]
             item["evaluation"]["mean"] = generator.random()
         sides.append(side)
     of_task = getattr(measures, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from repro.tabular import mdps, operators
 from repro.tabular.learning import Steps, learn
 from repro.tabular.operators import TRACES, Method
-from repro.tabular.simulation import simulate
-from tests.tabular.problems import Problem, random_problem
+from repro.tabular.simulation import sampled_targets, simulate
+from tests.tabular.problems import Problem, all_paths, random_problem
 
 SEEDS = range(8)
 ALPHAS = np.linspace(0.0, 1.0, 41)
@@ -54,7 +55,10 @@ def test_ctrace_proposition_3_2_continuous_increasing_from_0_to_at_most_gamma(se
 
 
 def test_ctrace_proposition_3_2_strict_only_where_distinguishable():
-    """Definition 3.1: state 1 is never left, and pi = mu there; from it the rate is constant."""
+    """Definition 3.1: state 1 is never left, and pi = mu there; from it the rate is constant.
+
+    It is constant from action 1 in state 0, too, where pi and mu differ: only states of t >= 1 can tell them apart.
+    """
     transitions = np.zeros([2, 2, 2])
     transitions[0, 0, 0] = transitions[0, 1, 1] = transitions[1, :, 1] = 1.0
     mdp = mdps.FiniteMDP(transitions, np.ones([2, 2]), 0.9, np.zeros(2, bool), np.array([0.5, 0.5]))
@@ -190,6 +194,106 @@ def test_uncorrected_and_importance_weighted_operators_are_powers():
     weighted = bellman(pi, bellman(pi, bellman(pi, q)))
     np.testing.assert_allclose(operators.operator(mdp, pi, mu, Method("uncorrected", n=3))(q), uncorrected)
     np.testing.assert_allclose(operators.operator(mdp, pi, mu, Method("importance", n=3))(q), weighted)
+
+
+class UpdateErrors(NamedTuple):
+    """Exact quantities of one update of the whole table Q, for Propositions 2.1 and B.2.
+
+    error: E||T_hat Q - Q^pi|| in sup norm. square: E||T_hat Q - Q^pi||^2, Euclidean as all that follows but distance.
+    variance: E||T_hat Q - T Q||^2. rate: Gamma. distance: ||Q - Q_tilde|| in sup norm. bias: ||Q_tilde - Q^pi||.
+    """
+
+    error: float
+    square: float
+    variance: float
+    rate: float
+    distance: float
+    bias: float
+
+
+def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErrors:
+    """An update from independent trajectories of two steps, one from each pair; all combinations are summed."""
+    mdp, pi, mu = problem
+    paths = all_paths(problem, 2)
+    first = paths.trajectories.states[0] * mdp.num_actions + paths.trajectories.actions[0]
+    targets = sampled_targets(mdp, paths.trajectories, pi, mu, [method], q)[0]
+    of_pairs = [np.flatnonzero((first == pair) & (paths.probability > 0)) for pair in range(mu.size)]
+    picks = np.stack(np.meshgrid(*of_pairs, indexing="ij"), axis=-1).reshape(-1, mu.size)
+    tables, chances = targets[picks], paths.probability[picks].prod(axis=1)  # [K, SA] and [K]
+    op = operators.operator(mdp, pi, mu, method, horizon=2)
+    np.testing.assert_allclose(chances @ tables, op(q).ravel(), atol=1e-12)
+    values, fixed = mdps.action_values(mdp, pi), operators.fixed_point(op, mdp)
+    return UpdateErrors(
+        error=float(chances @ np.abs(tables - values.ravel()).max(axis=1)),
+        square=float(chances @ ((tables - values.ravel()) ** 2).sum(axis=1)),
+        variance=float(chances @ ((tables - op(q).ravel()) ** 2).sum(axis=1)),
+        rate=operators.contraction_rate(op),
+        distance=float(np.abs(q - fixed).max()),
+        bias=float(np.linalg.norm(fixed - values)),
+    )
+
+
+def sampled_updates(seed: int) -> list[UpdateErrors]:
+    """Of several methods, from Q = 0, from a random Q far away and from Q^pi."""
+    problem = random_problem(seed, num_states=2, num_actions=2)
+    far = 20.0 * np.random.default_rng(seed).normal(size=problem.pi.shape)
+    methods = (
+        Method("uncorrected", n=1),
+        Method("uncorrected", n=2),
+        Method("importance", n=2),
+        Method("retrace"),
+        Method("retrace", alpha=0.4),
+        Method("tree_backup", alpha=0.4),
+    )
+    tables = (np.zeros_like(far), far, mdps.action_values(problem.mdp, problem.pi))
+    return [update_errors(problem, method, q) for method in methods for q in tables]
+
+
+def certain_update(n: int, offset: float, num_actions: int = 2) -> UpdateErrors:
+    """Of n uncorrected steps from Q_tilde + offset, nothing being random.
+
+    One state; its last action gains 1 and is always taken by pi, the first one by mu.
+    """
+    rewards, actions = np.zeros((1, num_actions)), np.eye(num_actions)
+    rewards[0, -1] = 1.0
+    mdp = mdps.FiniteMDP(np.ones((1, num_actions, 1)), rewards, 0.9, np.zeros(1, bool), np.ones(1))
+    problem, method = Problem(mdp, actions[-1:], actions[:1]), Method("uncorrected", n=n)
+    return update_errors(problem, method, operators.fixed_point(operators.operator(*problem, method), mdp) + offset)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ctrace_proposition_2_1(seed):
+    """The error is at most root variance + Gamma distance + bias."""
+    for found in sampled_updates(seed):
+        assert found.error <= np.sqrt(found.variance) + found.rate * found.distance + found.bias + 1e-9
+
+
+def test_ctrace_proposition_2_1_needs_each_of_its_terms():
+    alone = {
+        "variance": sampled_updates(0)[2],  # one step from Q^pi
+        "distance": certain_update(1, 3.0),
+        "bias": certain_update(2, 0.0),
+    }
+    for name, found in alone.items():
+        others = {"variance", "distance", "bias"} - {name}
+        assert max(getattr(found, other) for other in others) < 1e-9, name
+        assert found.error > 0.01, name
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ctrace_proposition_b_2(seed):
+    """The squared error is at most 3 (variance + Gamma^2 |X| |A| distance^2 + bias^2)."""
+    for found in sampled_updates(seed):
+        assert found.square <= 3 * (found.variance + 4 * (found.rate * found.distance) ** 2 + found.bias**2) + 1e-9
+
+
+def test_ctrace_proposition_b_2_needs_its_factors():
+    """3 where contraction and bias point the same way; |X| |A| where all four entries of Q are off."""
+    aligned = certain_update(2, -5.0)
+    terms = aligned.variance + 2 * (aligned.rate * aligned.distance) ** 2 + aligned.bias**2
+    assert 1.5 * terms < aligned.square <= 3 * terms
+    wide = certain_update(1, 5.0, num_actions=4)
+    assert 3 * (wide.rate * wide.distance) ** 2 < wide.square <= 3 * 4 * (wide.rate * wide.distance) ** 2
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3, 4])

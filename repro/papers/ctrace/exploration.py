@@ -24,7 +24,8 @@ class Exploration(Protocol):
 class LinearEpsilon:
     """`first` until `begin` frames were played, then linearly to `last` over `frames` more, then constant.
 
-    So Mnih et al. (2015) have it: a uniform random policy fills the replay before learning starts.
+    A uniform random policy fills the replay before learning starts (Mnih et al., 2015). They anneal epsilon over the
+    first million frames; that it falls only after the filling is assumed.
 
     Raises:
         ValueError: no frames, or a negative `begin`.

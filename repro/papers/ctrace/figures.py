@@ -29,7 +29,10 @@ DENSE = 15
 CAPTION = "problem 0; size of a point: smallest, middle or largest third of the points by what is on neither axis"
 
 WIDE = 30.0
-"""Variances that differ by more than this factor get a logarithmic axis, linear below the smallest one."""
+"""Variances that differ by more than this factor get a logarithmic axis.
+
+It is linear up to the power of ten above the smallest positive one.
+"""
 
 
 def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Sequence[Sequence[float]]]) -> Figure:

@@ -9,7 +9,7 @@ import ml_collections
 import numpy as np
 
 from repro.papers.ctrace import figures
-from repro.tabular import mdps
+from repro.tabular import mdps, operators
 from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
 from repro.training.experiment import FindExperiment
@@ -18,6 +18,8 @@ from repro.training.study import Advance, Answer, Study, map_pieces
 EVALUATION, CONTROL = "evaluation", "control"
 ERROR = "distance of Q from that of the optimal policy"
 REGRET = "loss of value, uniform first state"
+LARGEST_ROUNDING = 1e-9
+"""A larger fixed-point bias is none of the linear solver's rounding."""
 
 
 def run(
@@ -106,21 +108,37 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
 def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:
     """The lines of the figure that a sentence of the paper is about, as masks over `methods`, bool [M].
 
-    `small_alpha` and `large_n` are those that Section 4 calls best at few steps, `rest` are all others.
+    `small_alpha` and `large_n` are those that Section 4 calls best at few steps of evaluation, `rest` are all others.
+    `contractive` are those that it calls best in early control: with fixed-point bias, and a contraction rate below
+    that of Retrace; `unbiased` are those without bias. Rate and bias are those of evaluating the optimal policy.
     """
     lines, compared = list(methods(config).values()), config.comparison
     rules = np.array([line.rule for line in lines])
     alphas, steps = np.array([line.alpha for line in lines]), np.array([line.n for line in lines])
     small_alpha = (rules == "retrace") & (alphas <= compared.small_alpha)
     large_n = (rules == UNCORRECTED) & (steps >= compared.large_n)
+    retrace = (rules == "retrace") & (alphas == 1.0)
+    rates, biases = _rates_and_biases(config)
+    biased = biases > LARGEST_ROUNDING
     return {
         "alpha_retrace": rules == "retrace",
-        "retrace": (rules == "retrace") & (alphas == 1.0),
+        "retrace": retrace,
         "importance": rules == IMPORTANCE,
         "small_alpha": small_alpha,
         "large_n": large_n,
         "rest": ~(small_alpha | large_n),
+        "contractive": biased & (rates < rates[retrace]),
+        "unbiased": ~biased,
     }
+
+
+def _rates_and_biases(config: ml_collections.ConfigDict) -> tuple[np.ndarray, np.ndarray]:
+    """Contraction rate and fixed-point bias of each method that evaluates the optimal policy, both [M], exact."""
+    mdp = mdps.chain(config.env.num_states, config.env.discount)
+    mu, optimal = mdps.uniform_policy(mdp), mdps.optimal_policy(mdp)
+    ops = [operators.operator(mdp, optimal, mu, method) for method in methods(config).values()]
+    biases = [operators.fixed_point_bias(op, mdp, optimal) for op in ops]
+    return np.array([operators.contraction_rate(op) for op in ops]), np.array(biases)
 
 
 def best_alphas(config: ml_collections.ConfigDict, errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -197,10 +215,7 @@ COMPARED = {
     "evaluation_early_importance": ("evaluation_early", "importance", "small_alpha"),
     "evaluation_late": ("evaluation_late", "small_alpha", "retrace"),
     "evaluation_late_importance": ("evaluation_late", "importance", "retrace"),
-    "control_early": ("control_early", "retrace", "small_alpha"),
-    "control_early_n": ("control_early", "retrace", "large_n"),
-    "control_early_rest": ("control_early", "rest", "small_alpha"),
-    "control_early_n_rest": ("control_early", "rest", "large_n"),
+    "control_early": ("control_early", "unbiased", "contractive"),
     "control_late": ("control_late", "small_alpha", "retrace"),
 }
 """Task and time of each difference, the group that the paper has behind and the one that it has ahead."""
@@ -216,10 +231,8 @@ UNITS = {
     "evaluation_best_alpha_early": "alpha of least mean error early",
     "evaluation_best_alpha_late": "alpha of least mean error at the end",
     "evaluation_best_alpha_rise": "alpha of least mean error at the end minus early",
-    "control_early": "loss of value at alpha = 1 minus loss at small alpha, early",
-    "control_early_n": "loss of value at alpha = 1 minus loss at large n, uncorrected, early",
-    "control_early_rest": "loss of value of the best other method minus loss at small alpha, early",
-    "control_early_n_rest": "loss of value of the best other method minus loss at large n, uncorrected, early",
+    "control_early": "loss of value of the best unbiased method minus loss of the best biased one that contracts "
+    "faster than Retrace, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",
 }
 """Unit of each answer; `comparison` in the configuration says when early is, and which n are large, which alpha small.

@@ -19,7 +19,7 @@ from repro.training.run_directory import RunDirectory
     [(0, 1.0), (200_000, 1.0), (300_000, 0.91), (700_000, 0.55), (1_200_000, 0.1), (3_000_000, 0.1)],
 )
 def test_epsilon_falls_linearly_and_stays(frames, epsilon):
-    """From 1 to 0.1 over a million frames, after the first 200 000 (Mnih et al., 2015)."""
+    """From 1 to 0.1 over a million frames, after the first 200 000."""
     exploration = LinearEpsilon(1.0, 0.1, 1_000_000, begin=200_000)
     exploration.set_frames(frames)
     assert exploration.epsilon.numpy() == pytest.approx(epsilon, rel=1e-6)

@@ -236,13 +236,37 @@ def test_answers_about_learning_compare_the_best_of_each_kind(learned):
         "evaluation_early_importance": 50 - 120,
         "evaluation_late": 120 - 80,
         "evaluation_late_importance": 50 - 80,
-        "control_early": 80 - 120,
-        "control_early_n": 80 - 30,
-        "control_early_rest": 0 - 120,
-        "control_early_n_rest": 0 - 30,
+        "control_early": 0 - 10,  # n = 1, without bias, minus n = 2
         "control_late": 120 - 80,
     }
     assert found == {key: [value] * 3 for key, value in expected.items()}
+
+
+def test_groups_of_early_control_are_by_exact_bias_and_contraction(learned):
+    config, lines, _ = learned
+    found = tabular_learning.groups(config)
+    biased = [line.n > 1 if line.rule == "uncorrected" else line.rule == "retrace" and line.alpha < 1 for line in lines]
+    np.testing.assert_array_equal(found["unbiased"], ~np.array(biased))
+    np.testing.assert_array_equal(found["contractive"], biased)
+    config.methods.uncorrected_n = (1, 2)
+    config.methods.lambda_ = 0.5  # all alpha-Retraces contract worse, and n = 2 better than Retrace
+    lines = list(tabular_learning.methods(config).values())
+    rates, biases = tabular_learning._rates_and_biases(config)
+    retrace = rates[number(lines, rule="retrace", alpha=1.0)]
+    found = tabular_learning.groups(config)
+    np.testing.assert_array_equal(found["contractive"], (biases > 1e-9) & (rates < retrace))
+    assert found["contractive"][number(lines, rule="uncorrected", n=2)]
+
+
+def test_early_control_compares_the_best_biased_with_the_best_unbiased_method(learned):
+    config, lines, errors = learned
+    early = config.comparison.early_control_round
+    errors[early] = 100.0
+    errors[early, number(lines, rule="retrace", alpha=0.4)] = 40.0
+    errors[early, number(lines, rule="importance", n=3)] = 70.0
+    found = answer(config, errors)["control_early"]
+    assert found.values.tolist() == [70.0 - 40.0] * 3
+    assert "importance weighted, n = 3, against alpha-Retrace, alpha = 0.4" in found.protocol
 
 
 def test_large_n_that_only_beats_one_step_is_not_best(learned):
