@@ -25,6 +25,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
     config.exploration.theta = 0.15  # of the Ornstein-Uhlenbeck noise of ddpg_er and ddpg_per; Appendix A
 
+    config.prioritised.annealing = 0.0  # of ddpg_per; assumed: the authors' launch scripts of DDPG with PER
+
     config.learner.batch_size = 128  # B; Appendix A
     config.learner.learning_rate = 1e-4  # of the critic; Appendix A
     config.learner.policy_learning_rate = 1e-5  # Appendix A

@@ -166,10 +166,9 @@ def build_training(
     if config.agent == "ppo":
         return _ppo_training(config, environment, generator, run, warn)
     is_prioritised = config.agent.endswith("_per")
-    if config.memory.start_steps + environment.max_steps > config.memory.capacity:
+    if config.memory.start_steps > config.memory.capacity:
         raise ValueError(
-            f"memory.capacity={config.memory.capacity} must hold memory.start_steps={config.memory.start_steps} and "
-            f"one more episode, of up to {environment.max_steps} steps."
+            f"memory.start_steps={config.memory.start_steps} must be at most memory.capacity={config.memory.capacity}."
         )
     memory = ReferMemory(
         config.memory.capacity,
