@@ -30,6 +30,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.exploration.correlated = False  # Ornstein-Uhlenbeck noise; Section 5.1
     config.exploration.theta = 0.15  # of that noise; Appendix A
 
+    config.prioritised.annealing = 0.0  # of ddpg_per; assumed: the authors' launch scripts of DDPG with PER
+
     config.learner.method = "ddpg"
     config.learner.batch_size = 128  # B; Appendix A
     config.learner.learning_rate = 1e-4  # of the critic; Appendix A

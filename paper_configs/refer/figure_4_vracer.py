@@ -26,7 +26,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env = ml_collections.ConfigDict()
     config.env.name = "mujoco"  # the package of environments
     config.env.task = "HalfCheetah"  # in gymnasium's spelling, without version
-    config.env.version = "v5"  # assumed: the paper's v1 and v2 no longer run
+    config.env.version = "v5"  # assumed: not printed; the authors' launch scripts have v2, which no longer runs
     config.env.max_steps = 0  # steps of an episode, 0 = the task's own limit
     config.env.observed = "all"  # all, or positions: velocities are hidden
 
@@ -68,7 +68,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
     config.memory.prioritised = False  # whether steps are drawn by rank of their error
-    config.memory.start_steps = 2**17  # N_start, on top of `frames`; assumed: not printed, the authors' code
+    # N_start, on top of `frames`; assumed: not printed; N, as in the authors' launch scripts of the Gym tasks and as
+    # Algorithm 1 keeps N_start steps; their code's default is 2^17 since August 2019
+    config.memory.start_steps = 2**18
     # V(s_T) of an episode that was cut is computed again when its last step is sampled, as in the authors' code;
     # assumed: the printed algorithms compute it once, when the episode ends
     config.memory.refresh_last_value = True
@@ -93,7 +95,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
         config.frames = 1_000_000  # a tenth of the paper's
-        config.memory.start_steps = 2**14  # an eighth, so that it stays some hundredth of the budget
+        config.memory.start_steps = 2**14  # a sixteenth, so that it stays some hundredth of the budget
         # A gradient from 24 whole episodes takes a core as long as V-RACER's takes for hundreds of steps.
         acer.learner.unroll_length = 50
         acer.replay.gradients_per_step = 0.125

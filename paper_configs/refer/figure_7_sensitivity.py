@@ -22,7 +22,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "vracer_twice_c": {"refer": {"c": 8.0}},
         "vracer_half_d": {"refer": {"max_far_share": 0.05}},  # D
         "vracer_twice_d": {"refer": {"max_far_share": 0.2}},
-        "vracer_half_n": {"memory": {"capacity": 2**17, "start_steps": min(start, 2**16)}},  # N, which holds N_start
+        "vracer_half_n": {"memory": {"capacity": 2**17, "start_steps": min(start, 2**17)}},  # N, at least N_start
         "vracer_twice_n": {"memory": {"capacity": 2**19}},
         "vracer_half_b": {"learner": {"batch_size": 128}},  # B
         "vracer_twice_b": {"learner": {"batch_size": 512}},

@@ -140,6 +140,11 @@ class ReferMemory:
         return self._count
 
     @property
+    def num_seen(self) -> int:
+        """Steps of all episodes that were ever stored, those that have left included."""
+        return self._tail
+
+    @property
     def num_far(self) -> int:
         """n_far: stored steps whose latest ratio is outside (1 / c_max, c_max)."""
         return int(self._far.counts[0])
@@ -415,7 +420,7 @@ class ReferMemory:
     def state_statistics(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation [S], float32, of the stored states (Eqs. 14 and 15), the last states left out.
 
-        They are computed at the first call, once N_start steps are stored, and fixed from then on. States are stored
+        They are computed at the first call, when N_start steps have entered, and fixed from then on. States are stored
         and gathered as they are; the caller standardises by (s - mean) / (deviation + 1e-7).
 
         Raises:

@@ -2,8 +2,9 @@
 
 F K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches
 were drawn ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
-the paper. With prioritised replay a larger K so means that K minibatches are drawn by the same ranks: a step that is
-drawn several times in a call gets its new priority, that of the last time, for the next call.
+the paper, but for the order of operations in deviation 3 of the README. With prioritised replay a larger K so means
+that K minibatches are drawn by the same ranks: a step that is drawn several times in a call gets its new priority, that
+of the last time, for the next call.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class ReferSettings(NamedTuple):
 
     batch_size: B, steps drawn for one gradient step.
     time_steps_per_gradient: F.
-    start_steps: N_start, steps in the memory before the first gradient step.
+    start_steps: N_start, steps of whole episodes that enter the memory before the first gradient step, at most its
+        capacity.
     learning_rate: eta.
     beta_step_size: eta of Eq. (12), annealed like the learning rate.
     c, annealing, max_far_share: C, A and D.
@@ -162,10 +164,14 @@ class ReferTrainer(Trainer):
         return self._learn(), 0.0
 
     def _begin(self) -> None:
-        """Plays until the memory holds N_start steps, then fixes the statistics of the states (Algorithm 1)."""
+        """Plays until N_start steps have entered the memory, then fixes the statistics of the states (Algorithm 1).
+
+        Steps count once their episode is complete. If N_start is the capacity N, as Algorithm 1 has it, the episode
+        that completes N_start steps may make older ones leave: they count, but the statistics are of the stored steps.
+        """
         if self._memory.episodes and self.updates:
             return
-        while len(self._memory) < self._settings.start_steps:
+        while self._memory.num_seen < self._settings.start_steps:
             self._act()
         self._agent.set_state_statistics(*self._memory.state_statistics())
         self._memory.refresh_reward_scale()

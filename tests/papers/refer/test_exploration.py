@@ -7,6 +7,7 @@ from repro.distributions import gaussian
 from repro.papers.refer.exploration import explore
 from tests.papers.refer.small import build
 
+TRUNCATED = 0.98658  # deviation of a standard normal number that is truncated at 3
 MEAN, DEVIATION = np.float32([0.5, -1.0]), np.float32([0.2, 0.2])
 
 
@@ -20,12 +21,20 @@ def _process(theta, steps=20_000):
 
 def test_the_process_has_its_deviation_and_memory():
     noises = _process(0.15)
-    assert noises.std(axis=0) == pytest.approx(0.2 / (1 - 0.85**2) ** 0.5, rel=0.05)
+    assert noises.std(axis=0) == pytest.approx(0.2 * TRUNCATED / (1 - 0.85**2) ** 0.5, rel=0.05)
     for lag in (1, 5):
         correlation = (noises[lag:] * noises[:-lag]).mean() / np.square(noises).mean()
         assert correlation == pytest.approx(0.85**lag, abs=0.03)
     innovations = noises[1:] - 0.85 * noises[:-1]
-    assert innovations.std() == pytest.approx(0.2, rel=0.02)
+    assert innovations.std() == pytest.approx(0.2 * TRUNCATED, rel=0.01)
+
+
+def test_what_enters_the_process_is_truncated_at_three_deviations():
+    """Not the process, which reaches farther."""
+    noises = _process(0.15)
+    innovations = np.abs(noises[1:] - 0.85 * noises[:-1])
+    assert 0.59 < innovations.max() <= 0.6 + 1e-6
+    assert np.abs(noises).max() > 1.0
 
 
 def test_without_theta_it_is_the_truncated_normal():
@@ -33,7 +42,7 @@ def test_without_theta_it_is_the_truncated_normal():
     found = explore(np.random.default_rng(1), MEAN, DEVIATION, last, None)
     np.testing.assert_array_equal(found, gaussian.sample_truncated(np.random.default_rng(1), MEAN, DEVIATION))
     noises = _process(None)
-    assert np.abs(noises).max() <= 0.6 + 1e-6 < np.abs(_process(1.0)).max()
+    assert np.abs(noises).max() <= 0.6 + 1e-6
     assert abs((noises[1:] * noises[:-1]).mean()) < 1e-3
 
 

@@ -47,6 +47,13 @@ class NaiveRanks:
         return [ranked[place] for place in places], weights[places] / weights.max()
 
 
+@pytest.mark.parametrize(("agent", "exponent"), [("vracer_per", 0.625), ("naf_per", 0.625), ("ddpg_per", 0.5)])
+def test_the_exponent_of_importance_weights_stays_with_ddpg(tmp_path, agent, exponent):
+    """After 500 000 gradient steps."""
+    settings = build(tmp_path, agent=agent)._settings.prioritised
+    assert importance_exponent(500_000, settings) == pytest.approx(exponent)
+
+
 def test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
     """The loop of 40 gradient steps with the order made exact before each draw, where ties cannot be told apart."""
     run = build(tmp_path, agent="vracer_per", frames=40, steps_per_call=1, max_steps=30)

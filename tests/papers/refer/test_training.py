@@ -141,6 +141,9 @@ def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     own = resolve(seven)
     assert (own.learner.learning_rate, own.refer.beta_step_size, own.refer.c) == (2e-4, 2e-4, 4.0)
     assert seven.learner.learning_rate == 1e-4
+    for seven.agent in seven.agents:
+        own = experiment._of_agent(seven).memory
+        assert own.start_steps == {"smoke": 2_000, "paper": min(own.capacity, 2**18)}[scale]
     environment = make_mujoco(eight.env, 1, 0)
     agent = find_experiment(eight).make_agent(environment, np.random.default_rng(0))
     assert (agent._settings.units, agent._settings.variant.rule) == ((64, 64), "refer")
@@ -225,11 +228,38 @@ def test_plain_vracer_stores_no_advantage(tmp_path):
     assert not training._memory.get_state()["advantage"].any()
 
 
-def test_a_memory_that_cannot_hold_its_first_steps_is_one_sentence(tmp_path):
-    """It would play for ever: episodes leave whole before N_start is reached."""
+@pytest.mark.parametrize(
+    ("capacity", "start", "seen", "stored"),
+    [
+        (1_000, 1_000, 1_000, 1_000),  # N_start = N, and whole episodes fill it
+        (1_020, 1_020, 1_050, 1_000),  # they do not: the one that completes N_start makes the first one leave
+        (1_020, 1_001, 1_050, 1_000),
+        (1_020, 990, 1_000, 1_000),
+        (8_192, 1_001, 1_050, 1_050),
+    ],
+)
+def test_learning_begins_with_the_episode_that_completes_n_start_steps(tmp_path, capacity, start, seen, stored):
+    """Of 50 steps each; N_start may be as large as the memory."""
+    config = small_config(task="HalfCheetah", max_steps=50, frames=160)
+    config.memory.capacity, config.memory.start_steps = capacity, start
+    training = experiment.build_training(config, 1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    memory = training._memory
+    training._begin()
+    assert (memory.num_seen, len(memory)) == (seen, stored)
+    state = memory.get_state()
+    assert state["head"] == seen - stored
+    np.testing.assert_allclose(training._agent.state_mean, state["state"].mean(axis=0), rtol=1e-4, atol=1e-5)
+    list(training)
+    assert training.summary()["gradient_steps"] == 160
+    assert memory.num_seen == seen + 150  # three more whole episodes of 160 steps
+    assert len(memory) == min(stored + 150, capacity // 50 * 50)
+    memory.check_valid()
+
+
+def test_more_first_steps_than_the_memory_holds_are_one_sentence(tmp_path):
     config = small_config()
-    config.memory.capacity = 1_100
-    with pytest.raises(ValueError, match="memory.capacity=1100 must hold memory.start_steps=1000 and one more episode"):
+    config.memory.capacity = 999
+    with pytest.raises(ValueError, match="memory.start_steps=1000 must be at most memory.capacity=999"):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 

@@ -116,10 +116,10 @@ class ReplayExperiment(MujocoExperiment):
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReferTrainer:
         config = self.config
         environment, rng = self.make_environment_and_rng(seed)
-        if config.memory.start_steps + environment.max_steps > config.memory.capacity:
+        if config.memory.start_steps > config.memory.capacity:
             raise ValueError(
-                f"memory.capacity={config.memory.capacity} must hold memory.start_steps={config.memory.start_steps} "
-                f"and one more episode, of up to {environment.max_steps} steps."
+                f"memory.start_steps={config.memory.start_steps} must be at most "
+                f"memory.capacity={config.memory.capacity}."
             )
         memory = ReferMemory(
             config.memory.capacity,
