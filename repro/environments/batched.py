@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from tf_agents.specs import BoundedTensorSpec
@@ -51,6 +53,32 @@ class BatchedEnvironment(Protocol):
 
     def set_state(self, state: dict[str, Any]) -> Any:
         """Restores; returns the current observations."""
+
+
+_Config = TypeVar("_Config")
+
+
+def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any]) -> _Config:
+    """Returns a dataclass with the values of `config.env`, of which `name` is not read.
+
+    Args:
+        kind: of environment, for the message.
+        config: the dataclass.
+        env_config: every field of it that has no default, and any of the others.
+
+    Raises:
+        ValueError: a field is missing or unknown, or the dataclass refuses a value.
+    """
+    given = set(env_config) - {"name"}
+    fields = dataclasses.fields(config)  # type: ignore[arg-type]
+    known = {field.name for field in fields}
+    missing = dataclasses.MISSING
+    required = {field.name for field in fields if field.default is missing and field.default_factory is missing}
+    for name in sorted(required - given):
+        raise ValueError(f"{kind}: the environment's config lacks the field {name!r}.")
+    for name in sorted(given - known):
+        raise ValueError(f"{kind}: the environment's config has a field {name!r} that is not read.")
+    return config(**{name: env_config[name] for name in known & given})
 
 
 def check_batch(kind: str, num_envs: int, seed: int) -> None:

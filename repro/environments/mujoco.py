@@ -7,7 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import gymnasium
 import mujoco
@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments import specs
-from repro.environments.batched import check_batch, check_reset
+from repro.environments.batched import check_batch, check_reset, read_config
 
 TASKS = (
     "Ant",
@@ -165,31 +165,7 @@ def make_mujoco(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Mujo
         ValueError: a field is missing, unknown or out of its range.
         UnknownTaskError: no task has this name.
     """
-    return MujocoEnvironment(read_config(MujocoConfig, env_config), num_envs, seed)
-
-
-_Config = TypeVar("_Config")
-
-
-def read_config(kind: type[_Config], env_config: Mapping[str, Any]) -> _Config:
-    """Returns a dataclass with the values of `config.env`, of which `name` is not read.
-
-    Args:
-        kind: the dataclass.
-        env_config: every field of it that has no default, and any of the others.
-
-    Raises:
-        ValueError: a field is missing or unknown, or the dataclass refuses a value.
-    """
-    given = set(env_config) - {"name"}
-    fields = dataclasses.fields(kind)  # type: ignore[arg-type]
-    known = {field.name for field in fields}
-    required = {field.name for field in fields if field.default is dataclasses.MISSING}
-    for name in sorted(required - given):
-        raise ValueError(f"MuJoCo: the environment's config lacks the field {name!r}.")
-    for name in sorted(given - known):
-        raise ValueError(f"MuJoCo: the environment's config has a field {name!r} that is not read.")
-    return kind(**{name: env_config[name] for name in known & given})
+    return MujocoEnvironment(read_config("MuJoCo", MujocoConfig, env_config), num_envs, seed)
 
 
 class MujocoEnvironment(gymnasium.vector.VectorEnv):

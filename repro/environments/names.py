@@ -7,7 +7,7 @@ def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
 
     Args:
-        package: `config.env.name`: atari, mujoco or acer_tasks.
+        package: `config.env.name`: atari, mujoco, acer_tasks or gymnasium.
         task: in any spelling that the package knows.
 
     Raises:
@@ -25,4 +25,8 @@ def task_name(package: str, task: str) -> str:
         from repro.environments import acer_tasks
 
         return acer_tasks.task_name(task)
-    raise ValueError(f"env.name={package!r}: choose atari, mujoco or acer_tasks.")
+    if package == "gymnasium":
+        from repro.environments import gymnasium
+
+        return gymnasium.task_name(task)
+    raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks or gymnasium.")

@@ -1,9 +1,21 @@
 """Wrong variants of operators, losses, update rules and replay rules, each of which a named test must catch."""
 
-from tests.mutations import acer, ctrace, distributions, impala, networks, ops, optimizers, refer, replay, runtime
+from tests.mutations import (
+    acer,
+    ctrace,
+    distributions,
+    environments,
+    impala,
+    networks,
+    ops,
+    optimizers,
+    refer,
+    replay,
+    runtime,
+)
 
 VARIANTS = [
     variant
-    for module in (ops, distributions, optimizers, networks, impala, acer, refer, ctrace, replay, runtime)
+    for module in (ops, distributions, optimizers, networks, impala, acer, refer, ctrace, replay, environments, runtime)
     for variant in module.VARIANTS
 ]

@@ -17,6 +17,7 @@ from repro.environments.acer_tasks.humanoid import Humanoid
 from repro.environments.acer_tasks.reacher3 import Reacher3
 from repro.environments.acer_tasks.task import CONTROL_COSTS, ControlTask
 from repro.environments.acer_tasks.walker import Walker
+from repro.environments.batched import read_config
 
 TASKS: dict[str, type[ControlTask]] = {
     "cartpole": Cartpole,
@@ -94,4 +95,4 @@ def make_acer_task(env_config: Mapping[str, Any], num_envs: int, seed: int) -> m
         ValueError: a field is missing, unknown or out of its range.
         UnknownTaskError: no task has this name.
     """
-    return mujoco.MujocoEnvironment(mujoco.read_config(AcerTaskConfig, env_config), num_envs, seed)
+    return mujoco.MujocoEnvironment(read_config("MuJoCo", AcerTaskConfig, env_config), num_envs, seed)

@@ -1,0 +1,452 @@
+"""Batches of any Gymnasium environment, built in or registered by the user, with Discrete or Box actions."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import difflib
+import importlib
+import math
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import ml_collections
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import EzPickle
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from tf_agents.trajectories import time_step as ts
+
+from repro.environments import specs
+from repro.environments.batched import check_batch, check_reset, read_config
+from repro.environments.gymnasium_spaces import KIND, Encoder, read_actions, read_observations
+
+RESERVED = ("id", "max_episode_steps", "disable_env_checker")
+"""Arguments of `gymnasium.make` that are not the environment's own."""
+
+PROBE_STEPS = 8
+"""Steps before and after each pickle and each reset, where pickle is checked to restore an environment."""
+
+
+class UnknownEnvironmentError(ValueError):
+    """No environment is registered under the id that was asked for; the message lists the nearest ids."""
+
+
+def task_name(task: str) -> str:
+    """Returns the id of a registered environment as it was given, after importing its module.
+
+    Args:
+        task: `CartPole-v1`, or `my_module:MyEnv-v0` for an environment that importing `my_module` registers.
+
+    Raises:
+        UnknownEnvironmentError: no environment has this id, or the module cannot be found.
+    """
+    module, _, name = task.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise UnknownEnvironmentError(
+                f"The module {module!r} of {task!r} cannot be imported ({error}); run the command in the folder that "
+                "holds it, or add that folder to PYTHONPATH."
+            ) from error
+    if name in gymnasium.registry:
+        return task
+    known = {registered.lower(): registered for registered in sorted(gymnasium.registry)}
+    near = [known[close] for close in difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)]
+    hint = f"did you mean {' or '.join(near)}?" if near else "it must be registered with gymnasium.register."
+    if not module:
+        hint += " An environment of your own is given with its module, as my_module:MyEnv-v0."
+    raise UnknownEnvironmentError(f"No Gymnasium environment is called {name!r}; {hint}")
+
+
+@dataclasses.dataclass(frozen=True)
+class GymnasiumConfig:
+    """The protocol, one field an item.
+
+    Attributes:
+        task: a registered id, `CartPole-v1` or `my_module:MyEnv-v0`, as `task_name` takes it.
+        max_steps: an episode is cut at this many steps; 0 for the limit that the environment is registered with.
+        kwargs: keyword arguments of the environment's constructor.
+    """
+
+    task: str
+    max_steps: int = 0
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", task_name(self.task))
+        kwargs = self.kwargs.to_dict() if isinstance(self.kwargs, ml_collections.ConfigDict) else dict(self.kwargs)
+        object.__setattr__(self, "kwargs", kwargs)
+        if self.max_steps < 0:
+            raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
+        for name in RESERVED:
+            if name in kwargs:
+                raise ValueError(f"{KIND}: env.kwargs cannot set {name!r}; env.task and env.max_steps are for that.")
+
+    @property
+    def label(self) -> str:
+        """The id without the module."""
+        return self.task.rpartition(":")[2]
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut; 0 for never."""
+        return self.max_steps or int(gymnasium.spec(self.label).max_episode_steps or 0)
+
+    def make_task(self) -> gymnasium.Env:
+        """One environment with the wrappers that it is registered with, without Gymnasium's checks and time limit.
+
+        Raises:
+            ValueError: a package is missing, or the constructor takes other keyword arguments.
+        """
+        spec = copy.copy(gymnasium.spec(self.label))
+        spec.order_enforce = False
+        try:
+            return gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True, **copy.deepcopy(self.kwargs))
+        except (gymnasium.error.Error, ImportError) as error:
+            raise ValueError(f"{KIND}: {self.label} cannot be made: {_one_line(error)}.") from error
+        except TypeError as error:
+            if "argument" not in str(error):
+                raise
+            given = ", ".join(sorted(self.kwargs)) or "none"
+            raise ValueError(
+                f"{KIND}: {self.label} takes other keyword arguments than env.kwargs has ({given}): "
+                f"{_one_line(error.__cause__ or error)}."
+            ) from error
+
+
+def make_gymnasium(env_config: Mapping[str, Any], num_envs: int, seed: int) -> GymnasiumEnvironment:
+    """Returns a batch of one Gymnasium environment.
+
+    Args:
+        env_config: the fields of `GymnasiumConfig`, of which `max_steps` and `kwargs` may be left out; an entry `name`
+            is allowed and not read.
+        num_envs: number of environments stepped one after the other, at least 1.
+        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of its range; the environment cannot be made; or its
+            observations or actions are of a kind that is not supported.
+        UnknownEnvironmentError: no environment has this id.
+    """
+    return GymnasiumEnvironment(read_config(KIND, GymnasiumConfig, env_config), num_envs, seed)
+
+
+class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
+    """A batch of one Gymnasium environment, stepped in the calling thread.
+
+    An episode that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no
+    action and returns the first observation of the new episode with reward 0. Rewards are those of the environment.
+
+    Observations are vectors, float32 [state_size], or images, uint8 [H, W, C]; `gymnasium_spaces.read_observations`
+    says which.
+
+    Discrete actions are the learner's int32 in [0, num_actions). Components of a Box that are bounded on both sides
+    are scaled linearly, so that [-1, 1] of the learner is the whole range,
+        action of the environment = (low + high) / 2 + action (high - low) / 2,
+    all others are passed on as they are, and what lies beyond a bound is clipped to it: environments are free to
+    refuse actions outside their space.
+
+    Saved states. Where pickle restores an environment with all it depends on, as checked once when the batch is made,
+    a saved state has the pickled environments, and all that follows is equal to the bit. Elsewhere (simulators outside
+    Python; environments that derive from `gymnasium.utils.EzPickle`, whose pickles hold the constructor's arguments
+    alone) the episodes that were open are lost: after `set_state` each environment stays at its last observation, its
+    next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows.
+
+    One instance belongs to one thread at a time; several instances may be stepped by as many threads.
+
+    Attributes:
+        config: the protocol.
+        num_actions: number of Discrete actions, or components of a Box action.
+        discrete: whether actions are Discrete.
+        image: whether observations are images.
+        saves_episodes: whether a saved state continues open episodes, as above.
+    """
+
+    def __init__(self, config: GymnasiumConfig, num_envs: int, seed: int) -> None:
+        check_batch(KIND, num_envs, seed)
+        self.config = config
+        self.num_envs = num_envs
+        self._tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
+        task, label = self._tasks[0], config.label
+        self.single_action_space, self._decode = read_actions(task.action_space, label)
+        self.single_observation_space, self._encode = read_observations(task.observation_space, label)
+        self.discrete = isinstance(self.single_action_space, spaces.Discrete)
+        self.num_actions = spaces.utils.flatdim(self.single_action_space)
+        self.image = self.single_observation_space.dtype == np.uint8
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.observation_spec = specs.tensor_spec_of(self.single_observation_space, "observation")
+        self.action_spec = specs.tensor_spec_of(self.single_action_space, "action")
+        self.time_step_spec = ts.time_step_spec(self.observation_spec)
+        self.saves_episodes = is_restored_by_pickle(task, self._encode)
+
+        self._step_limit = config.step_limit or math.inf
+        self._seed = seed
+        self._restarts = 0  # times that open episodes were lost
+        self._is_reset = False
+        self._observation = np.zeros(self.observation_space.shape or (), self.single_observation_space.dtype)
+        # Lists: Python's numbers are several times faster than elements of arrays.
+        self._over = [False] * num_envs
+        self._lost = [False] * num_envs
+        self._steps = [0] * num_envs
+        self._returns = [0.0] * num_envs
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is cut.
+
+        Raises:
+            ValueError: the environment has no time limit and the config sets none.
+        """
+        if not self.config.step_limit:
+            raise ValueError(
+                f"{KIND}: {self.config.label} has no time limit and this agent needs one; set env.max_steps."
+            )
+        return self.config.step_limit
+
+    @property
+    def state_size(self) -> int:
+        """Entries of an observation that is a vector.
+
+        Raises:
+            ValueError: observations are images.
+        """
+        if self.image:
+            raise ValueError(
+                f"{KIND}: {self.config.label} is observed by images of shape {self.single_observation_space.shape}, "
+                "and this agent needs vectors."
+            )
+        return int(self._observation.shape[1])
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins an episode in every environment, each with a seed of its own.
+
+        Args:
+            seed: replaces the run's seed; None takes it again.
+            options: none are known.
+
+        Returns:
+            observation: float32 [N, state_size] or uint8 [N, H, W, C]; an info that is empty.
+
+        Raises:
+            ValueError: an option was given or the seed is negative; or an observation does not fit its space.
+        """
+        check_reset(KIND, seed, options)
+        if seed is not None:
+            self._seed = seed
+        n, self._restarts = self.num_envs, 0
+        for row, task in enumerate(self._tasks):
+            obs, _ = task.reset(seed=episode_seed(self._seed, row, 0))
+            self._observation[row] = self._encode(obs)
+        self._over, self._lost, self._steps, self._returns = [False] * n, [False] * n, [0] * n, [0.0] * n
+        self._is_reset = True
+        return self._observation.copy(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Makes one step of every environment.
+
+        Args:
+            actions: the learner's, int32 [N] or float32 [N, A]. Not read where the last step ended an episode.
+
+        Returns:
+            observation: as `reset` returns it, new memory that is read again by `get_state`, and so not to be written
+              to before the next step. A step that ends an episode returns its last.
+            reward: as the environment gives it, float32 [N]. 0 where an episode begins.
+            terminated: bool [N], the environment ended the episode: what follows is worth 0.
+            truncated: bool [N], the time limit was reached, or the environment cut the episode itself, and it is not
+              terminated: the observation's value counts.
+            info: `game_over` bool [N], this step ended the episode, either way; `episode_return` float32 [N],
+              the sum of its rewards so far; `episode_frames` int32 [N], its steps so far.
+
+        Raises:
+            ValueError: the actions have a wrong shape or range; or an observation does not fit its space.
+            RuntimeError: called before `reset` or `set_state`.
+        """
+        if not self._is_reset:
+            raise RuntimeError(f"{KIND}: step was called before reset.")
+        n = self.num_envs
+        decoded = self._decode(self._checked(actions))
+        observation = np.empty_like(self._observation)
+        reward, episode_return = np.zeros(n, np.float32), np.zeros(n, np.float32)
+        terminated, truncated, game_over = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
+        episode_frames = np.zeros(n, np.int32)
+        for row, task in enumerate(self._tasks):
+            if self._over[row]:
+                obs, _ = task.reset()
+                observation[row] = self._encode(obs)
+                self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0
+                continue
+            if self._lost[row]:
+                observation[row], step_reward, ended, cut = self._observation[row], 0.0, False, True
+                self._lost[row] = False
+            else:
+                obs, step_reward, ended, cut, _ = task.step(decoded[row])
+                observation[row] = self._encode(obs)
+            self._steps[row] = steps = self._steps[row] + 1
+            self._returns[row] = total = self._returns[row] + float(step_reward)
+            reward[row], episode_return[row], episode_frames[row] = step_reward, total, steps
+            if ended or cut or steps >= self._step_limit:
+                (terminated if ended else truncated)[row] = game_over[row] = self._over[row] = True
+        self._observation = observation
+        info = {"game_over": game_over, "episode_return": episode_return, "episode_frames": episode_frames}
+        return observation, reward, terminated, truncated, info
+
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        """The learner's actions, int32 [N] or float32 [N, A], refused where their shape or range is wrong."""
+        actions = np.asarray(actions, np.int32 if self.discrete else np.float32)
+        if actions.shape != self.action_space.shape:
+            raise ValueError(f"{KIND}: actions must have shape {self.action_space.shape}, got {actions.shape}.")
+        if self.discrete and (actions.min() < 0 or actions.max() >= self.num_actions):
+            raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
+        return actions
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what `set_state` needs: numpy arrays, numbers and strings.
+
+        Where pickle fails though it worked when the batch was made, as with an environment that has opened a file
+        since, `saves_episodes` becomes False and the open episodes are left out.
+        """
+        pickled = b""
+        if self.saves_episodes:
+            try:
+                pickled = pickle.dumps(self._tasks)
+            except Exception:  # noqa: BLE001 - whatever a user's class raises; training goes on
+                self.saves_episodes = False
+        return {
+            "task": self.config.label,
+            "seed": self._seed,
+            "restarts": self._restarts,
+            "observation": self._observation.copy(),
+            "over": np.array(self._over),
+            "lost": np.array(self._lost),
+            "steps": np.array(self._steps),
+            "returns": np.array(self._returns),
+            "pickled": np.frombuffer(pickled, np.uint8),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
+        """Brings every environment to where `get_state` was called, or lets it begin a new episode (see the class).
+
+        New episodes have other seeds than those that the run has had so far. Pickled environments are loaded as Python
+        code: restore nothing but states of your own.
+
+        Args:
+            state: from `get_state` of a batch of the same environment and size.
+
+        Returns:
+            The current observation, as `step` or `reset` returned it.
+
+        Raises:
+            ValueError: the state is of another environment, another number of environments or other observations, or
+                cannot be loaded.
+        """
+        label, observation = self.config.label, np.asarray(state["observation"])
+        if str(state["task"]) != label:
+            raise ValueError(f"{KIND}: the state is of {state['task']}, the environment is {label}.")
+        if len(observation) != self.num_envs:
+            raise ValueError(f"{KIND}: the state is of {len(observation)} environments, the batch has {self.num_envs}.")
+        if observation.shape != self._observation.shape:
+            raise ValueError(
+                f"{KIND}: the state has observations of shape {observation.shape[1:]}, "
+                f"the environment of {self._observation.shape[1:]}."
+            )
+        self._seed, self._restarts = int(state["seed"]), int(state["restarts"])
+        self._observation = observation.astype(self._observation.dtype)
+        self._over, self._lost, self._steps, self._returns = (
+            np.asarray(state[name]).tolist() for name in ("over", "lost", "steps", "returns")
+        )
+        pickled = np.asarray(state["pickled"], np.uint8).tobytes()
+        if pickled:
+            self._load(pickled)
+        else:
+            self._restarts += 1
+            for row, task in enumerate(self._tasks):
+                task.reset(seed=episode_seed(self._seed, row, self._restarts))
+            self._lost = [not over for over in self._over]
+        self._is_reset = True
+        return self._observation.copy()
+
+    def _load(self, pickled: bytes) -> None:
+        try:
+            tasks = pickle.loads(pickled)
+        except Exception as error:  # noqa: BLE001 - whatever a changed class of the user raises
+            raise ValueError(
+                f"{KIND}: the saved {self.config.label} cannot be loaded, as after a change of its code: "
+                f"{_one_line(error)}."
+            ) from error
+        self.close()
+        self._tasks = tasks
+
+    def close(self, **kwargs: Any) -> None:
+        """Closes every environment."""
+        for task in self._tasks:
+            task.close()
+
+
+def episode_seed(seed: int, row: int, restarts: int) -> int:
+    """Seed of the reset of one environment, in [0, 2^31), which every simulator takes.
+
+    Args:
+        seed: the run's.
+        row: number of the environment in its batch.
+        restarts: times that open episodes were lost, see `GymnasiumEnvironment`.
+    """
+    return int(np.random.SeedSequence((seed, row, restarts)).generate_state(1)[0] >> 1)
+
+
+def is_restored_by_pickle(task: gymnasium.Env, encode: Encoder) -> bool:
+    """Whether a pickled environment goes on exactly like the one that was pickled, within an episode and after it.
+
+    Copies are stepped, never the environment itself. Whoever takes random numbers from a global generator, keeps its
+    state outside Python or returns what depends on the clock is found by the steps that differ.
+
+    Args:
+        task: one environment.
+        encode: makes arrays of its observations.
+    """
+    if _pickles_arguments_alone(task):
+        return False
+    try:
+        first = pickle.loads(pickle.dumps(task))
+        space = copy.deepcopy(task.action_space)
+        space.seed(0)
+        actions = [space.sample() for _ in range(PROBE_STEPS)]
+        first.reset(seed=0)
+        _play(first, actions, encode)
+        second = pickle.loads(pickle.dumps(first))
+        expected, found = (_play(env, 2 * actions, encode) for env in (first, second))
+    except Exception:  # noqa: BLE001 - whatever a user's class raises when it is pickled or copied
+        return False
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(expected, found, strict=True))
+
+
+def _pickles_arguments_alone(task: gymnasium.Env) -> bool:
+    """Whether the environment or a wrapper takes its pickling from `EzPickle`, which makes a new environment."""
+    while type(task).__getstate__ is not EzPickle.__getstate__:
+        if not isinstance(task, gymnasium.Wrapper):
+            return False
+        task = task.env
+    return True
+
+
+def _play(env: gymnasium.Env, actions: Sequence[Any], encode: Encoder) -> list[np.ndarray]:
+    """Steps an environment, resets it where an episode ends and after the last step; returns all that it gave."""
+    found = []
+    for i, action in enumerate(actions, 1):
+        obs, reward, terminated, truncated, _ = env.step(action)
+        found += [np.array(x) for x in (encode(obs), reward, terminated, truncated)]
+        if terminated or truncated or i % PROBE_STEPS == 0:
+            found.append(np.array(encode(env.reset()[0])))
+    return found
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()).rstrip(".")

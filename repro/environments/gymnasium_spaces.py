@@ -1,0 +1,119 @@
+"""What a learner sees of the spaces of Gymnasium environments: vectors or images, indices or real components."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+KIND = "Gymnasium"
+"""Name of this kind of environments in messages."""
+
+SUPPORTED_ACTIONS = "Discrete, and Box of floating-point numbers"
+
+SUPPORTED_OBSERVATIONS = (
+    "Box (uint8 of rank 2 or 3 is an image, everything else a vector), Discrete, MultiDiscrete, MultiBinary, "
+    "and Dict or Tuple of these"
+)
+
+Encoder = Callable[[Any], np.ndarray]
+"""From one environment's observation to the learner's, [...]; it may be a view of the environment's own memory."""
+
+Decoder = Callable[[np.ndarray], np.ndarray | list[int]]
+"""From the learner's actions [N, ...] to one action for each environment."""
+
+
+def read_actions(space: gymnasium.Space, label: str) -> tuple[gymnasium.Space, Decoder]:
+    """Returns the learner's action space and a function from its actions to those of the environments.
+
+    Args:
+        space: of the environment; a Box may be of any rank, the learner's is a vector of its components.
+        label: of the environment, for the message.
+
+    Returns:
+        Discrete from 0 or an unbounded float32 Box [A], and a function from [N] or [N, A] to N actions, scaled and
+        clipped as `GymnasiumEnvironment` has it.
+
+    Raises:
+        ValueError: a space that is not supported.
+    """
+    if isinstance(space, spaces.Discrete):
+        start = int(np.asarray(space.start))
+        return spaces.Discrete(int(np.asarray(space.n))), lambda actions: (actions + start).tolist()
+    if not isinstance(space, spaces.Box) or not np.issubdtype(space.dtype, np.floating):
+        raise ValueError(f"{KIND}: {label} has actions {space}; supported are {SUPPORTED_ACTIONS}.")
+    dtype: Any = space.dtype
+    largest = np.finfo(dtype).max  # some environments write it for infinity
+    low, high = space.low.ravel().astype(np.float64), space.high.ravel().astype(np.float64)
+    bounded = (low > -largest) & (high < largest)
+    scale, centre = np.ones(low.size), np.zeros(low.size)
+    scale[bounded] = (high[bounded] - low[bounded]) / 2
+    centre[bounded] = (high[bounded] + low[bounded]) / 2
+
+    def decode(actions: np.ndarray) -> np.ndarray:
+        scaled = np.clip(centre + scale * actions, low, high)
+        return scaled.astype(dtype).reshape(-1, *space.shape)
+
+    return spaces.Box(-np.inf, np.inf, (low.size,), np.float32), decode
+
+
+def read_observations(space: gymnasium.Space, label: str) -> tuple[spaces.Box, Encoder]:
+    """Returns the learner's observation space and a function from the environment's observations to the learner's.
+
+    - An image, a uint8 Box of rank 2 or 3, becomes [H, W, C]. Its channels come first if the first size is smaller
+      than both others, and are moved to the end.
+    - Any other Box becomes a float32 vector, without scaling.
+    - Discrete becomes one-hot, MultiDiscrete one-hot for each component, MultiBinary its bits. Dict and Tuple are
+      flattened to one vector by `gymnasium.spaces.utils.flatten`, images within them too.
+
+    Args:
+        space: of the environment.
+        label: of the environment, for the message.
+
+    Raises:
+        ValueError: a space that is not supported.
+    """
+    if not _is_supported(space):
+        raise ValueError(f"{KIND}: {label} has observations {space}; supported are {SUPPORTED_OBSERVATIONS}.")
+    if not isinstance(space, spaces.Box):
+        flat_size = spaces.utils.flatdim(space)
+        return _vector_space(flat_size), lambda obs: spaces.utils.flatten(space, obs)
+
+    def checked(obs: Any) -> np.ndarray:
+        found = np.asarray(obs)
+        if found.shape != space.shape:
+            raise ValueError(
+                f"{KIND}: {label} gave an observation of shape {found.shape}, and its space has {space.shape}."
+            )
+        return found
+
+    if space.dtype != np.uint8 or len(space.shape) < 2:
+        size = math.prod(space.shape)
+        return _vector_space(size), checked if len(space.shape) == 1 else lambda obs: checked(obs).ravel()
+    if len(space.shape) == 2:
+        return _image_space((*space.shape, 1)), lambda obs: checked(obs)[..., np.newaxis]
+    channels, height, width = space.shape
+    if channels < min(height, width):
+        return _image_space((height, width, channels)), lambda obs: np.moveaxis(checked(obs), 0, -1)
+    return _image_space(space.shape), checked
+
+
+def _is_supported(space: gymnasium.Space) -> bool:
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        return all(map(_is_supported, parts))
+    if isinstance(space, spaces.Box):
+        return space.dtype != np.uint8 or len(space.shape) < 4
+    return isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary))
+
+
+def _vector_space(size: int) -> spaces.Box:
+    return spaces.Box(-np.inf, np.inf, (size,), np.float32)
+
+
+def _image_space(shape: tuple[int, ...]) -> spaces.Box:
+    return spaces.Box(0, 255, shape, np.uint8)

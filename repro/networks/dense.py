@@ -1,0 +1,34 @@
+"""A torso of dense layers for vector observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from repro.networks.atari import Torso
+from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+
+
+def dense_torso(units: Sequence[int], seed: int) -> Torso:
+    """Returns a torso from vectors, float32 [N, S], to features, float32 [N, units[-1]].
+
+        x_0 = observation,    x_l = ReLU(W_l x_(l-1) + b_l)
+
+    Weights: truncated normal of standard deviation 1 / sqrt(fan in), zero biases, as the torsos of
+    `repro.networks.atari` have them. Observations are not scaled.
+
+    Args:
+        units: width of each layer, at least one layer of at least 1 unit.
+        seed: integer >= 0 from which all weights are drawn.
+
+    Raises:
+        ValueError: no layer, or one without units.
+    """
+    if not units or min(units) < 1:
+        raise ValueError(f"dense_torso: needs one layer or more of at least 1 unit each, got units={tuple(units)}.")
+    seeds = distinct_seeds(seed)
+    layers = [
+        tf.keras.layers.Dense(width, "relu", kernel_initializer=TruncatedNormalFanIn(next(seeds))) for width in units
+    ]
+    return Torso(layers, name="dense_torso")

@@ -1,0 +1,94 @@
+"""Wrong variants of what batches of Gymnasium environments report, scale and restore."""
+
+from tests.mutations.variant import Variant
+
+GYMNASIUM = "repro/environments/gymnasium.py"
+SPACES = "repro/environments/gymnasium_spaces.py"
+TEST = "tests/environments/test_gymnasium.py"
+
+VARIANTS = [
+    Variant(
+        "gymnasium: a time limit is an end",
+        GYMNASIUM,
+        "(terminated if ended else truncated)[row]",
+        "(terminated if ended or steps >= self._step_limit else truncated)[row]",
+        f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
+    ),
+    Variant(
+        "gymnasium: truncations of the environment itself are missed",
+        GYMNASIUM,
+        "if ended or cut or steps",
+        "if ended or steps",
+        f"{TEST}::test_each_kind_of_end",
+    ),
+    Variant(
+        "gymnasium: the time limit comes a step late",
+        GYMNASIUM,
+        "steps >= self._step_limit",
+        "steps > self._step_limit",
+        f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
+    ),
+    Variant(
+        "gymnasium: actions without the centre of their bounds",
+        SPACES,
+        "centre + scale * actions",
+        "scale * actions",
+        f"{TEST}::test_box_actions_are_scaled_to_bounds_on_both_sides_and_clipped",
+    ),
+    Variant(
+        "gymnasium: actions are not clipped",
+        SPACES,
+        "np.clip(centre + scale * actions, low, high)",
+        "centre + scale * actions",
+        f"{TEST}::test_box_actions_are_scaled_to_bounds_on_both_sides_and_clipped",
+    ),
+    Variant(
+        "gymnasium: discrete actions without their start",
+        SPACES,
+        "(actions + start)",
+        "actions",
+        f"{TEST}::test_discrete_actions_begin_at_their_start",
+    ),
+    Variant(
+        "gymnasium: channels stay first",
+        SPACES,
+        "if channels < min(height, width):",
+        "if channels < 0:",
+        f"{TEST}::test_images_have_their_channels_last",
+    ),
+    Variant(
+        "gymnasium: a pickle of arguments counts as a state",
+        GYMNASIUM,
+        "if _pickles_arguments_alone(task):",
+        "if task is None:",
+        f"{TEST}::test_a_pickle_of_arguments_is_no_state",
+    ),
+    Variant(
+        "gymnasium: every pickle counts as a state",
+        GYMNASIUM,
+        "return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(expected, found, strict=True))",
+        "return True",
+        f"{TEST}::test_episodes_that_cannot_be_saved_are_cut_and_new_ones_begin",
+    ),
+    Variant(
+        "gymnasium: the check of pickle steps the environment itself",
+        GYMNASIUM,
+        "first = pickle.loads(pickle.dumps(task))",
+        "first = task",
+        f"{TEST}::test_the_check_of_pickle_leaves_the_environments_as_they_are",
+    ),
+    Variant(
+        "gymnasium: lost episodes go on as if they had been saved",
+        GYMNASIUM,
+        "self._lost = [not over for over in self._over]",
+        "self._lost = [False for over in self._over]",
+        f"{TEST}::test_an_actor_goes_on_where_it_was_saved",
+    ),
+    Variant(
+        "gymnasium: restarts repeat the first episodes",
+        GYMNASIUM,
+        "self._restarts += 1",
+        "self._restarts += 0",
+        f"{TEST}::test_new_episodes_are_not_those_that_the_run_began_with",
+    ),
+]
