@@ -12,7 +12,7 @@ import pytest
 from repro.config import agents
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers import find_experiment
-from repro.papers.refer.experiment import MujocoExperiment
+from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.fused import FlatWeights
 from tests.test_paper_configs import EXPERIMENTS
 
@@ -37,7 +37,7 @@ def initial_weights(config: ml_collections.ConfigDict) -> list[np.ndarray]:
         config.runtime.env_threads = 1
     experiment = find_experiment(config)
     environment = experiment.make_environment(1, 0)
-    if isinstance(experiment, MujocoExperiment):
+    if isinstance(experiment, ControlExperiment):
         agent = experiment.make_agent(environment, np.random.default_rng(SEED))
         networks = [x for x in vars(agent).values() if isinstance(x, FlatWeights)]
         return [array for network in networks for array in network.numpy()]

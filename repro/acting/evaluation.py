@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import StepType
@@ -61,7 +62,24 @@ def play(
     return [game for played in games for game in played]
 
 
-def describe_protocol(episodes: int, noop_max: int, max_frames: int, greedy: bool) -> str:
-    """One line for records and tables."""
-    choice = "most probable action" if greedy else "sampled actions"
-    return f"{episodes} games, 1-{noop_max} no-ops, {choice}, unclipped, at most {max_frames} frames"
+def score_unit(env: ml_collections.ConfigDict) -> str:
+    """Returns the unit of returns in records."""
+    return "game score" if env.name == "atari" else "episode return"
+
+
+def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) -> str:
+    """Returns the protocol of an evaluation after training in one line, for records and tables.
+
+    Args:
+        env: section of a configuration.
+        episodes: played in all.
+        actions: how they are chosen.
+    """
+    if env.name == "atari":
+        return (
+            f"{episodes} games after training, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
+        )
+    version = f"-{env.version}" if "version" in env else ""
+    steps = f" of {env.max_steps} steps" if env.get("max_steps") else ""
+    positions = ", positions observed" if env.get("observed") == "positions" else ""
+    return f"{episodes} episodes{steps} of {env.task}{version} after training, {actions}{positions}"

@@ -55,6 +55,21 @@ class BatchedEnvironment(Protocol):
         """Restores; returns the current observations."""
 
 
+class VectorEnvironment(BatchedEnvironment, Protocol):
+    """Environments whose observations are vectors, float32 [N, S]."""
+
+    @property
+    def state_size(self) -> int:
+        """S. Raises ValueError where observations are images."""
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is cut. Raises ValueError where episodes have no limit."""
+
+    def close(self, **kwargs: Any) -> None:
+        """Frees the environments."""
+
+
 _Config = TypeVar("_Config")
 
 

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import ml_collections
 
-from repro.environments.batched import BatchedEnvironment
+from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 
 
-def make_environment(
-    env: ml_collections.ConfigDict, num_envs: int, seed: int, num_threads: int = 0
-) -> BatchedEnvironment:
+def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
     """Returns a batch of environments of the package `env.name`.
 
     Args:
-        env: section `env` of a configuration; its other fields are the package's.
+        config: of an experiment; `env` is read, and `runtime.env_threads` for ALE's emulators.
         num_envs: environments side by side, at least 1.
         seed: at least 0. Environments of one run need seeds of their own.
-        num_threads: of ALE's emulators, 0 for one a usable core; other packages step in the caller's thread.
 
     Raises:
         ValueError: an unknown package, or a field that is missing, unknown or out of its range.
     """
-    if env.name == "atari":
+    if config.env.name == "atari":
         from repro.environments.atari import make_atari
 
-        return make_atari(env, num_envs, seed, num_threads)
+        return make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
+    return make_vector_environment(config, num_envs, seed)
+
+
+def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
+    """Returns a batch of environments as `make_environment` does, where a lost life changes nothing."""
+    config = config.copy_and_resolve_references()
+    if "life_loss_ends" in config.env:
+        config.env.life_loss_ends = False
+    return make_environment(config, num_envs, seed)
+
+
+def make_vector_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> VectorEnvironment:
+    """Returns a batch of environments that need not have images; arguments as for `make_environment`.
+
+    Raises:
+        ValueError: an unknown package, or a field that is missing, unknown or out of its range.
+    """
+    env = config.env
     if env.name == "mujoco":
         from repro.environments.mujoco import make_mujoco
 
@@ -33,14 +48,8 @@ def make_environment(
         from repro.environments.acer_tasks import make_acer_task
 
         return make_acer_task(env, num_envs, seed)
-    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco or acer_tasks.")
+    if env.name == "gymnasium":
+        from repro.environments.gymnasium import make_gymnasium
 
-
-def make_evaluation_environment(
-    env: ml_collections.ConfigDict, num_envs: int, seed: int, num_threads: int = 0
-) -> BatchedEnvironment:
-    """Returns a batch of environments as `make_environment` does, where a lost life changes nothing."""
-    env = env.copy_and_resolve_references()
-    if "life_loss_ends" in env:
-        env.life_loss_ends = False
-    return make_environment(env, num_envs, seed, num_threads)
+        return make_gymnasium(env, num_envs, seed)
+    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks or gymnasium.")

@@ -8,6 +8,7 @@ import ml_collections
 import tensorflow as tf
 
 from repro.networks import atari
+from repro.networks.dense import dense_torso
 
 TORSOS = {
     "shallow": atari.shallow_torso,
@@ -21,13 +22,15 @@ def make_torso(network: ml_collections.ConfigDict, seed: int, choices: Collectio
     """Returns a Keras layer from observations [N, ...] to features, float32 [N, F].
 
     Args:
-        network: section of a configuration, with `torso`.
+        network: section of a configuration, with `torso`, and `units` of a dense one.
         seed: integer >= 0 from which its weights are drawn.
-        choices: names in `TORSOS` that the experiment has.
+        choices: names in `TORSOS` that the experiment has, for images; every experiment has `dense`, for vectors.
 
     Raises:
-        ValueError: not one of the choices.
+        ValueError: not one of these.
     """
+    if network.torso == "dense":
+        return dense_torso(network.units, seed)
     if network.torso not in choices:
-        raise ValueError(f"network.torso={network.torso!r}: choose {' or '.join(choices)}.")
+        raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
     return TORSOS[network.torso](seed=seed)

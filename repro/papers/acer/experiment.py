@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor import make_actors
+from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
 from repro.environments.batched import BatchedEnvironment
@@ -25,23 +26,27 @@ from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog, frames_per_step, run_settings
 
+PROTOCOLS = {
+    True: "games that ended in the last {} frames of training, actions sampled",
+    False: "episodes that ended in the last {} steps of training, actions sampled",
+}
+"""Of the evaluation that training brings along, on Atari and elsewhere."""
+
 EPISODES, NUM_ENVS = 50, 25
 """Of an evaluation after training. The paper's own needs none: it is made of training's last games."""
 
 
 class AcerExperiment(abc.ABC):
-    """Builds a run of ACER or one of its baselines; subclasses say which network, agent and environments.
+    """Builds a run of ACER or one of its baselines; subclasses say which network and agent.
 
     Attributes:
-        SCORE_UNIT: of returns in records.
-        PROTOCOL: of the evaluation that training brings along, with {} for the length of its window.
+        is_continuous: whether actions are, whose mean is then taken after training.
 
     Args:
         config: of `paper_configs/acer`, or another paper's that has ACER as a baseline, resolved.
     """
 
-    SCORE_UNIT = "episode return"
-    PROTOCOL = "episodes that ended in the last {} steps of training, actions sampled"
+    is_continuous = False
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:
         self.config = config
@@ -58,13 +63,12 @@ class AcerExperiment(abc.ABC):
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
         """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
 
-    @abc.abstractmethod
-    def describe_evaluation(self, episodes: int) -> str:
-        """Returns the protocol of an evaluation after training in one line."""
-
     @property
     def evaluation(self) -> Evaluation:
-        return Evaluation(EPISODES, NUM_ENVS, self.SCORE_UNIT)
+        return Evaluation(EPISODES, NUM_ENVS, score_unit(self.config.env))
+
+    def describe_evaluation(self, episodes: int) -> str:
+        return describe_games(self.config.env, episodes, "mean actions" if self.is_continuous else "sampled actions")
 
     @property
     def frames_per_update(self) -> int:
@@ -82,7 +86,7 @@ class AcerExperiment(abc.ABC):
         return {}
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config.env, num_envs, seed, self.config.runtime.get("env_threads", 0))
+        return make_environment(self.config, num_envs, seed)
 
     def make_replay(self, agent: tf.Module) -> UnrollReplay | None:
         """Returns the replay, whose size is in frames or steps of the environment; None for a ratio of 0.
@@ -114,7 +118,8 @@ class AcerExperiment(abc.ABC):
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         acting = agent.acting_variables if settings.on_policy else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting)
-        episodes = EpisodeLog(TrailingReturns(config.window_frames, self.PROTOCOL, self.SCORE_UNIT))
+        protocol = PROTOCOLS[config.env.name == "atari"]
+        episodes = EpisodeLog(TrailingReturns(config.window_frames, protocol, self.evaluation.unit))
         actors = make_actors(
             environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
         )
@@ -135,9 +140,7 @@ class AcerExperiment(abc.ABC):
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-        environment = make_evaluation_environment(
-            self.config.env, num_envs, seed, self.config.runtime.get("env_threads", 0)
-        )
+        environment = make_evaluation_environment(self.config, num_envs, seed)
         agent = self.make_agent(environment, 0, self.sample_hparams(0))
         checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
         return agent.policy, environment

@@ -15,6 +15,7 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.actor import Actor, make_actors
 from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
@@ -104,7 +105,7 @@ class SequenceExperiment(abc.ABC):
 
     @property
     def evaluation(self) -> Evaluation:
-        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, "game score")
+        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
 
     @property
     def frames_per_update(self) -> int:
@@ -113,14 +114,10 @@ class SequenceExperiment(abc.ABC):
         return steps * frames_per_step(self.config)
 
     def describe_evaluation(self, episodes: int) -> str:
-        env, epsilon = self.config.env, self.config.evaluation.epsilon
-        return (
-            f"{episodes} games after training, 1 to {env.noop_max} no-ops, epsilon {epsilon:g}, "
-            f"at most {env.max_frames:,} frames"
-        )
+        return describe_games(self.config.env, episodes, f"epsilon {self.config.evaluation.epsilon:g}")
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config.env, num_envs, seed, self.config.runtime.env_threads)
+        return make_environment(self.config, num_envs, seed)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> CtraceAgent:
         """Returns the agent with newly initialised weights; call it under the strategy's scope."""
@@ -186,7 +183,7 @@ class SequenceExperiment(abc.ABC):
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-        environment = make_evaluation_environment(self.config.env, num_envs, seed, self.config.runtime.env_threads)
+        environment = make_evaluation_environment(self.config, num_envs, seed)
         agent = self.make_agent(environment, seed=0)
         checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
         return agent.policy, environment

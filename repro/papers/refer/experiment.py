@@ -1,17 +1,16 @@
-"""What ReF-ER's experiments share: one MuJoCo task, and an evaluation made of training's last episodes."""
+"""What ReF-ER's experiments share: one control task, and an evaluation made of training's last episodes."""
 
 from __future__ import annotations
 
 import ml_collections
 import numpy as np
 
-from repro.environments.mujoco import MujocoEnvironment, make_mujoco
+from repro.acting.evaluation import describe_games, score_unit
+from repro.environments.batched import VectorEnvironment
+from repro.environments.make import make_vector_environment
 from repro.training.experiment import Evaluation
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
-
-SCORE_UNIT = "episode return"
-"""Unit of returns in records."""
 
 PROTOCOL = "episodes that entered the memory in the last {} steps of training, actions sampled"
 """Of the evaluation that training brings along."""
@@ -20,7 +19,7 @@ EPISODES = 10
 """Of an evaluation after training."""
 
 
-class MujocoExperiment:
+class ControlExperiment:
     """Environments, and the evaluation that training brings along.
 
     Args:
@@ -33,23 +32,21 @@ class MujocoExperiment:
     @property
     def evaluation(self) -> Evaluation:
         """Of `repro.evaluate`; the paper's own needs no further episodes."""
-        return Evaluation(EPISODES, EPISODES, SCORE_UNIT)
+        return Evaluation(EPISODES, EPISODES, score_unit(self.config.env))
 
     def describe_evaluation(self, episodes: int) -> str:
-        env = self.config.env
-        observed = "" if env.get("observed", "all") == "all" else f", {env.observed} observed"
-        return f"{episodes} episodes of {env.task}-{env.version} after training, mean actions{observed}"
+        return describe_games(self.config.env, episodes, "mean actions")
 
-    def make_environment(self, num_envs: int, seed: int) -> MujocoEnvironment:
-        return make_mujoco(self.config.env, num_envs, seed)
+    def make_environment(self, num_envs: int, seed: int) -> VectorEnvironment:
+        return make_vector_environment(self.config, num_envs, seed)
 
-    def make_environment_and_rng(self, seed: int) -> tuple[MujocoEnvironment, np.random.Generator]:
+    def make_environment_and_rng(self, seed: int) -> tuple[VectorEnvironment, np.random.Generator]:
         """Returns the environment of a run, and the generator of its weights, actions and minibatches."""
         environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
         return self.make_environment(1, int(environment_seed)), np.random.default_rng(int(agent_seed))
 
     def make_episode_log(self) -> EpisodeLog:
-        return EpisodeLog(TrailingReturns(self.config.window_steps, PROTOCOL, SCORE_UNIT))
+        return EpisodeLog(TrailingReturns(self.config.window_steps, PROTOCOL, self.evaluation.unit))
 
     @property
     def use_xla(self) -> bool:

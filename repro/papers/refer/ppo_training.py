@@ -8,7 +8,7 @@ import numpy as np
 
 from repro.acting.actor import Episode
 from repro.distributions import gaussian
-from repro.environments.mujoco import MujocoEnvironment
+from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.ppo import Ppo, Rollout
 from repro.papers.refer.refer_rules import annealed_learning_rate
 from repro.training.learner import NonFiniteLossError
@@ -56,7 +56,7 @@ class PpoTrainer(Trainer):
     def __init__(
         self,
         agent: Ppo,
-        environment: MujocoEnvironment,
+        environment: VectorEnvironment,
         settings: PpoTrainerSettings,
         generator: np.random.Generator,
         episodes: EpisodeLog,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from repro.acting.actor import Episode
-from repro.environments.mujoco import MujocoEnvironment
+from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.exploration import explore
 from repro.papers.refer.fused import FusedAgent
@@ -120,7 +120,7 @@ class ReferTrainer(Trainer):
     def __init__(
         self,
         agent: FusedAgent,
-        environment: MujocoEnvironment,
+        environment: VectorEnvironment,
         memory: ReferMemory,
         settings: ReferSettings,
         generator: np.random.Generator,

@@ -5,7 +5,7 @@ import pytest
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
-from repro.config import resolve
+from repro.config import agents, resolve
 from repro.environments.mujoco import make_mujoco
 from repro.papers import find_experiment
 from repro.papers.refer import loss
@@ -141,8 +141,8 @@ def test_agents_of_figures_7_and_8_have_their_own_values(scale):
     own = resolve(seven)
     assert (own.learner.learning_rate, own.refer.beta_step_size, own.refer.c) == (2e-4, 2e-4, 4.0)
     assert seven.learner.learning_rate == 1e-4
-    for seven.agent in seven.agents:
-        own = experiment._of_agent(seven).memory
+    for seven.agent in agents(seven):
+        own = resolve(seven).memory
         assert own.start_steps == {"smoke": 2_000, "paper": min(own.capacity, 2**18)}[scale]
     environment = make_mujoco(eight.env, 1, 0)
     agent = find_experiment(eight).make_agent(environment, np.random.default_rng(0))
@@ -242,7 +242,7 @@ def test_learning_begins_with_the_episode_that_completes_n_start_steps(tmp_path,
     """Of 50 steps each; N_start may be as large as the memory."""
     config = small_config(task="HalfCheetah", max_steps=50, frames=160)
     config.memory.capacity, config.memory.start_steps = capacity, start
-    training = experiment.build_training(config, 1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    training = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
     memory = training._memory
     training._begin()
     assert (memory.num_seen, len(memory)) == (seen, stored)

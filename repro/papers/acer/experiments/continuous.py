@@ -26,9 +26,7 @@ class ContinuousExperiment(AcerExperiment):
     """
 
     AGENT: type[ContinuousAgent] = ContinuousAgent
-
-    def describe_evaluation(self, episodes: int) -> str:
-        return f"{episodes} episodes of {self.config.env.max_steps} steps after training, mean actions"
+    is_continuous = True
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
         """Returns `learning_rate` and `delta` of a seed, which is not read without a trust region (Section 6).

@@ -22,12 +22,6 @@ TORSOS = ("nature", "shallow")
 
 
 class DiscreteExperiment(AcerExperiment):
-    SCORE_UNIT = "game score"
-    PROTOCOL = "games that ended in the last {} frames of training, actions sampled"
-
-    def describe_evaluation(self, episodes: int) -> str:
-        return f"{episodes} games after training, 1 to {self.config.env.noop_max} no-ops, actions sampled"
-
     def make_network(self, environment: BatchedEnvironment, seed: int) -> PolicyQ:
         """Returns a new network.
 

@@ -38,10 +38,6 @@ class FixedRateExperiment(ContinuousExperiment):
         steps = learner.batch_size * learner.unroll_length
         return ReplaySettings(False, replay.gradients_per_step * steps, replay.batch_size)
 
-    def describe_evaluation(self, episodes: int) -> str:
-        env = self.config.env
-        return f"{episodes} episodes of {env.task}-{env.version} after training, mean actions"
-
     def sample_hparams(self, seed: int) -> dict[str, float]:
         """Returns {}: every seed has the same hyper-parameters."""
         return {}

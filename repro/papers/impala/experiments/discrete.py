@@ -10,7 +10,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor import make_actors
-from repro.acting.evaluation import describe_protocol
+from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
 from repro.environments.batched import BatchedEnvironment
@@ -45,7 +45,7 @@ class DiscreteExperiment:
 
     @property
     def evaluation(self) -> Evaluation:
-        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, "game score")
+        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
 
     @property
     def frames_per_update(self) -> int:
@@ -54,11 +54,11 @@ class DiscreteExperiment:
         return learner.batch_size * learner.unroll_length * frames_per_step(self.config)
 
     def describe_evaluation(self, episodes: int) -> str:
-        env = self.config.env
-        return describe_protocol(episodes, env.noop_max, env.max_frames, self.config.evaluation.greedy)
+        actions = "most probable action" if self.config.evaluation.greedy else "sampled actions"
+        return describe_games(self.config.env, episodes, actions)
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config.env, num_envs, seed, self.config.runtime.env_threads)
+        return make_environment(self.config, num_envs, seed)
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
         """Returns a new network.
@@ -126,7 +126,7 @@ class DiscreteExperiment:
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-        environment = make_evaluation_environment(self.config.env, num_envs, seed, self.config.runtime.env_threads)
+        environment = make_evaluation_environment(self.config, num_envs, seed)
         agent = self.make_agent(environment, seed=0)
         checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
         return agent.policy, environment

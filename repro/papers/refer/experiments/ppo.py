@@ -8,8 +8,8 @@ import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
-from repro.environments.mujoco import MujocoEnvironment
-from repro.papers.refer.experiment import MujocoExperiment
+from repro.environments.batched import VectorEnvironment
+from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
 from repro.training import checkpoint
@@ -18,8 +18,8 @@ from repro.training.run_directory import RunDirectory
 from repro.training.trainer import run_settings
 
 
-class PpoExperiment(MujocoExperiment):
-    def make_agent(self, environment: MujocoEnvironment, rng: np.random.Generator) -> Ppo:
+class PpoExperiment(ControlExperiment):
+    def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> Ppo:
         """Returns PPO with newly initialised weights."""
         network, ppo = self.config.network, self.config.ppo
         settings = PpoSettings(
@@ -56,7 +56,7 @@ class PpoExperiment(MujocoExperiment):
 
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, MujocoEnvironment]:
+    ) -> tuple[tf_policy.TFPolicy, VectorEnvironment]:
         environment = self.make_environment(num_envs, seed)
         agent = self.make_agent(environment, np.random.default_rng(0))
         checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)

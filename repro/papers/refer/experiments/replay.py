@@ -8,9 +8,9 @@ import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
-from repro.environments.mujoco import MujocoEnvironment
+from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
-from repro.papers.refer.experiment import MujocoExperiment
+from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
 from repro.papers.refer.loss import Variant
@@ -29,10 +29,10 @@ METHODS = ("vracer", "recurrent_vracer", "ddpg", "naf")
 """Values of `learner.method`."""
 
 
-class ReplayExperiment(MujocoExperiment):
+class ReplayExperiment(ControlExperiment):
     """An agent that learns from a memory of episodes."""
 
-    def make_agent(self, environment: MujocoEnvironment, rng: np.random.Generator) -> FusedAgent:
+    def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> FusedAgent:
         """Returns the agent with newly initialised weights.
 
         Raises:
@@ -141,7 +141,7 @@ class ReplayExperiment(MujocoExperiment):
 
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, MujocoEnvironment]:
+    ) -> tuple[tf_policy.TFPolicy, VectorEnvironment]:
         environment = self.make_environment(num_envs, seed)
         agent = self.make_agent(environment, np.random.default_rng(0))
         checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)

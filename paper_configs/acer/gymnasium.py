@@ -1,0 +1,46 @@
+"""ACER on any Gymnasium environment with discrete or continuous actions; docs/custom_environment.md.
+
+No paper prints these settings. They are those of `atari.py` and `continuous.py`, sources included, but for the fields
+below. Budgets are in environment steps.
+"""
+
+import ml_collections
+
+from paper_configs import custom
+from paper_configs.acer import atari, continuous
+
+SCALES = atari.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Settings that learn CartPole with agent `acer`; `smoke` is shorter, `paper` the same."""
+    config = atari.get_config(scale)
+    config.experiment = "gymnasium"
+    config.agent = "acer"  # for discrete actions; acer_continuous for continuous ones
+    config.frames = 16_000 if scale == "smoke" else 300_000  # environment steps
+    config.window_frames = 10_000  # the result is the mean return of episodes that end in so many last steps
+
+    config.env = custom.environment("CartPole-v1")
+
+    config.network.torso = "dense"  # dense for vectors, nature or shallow for images
+    config.network.units = (64, 64)  # of the dense layers
+
+    config.replay.frames = 50_000  # steps
+    config.learner.rmsprop_epsilon = 0.1
+
+    config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
+    config.runtime.compile = "xla"  # faster for small networks, on a CPU too
+
+    config.variants = ml_collections.ConfigDict({"acer": {}, "acer_continuous": continuous_actions(scale)})
+    return config
+
+
+def continuous_actions(scale: str) -> ml_collections.ConfigDict:
+    """The fields of agent `acer_continuous`: those of `continuous.py`, with one learning rate for all seeds."""
+    config = continuous.get_config(scale)
+    config.sweep.learning_rate = (3e-4, 3e-4)
+    config.sweep.delta = (1.0, 1.0)
+    own = ml_collections.ConfigDict({"algorithm": config.algorithm})
+    for section in ("network", "sweep", "loss", "learner"):
+        own[section] = config[section]
+    return own

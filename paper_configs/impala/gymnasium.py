@@ -1,0 +1,37 @@
+"""IMPALA on any Gymnasium environment with discrete actions; docs/custom_environment.md.
+
+No paper prints these settings. They are those of `atari_shallow.py`, sources included, but for the fields below.
+Budgets are in environment steps.
+"""
+
+import ml_collections
+
+from paper_configs import custom
+from paper_configs.impala import atari_shallow
+
+SCALES = atari_shallow.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""
+    config = atari_shallow.get_config(scale)
+    config.experiment = "gymnasium"
+    config.agent = "impala"
+    config.frames = 20_000 if scale == "smoke" else 500_000  # environment steps
+
+    config.env = custom.environment("CartPole-v1")
+
+    config.network.torso = "dense"  # dense for vectors, shallow or deep for images
+    config.network.units = (64, 64)  # of the dense layers
+
+    config.learner.batch_size = 16
+    config.learner.learning_rate = 2e-3
+    config.learner.rmsprop_epsilon = 0.1
+
+    config.runtime.num_actors = 1
+    config.runtime.envs_per_actor = 16
+    config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
+
+    config.evaluation.episodes = 100
+    config.evaluation.num_envs = 10
+    return config

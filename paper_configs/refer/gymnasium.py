@@ -1,0 +1,35 @@
+"""V-RACER and DDPG with ReF-ER on any Gymnasium environment with continuous actions; docs/custom_environment.md.
+
+No paper prints these settings. They are those of `figure_4_vracer.py` and `figure_1_ddpg.py`, sources included, but for
+the fields below. Budgets are in environment steps.
+"""
+
+import ml_collections
+
+from paper_configs import custom
+from paper_configs.refer import figure_1_ddpg, figure_4_vracer
+
+SCALES = figure_4_vracer.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Settings that learn Pendulum; `smoke` is shorter, `paper` the same."""
+    config = figure_4_vracer.get_config(scale)
+    config.experiment = "gymnasium"
+    config.frames = 10_000 if scale == "smoke" else 100_000  # environment steps after the memory was prepared
+    config.window_steps = 10_000  # the result is the mean return of episodes that end in so many last steps
+
+    config.env = custom.environment("Pendulum-v1")
+
+    config.learner.learning_rate = 1e-3
+    config.refer.beta_step_size = 1e-3
+    config.memory.capacity = 2**16
+    config.memory.start_steps = 2_000
+
+    ddpg = figure_1_ddpg.get_config(scale)
+    fields = {"method", "batch_size", "policy_learning_rate", "weight_decay", "target_update"}
+    learner = {name: ddpg.learner[name] for name in sorted(fields)}
+    config.variants = ml_collections.ConfigDict(  # agents
+        {"vracer_refer": {}, "ddpg_refer": {"learner": learner, "exploration": ddpg.exploration}}
+    )
+    return config
