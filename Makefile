@@ -37,8 +37,8 @@ types: setup  ## static types
 check: setup  ## committed results against published numbers
 	$(BIN)/python -m repro.check
 
-report: setup  ## results/ to report/index.html
-	$(BIN)/python -m repro.report --out=report --readme=README.md
+report: setup  ## results/ to report/index.html and docs/results.md
+	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md
 
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
