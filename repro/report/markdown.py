@@ -66,16 +66,24 @@ def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path)
 
 
 def _table_section(rows: Sequence[Row]) -> str:
-    """The rows of one printed table: their command if they share one, then one table per statement of the paper."""
-    shared = rows[0].command if len({row.command for row in rows}) == 1 else None
-    parts = [f"    {shared}\n"] if shared else []
+    """The rows of one printed table, a Markdown table per statement of the paper, below the command that they share."""
+    parts = [_command_block(rows)]
     for statement, stated in _grouped(rows, lambda row: row.statement).items():
         units = {row.unit for row in stated}
         lines = [statement] if statement else []
         lines += [f"Unit: {stated[0].unit}."] if len(units) == 1 else []
-        block = " ".join(lines) + "\n\n" if lines else ""
-        parts.append(block + _table(stated, with_unit=len(units) > 1, with_command=shared is None))
-    return "\n".join(parts)
+        parts.append(" ".join(lines) + "\n" if lines else "")
+        parts.append("" if parts[0] else _command_block(stated))
+        parts.append(_table(stated, with_unit=len(units) > 1, with_command=not (parts[0] or parts[-1])))
+    return "\n".join(filter(None, parts))
+
+
+def _command_block(rows: Sequence[Row]) -> str:
+    """The command that makes all rows as a code block, one line per part; empty where rows have different ones."""
+    commands = {row.command for row in rows}
+    if len(commands) > 1 or None in commands:
+        return ""
+    return "".join(f"    {line}\n" for line in str(rows[0].command).replace(" && ", " &&\n").splitlines())
 
 
 def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:

@@ -61,7 +61,7 @@ def test_every_row_with_a_run_stands_in_its_papers_section_once(committed):
 
 
 def test_every_command_is_on_the_page(committed):
-    page = results_page(committed)
+    page = results_page(committed).replace(" &&\n    ", " && ")
     assert [row for row in committed if row.seeds and row.command and row.command not in page] == []
 
 
@@ -76,6 +76,14 @@ def test_a_shared_command_stands_above_its_rows():
     text = section(results_page([SCORE, dataclasses.replace(SCORE, task="qbert")]), "## IMPALA")
     assert text.count(SCORE.command) == 1
     assert f"\n    {SCORE.command}\n" in text
+
+
+def test_the_command_of_one_statement_stands_above_its_rows():
+    other = dataclasses.replace(CLAIM, statement="Shallow is faster.", command="make a && make b")
+    text = section(results_page([CLAIM, other]), "## IMPALA")
+    assert text.index("Deep beats shallow.") < text.index(f"\n    {CLAIM.command}\n") < text.index("Shallow is faster.")
+    assert "\n    make a &&\n    make b\n" in text
+    assert "Command" not in text
 
 
 def test_commands_that_differ_stand_in_their_rows():
