@@ -65,6 +65,8 @@ def flag_faults(module: str, words: list[str]) -> list[str]:
     faults = [name for name in given if name.partition(".")[0] not in known]
     if "config" in given:
         path, _, scale = given["config"].partition(":")
+        if not (ROOT / path).is_file():
+            return [*faults, path]
         config = importlib.import_module(path.removesuffix(".py").replace("/", ".")).get_config(scale or "desk")
         fields = [name.removeprefix("config.") for name in given if name.startswith("config.")]
         faults += [field for field in fields if field not in flat(config.to_dict())]
@@ -107,6 +109,7 @@ def test_the_rules_see_each_kind_of_fault():
     assert broken_links(ROOT / "README.md", "[a](docs/none.md) [b](docs/guide.md#check)") == ["docs/none.md"]
     assert command_faults("make reproduce-impla TAKS=pong SCALE=desk") == ["reproduce-impla", "TAKS"]
     assert command_faults("python -m repro.train --sede=1 --run_dir=x") == ["sede"]
+    assert command_faults("python -m repro.train --config=paper_configs/none.py") == ["paper_configs/none.py"]
     config = "--config=paper_configs/impala/atari_shallow.py:desk --config.env.task=pong"
     assert command_faults(f"python -m repro.train {config} --config.env.taks=pong") == ["env.taks"]
     assert command_faults("make reproduce-impala TASK=pong  # comment") == []
