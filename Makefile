@@ -7,7 +7,7 @@ BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
 PAPERS  := impala acer refer ctrace
 
-.PHONY: help setup test lint types check report benchmark mutations mutations-fast kill-test check-all clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup test lint types check report benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -37,8 +37,8 @@ types: setup  ## static types
 check: setup  ## committed results against published numbers
 	$(BIN)/python -m repro.check
 
-report: setup  ## results/ to report/index.html
-	$(BIN)/python -m repro.report --out=report --readme=README.md
+report: setup  ## results/ to report/index.html and docs/results.md
+	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md
 
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
@@ -60,7 +60,13 @@ mutations-fast: setup  ## two of them for each file, about a minute
 kill-test: setup  ## 50 kills of a short training, each resumed
 	$(BIN)/python -m tests.kill_and_resume --kills=50
 
+docs: setup  ## the documentation site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: setup  ## the same on http://127.0.0.1:8000, rebuilt when a file changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 check-all: lint types test check  ## what continuous integration runs, but for the smoke reproduction
 
 clean:  ## remove what the targets made, but not results
-	rm -rf .venv runs report
+	rm -rf .venv runs report site

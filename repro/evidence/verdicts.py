@@ -1,11 +1,22 @@
 """The verdict on one published number."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from repro.evidence.published import Better
 
 Verdict = Literal["reproduced", "below", "partial", "not run"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "below", "partial", "not run")
+MEANINGS: Mapping[Verdict, str] = {
+    "reproduced": "With the paper's budget, seeds and evaluation, the published value lies inside our 95 % interval, "
+    "or ours is better.",
+    "below": "With the paper's budget, seeds and evaluation, our interval falls short of the published value; where "
+    "less is better, it lies above, and where the value is to be met, on either side.",
+    "partial": "Fewer frames, seeds, evaluation games, tasks or agents than the paper: the share is shown, and no "
+    "claim is made. Also where a number is to be surpassed and our interval holds it.",
+    "not run": "No record answers the row yet.",
+}
+"""What each verdict says to a reader."""
+VERDICTS: tuple[Verdict, ...] = tuple(MEANINGS)
 # A run stops at a whole batch, so its budget may differ from the round number by a little.
 BUDGET_TOLERANCE = 1e-3
 

@@ -1,4 +1,4 @@
-"""Writes the report: `python -m repro.report --out=report [--results_dir=results] [--readme=README.md]`."""
+"""Writes the report: `python -m repro.report --out=report [--results_dir=results] [--markdown=docs/results.md]`."""
 
 import pathlib
 
@@ -8,6 +8,7 @@ from repro import cli
 from repro.evidence.published import PublishedError
 from repro.report import page
 from repro.report.contents import collect
+from repro.report.markdown import results_page
 
 
 def main(argv: list[str]) -> None:
@@ -25,19 +26,17 @@ def main(argv: list[str]) -> None:
     except PublishedError as error:
         cli.fail(error, code=1)
     try:
-        if values.readme:
-            page.update_readme(pathlib.Path(values.readme), contents.rows)
+        if values.markdown:
+            pathlib.Path(values.markdown).write_text(results_page(contents.rows), encoding="utf-8")
     except OSError as error:
-        cli.fail(f"{values.readme!r} could not be brought up to date ({error.strerror or error}).")
-    except page.ReadmeError as error:
-        cli.fail(error, code=1)
+        cli.fail(f"{values.markdown!r} could not be written ({error.strerror or error}).")
     print(f"Page: {path}")
 
 
 def _define_flags() -> None:
     flags.DEFINE_string("out", "report", "Folder to write index.html and summary.md to.")
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
-    flags.DEFINE_string("readme", None, "Also put the rows that have a result between the marks in this file.")
+    flags.DEFINE_string("markdown", None, "Also write the rows that have a result to this Markdown file.")
 
 
 if __name__ == "__main__":

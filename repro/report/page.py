@@ -8,16 +8,9 @@ import jinja2
 
 from repro.evidence import published, staleness
 from repro.evidence.rows import Row
-from repro.evidence.verdicts import VERDICTS
+from repro.evidence.verdicts import MEANINGS, VERDICTS
 from repro.report import tables
 from repro.report.contents import Contents, anchor, by_paper, collect, counts, make_sections, results_first
-
-README_MARKS = ("<!-- rows with a result -->", "<!-- end of rows -->")
-"""Between them `update_readme` writes."""
-
-
-class ReadmeError(Exception):
-    """A file has no place for the rows; the message is one sentence that names it."""
 
 
 def write_report(
@@ -52,6 +45,7 @@ def write_report(
         stale=contents.stale,
         finished=max((record["finished"] for record in used), default=None),
         verdicts=VERDICTS,
+        meanings=MEANINGS,
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     page = out_dir / "index.html"
@@ -67,36 +61,6 @@ def summary(rows: Sequence[Row]) -> str:
         numbers = ", ".join(f"{count} {name}" for name, count in counts(of).items())
         parts.append(f"## {tables.PAPERS.get(paper, paper)}\n\n{numbers}\n\n{tables.markdown_table(results_first(of))}")
     return "\n".join(parts)
-
-
-def update_readme(path: pathlib.Path, rows: Sequence[Row]) -> None:
-    """Replaces what stands between `README_MARKS` in a Markdown file by the counts and the rows that have a result.
-
-    Args:
-        path: holds each mark once.
-        rows: of all papers.
-
-    Raises:
-        OSError: the file cannot be read or written.
-        ReadmeError: a mark is missing.
-    """
-    begin, end = README_MARKS
-    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise ReadmeError(f"{path} needs the marks {begin} and {end}.")
-    papers = by_paper(rows)
-    done = [row for row in rows if row.seeds]
-    parts = [tables.markdown_counts({paper: counts(of) for paper, of in papers.items()})]
-    parts.append(tables.markdown_table([row for row in done if row.statement is None]))
-    for paper in papers:
-        statements = [row for row in done if row.paper == paper and row.statement is not None]
-        if statements:
-            numbers = ", ".join(f"{count} {name}" for name, count in counts(statements).items() if count)
-            title = f"{tables.PAPERS.get(paper, paper)}: {len(statements)} of its statements, {numbers}"
-            table = tables.markdown_table(statements)
-            parts.append(f"<details><summary>{title}</summary>\n\n{table}\n</details>\n")
-    path.write_text(f"{before}{begin}\n{chr(10).join(parts)}{end}{after}", encoding="utf-8")
 
 
 def duration(seconds: float) -> str:

@@ -137,11 +137,20 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
 
 def markdown_table(rows: Sequence[Row]) -> str:
     """Returns the rows as a Markdown table with the command of each; statements are left to the page."""
-    rules = ["---:" if header in NUMERIC else "---" for header in HEADERS]
-    lines = ["| " + " | ".join((*HEADERS, "Command")) + " |", "| " + " | ".join((*rules, "---")) + " |"]
-    for row in rows:
-        command = f"`{row.command}`" if row.command else "-"
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in (*cells(row), command)) + " |")
+    columns = dict(zip(HEADERS, zip(*map(cells, rows)))) if rows else dict.fromkeys(HEADERS, ())
+    return markdown_columns({**columns, "Command": [f"`{row.command}`" if row.command else "-" for row in rows]})
+
+
+def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
+    """Returns a Markdown table, numeric columns to the right.
+
+    Args:
+        columns: header to the texts below it, equally many in each column.
+    """
+    rules = ["---:" if header in NUMERIC else "---" for header in columns]
+    lines = ["| " + " | ".join(columns) + " |", "| " + " | ".join(rules) + " |"]
+    for texts in zip(*columns.values(), strict=True):
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -210,6 +210,7 @@ def test_check_without_records_says_so(tmp_path):
         (("repro.check", "--json=/proc/none/out.json"), "could not be written"),
         (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),
         (("repro.report", "--out=/proc/none"), "could not be written"),
+        (("repro.report", "--markdown=/proc/none/results.md"), "'/proc/none/results.md' could not be written"),
         (("repro.report", "stray"), "stray"),
     ],
 )
@@ -225,6 +226,13 @@ def test_report_writes_page_and_summary(results, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Page: {tmp_path / 'out' / 'index.html'}\n"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"index.html", "summary.md"}
+
+
+def test_report_writes_the_markdown_page_where_asked(results, tmp_path):
+    arguments = (f"--results_dir={results}", f"--out={tmp_path / 'out'}", f"--markdown={tmp_path / 'results.md'}")
+    done = run("repro.report", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "| pong | IMPALA, shallow, experts |" in (tmp_path / "results.md").read_text()
 
 
 def test_tables_and_page_start_without_tensorflow():

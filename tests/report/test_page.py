@@ -11,7 +11,6 @@ from repro.evidence import published, records
 from repro.evidence.records import ROOT
 from repro.evidence.rows import group_records, make_rows
 from repro.report import curves, page, svg, tables
-from repro.report.contents import collect
 from tests.evidence.synthetic_records import make_record, write
 
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
@@ -365,18 +364,3 @@ def test_picture_is_written(tmp_path):
 )
 def test_durations(seconds, text):
     assert page.duration(seconds) == text
-
-
-def test_the_readme_has_the_rows_of_the_committed_records(tmp_path):
-    readme = ROOT / "README.md"
-    copy = tmp_path / "README.md"
-    copy.write_text(readme.read_text())
-    page.update_readme(copy, collect(ROOT / "results").rows)
-    assert copy.read_text() == readme.read_text()
-
-
-def test_a_readme_without_marks_is_refused(tmp_path):
-    copy = tmp_path / "README.md"
-    copy.write_text("# repro\n")
-    with pytest.raises(page.ReadmeError, match="needs the marks"):
-        page.update_readme(copy, [])

@@ -1,0 +1,111 @@
+"""`docs/results.md`: every row that has a result, one section per paper, made from the records alone."""
+
+import collections
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from repro.evidence import published
+from repro.evidence.rows import Row
+from repro.evidence.verdicts import MEANINGS
+from repro.report import tables
+from repro.report.contents import by_paper, counts
+
+HEADER = """\
+# Results
+
+<!-- Written by `make report` from results/ and paper_configs/published/; edits are overwritten. -->
+
+Every printed number of the five papers that has a run here, and every run that answers no printed number. Each row has
+the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict. The command
+above a table, or in its last column, makes its runs again. `make report` also builds `report/index.html`, which has
+the rows without a run, learning curves, settings and deviations.
+
+"""
+
+READING = """
+A published value without a sign is to be reached or exceeded. `≤` marks one that is not to be exceeded, `=` one to be
+met, `>` and `<` one to be surpassed. Intervals are bootstrap intervals over seeds. With a single seed they are over the
+games of its evaluation or the repetitions of its study, and say nothing about other seeds.
+
+"""
+
+
+def results_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> str:
+    """Returns the whole page as Markdown.
+
+    Args:
+        rows: of all papers, in the order in which a paper prints them.
+        published_dir: published numbers, for titles.
+
+    Raises:
+        PublishedError: the published numbers cannot be read.
+    """
+    papers = by_paper(rows)
+    meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
+    overview = tables.markdown_counts({paper: counts(paper_rows) for paper, paper_rows in papers.items()})
+    sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
+    return HEADER + meanings + READING + overview + "".join(sections)
+
+
+def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path) -> str:
+    """A heading, what is not run, and one part per printed table, runs without a printed number last."""
+    title, titles = f"\n## {tables.PAPERS.get(paper, paper)}\n", {}
+    if paper in published.papers(published_dir):
+        numbers = published.load(paper, published_dir)
+        title += f"\n*{numbers.title}* ({numbers.citation}).\n"
+        titles = {name: table["title"] for name, table in numbers.tables.items()}
+    without_run = collections.Counter(row.table for row in rows if row.verdict == "not run" and row.table)
+    if without_run:
+        places = ", ".join(f"{tables.named(table)} ({count})" for table, count in without_run.items())
+        title += f"\nNot run: {places}.\n"
+    parts = [title]
+    for table, table_rows in _grouped((row for row in rows if row.seeds), lambda row: row.table).items():
+        heading = f"{tables.named(table)}: {titles[table]}" if table else "Runs without a printed number"
+        parts.append(f"\n### {heading}\n\n{_table_section(table_rows)}")
+    return "".join(parts)
+
+
+def _table_section(rows: Sequence[Row]) -> str:
+    """The rows of one printed table, a Markdown table per statement of the paper, below the command that they share."""
+    parts = [_command_block(rows)]
+    for statement, stated in _grouped(rows, lambda row: row.statement).items():
+        units = {row.unit for row in stated}
+        lines = [statement] if statement else []
+        lines += [f"Unit: {stated[0].unit}."] if len(units) == 1 else []
+        parts.append(" ".join(lines) + "\n" if lines else "")
+        parts.append("" if parts[0] else _command_block(stated))
+        parts.append(_table(stated, with_unit=len(units) > 1, with_command=not (parts[0] or parts[-1])))
+    return "\n".join(filter(None, parts))
+
+
+def _command_block(rows: Sequence[Row]) -> str:
+    """The command that makes all rows as a code block, one line per part; empty where rows have different ones."""
+    commands = {row.command for row in rows}
+    if len(commands) > 1 or None in commands:
+        return ""
+    return "".join(f"    {line}\n" for line in str(rows[0].command).replace(" && ", " &&\n").splitlines())
+
+
+def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
+    """The rows under those headers that at least one of them fills."""
+    columns: dict[str, Callable[[Row], str]] = {
+        "Task": tables.task,
+        "Number" if rows[0].statement else "Agent": lambda row: row.column or row.agent or "",
+        **({"Unit": lambda row: row.unit} if with_unit else {}),
+        "Published": lambda row: "" if row.published is None else tables.target(row),
+        "Ours [95 %]": tables.ours,
+        "Budget": lambda row: tables.budget(row) if row.budget else "",
+        "Runs": tables.runs,
+        "Verdict": lambda row: row.verdict or "",
+        "Note": lambda row: row.note,
+        **({"Command": lambda row: f"`{row.command}`" if row.command else ""} if with_command else {}),
+    }
+    return tables.markdown_columns({name: texts for name, of in columns.items() if any(texts := [*map(of, rows)])})
+
+
+def _grouped(rows: Iterable[Row], key: Callable[[Row], str | None]) -> Mapping[str | None, list[Row]]:
+    """Rows by a key, in the order in which the keys first come up."""
+    groups: dict[str | None, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups

@@ -1,0 +1,123 @@
+"""README and the other pages: short, links that lead somewhere, commands that exist."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "repro/papers").glob("*/README.md"),
+        ROOT / "paper_configs/published/README.md",
+    ]
+)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FLAG = re.compile(r"DEFINE_\w+\(\s*\"(\w+)\"")
+TARGET = re.compile(r"^([a-z-]+):", re.M)
+PAPERS = re.compile(r"^PAPERS\s*:= (.*)$", re.M)
+VARIABLE = re.compile(r"--(\w+)=\$\((\w+)\)")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def prose_and_code(text: str) -> tuple[str, list[str]]:
+    """Text outside of code blocks, and the lines of code blocks with continued lines joined."""
+    prose, code, fenced = [], [], False
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith("```"):
+            fenced = not fenced
+        else:
+            (code if fenced or line.startswith("    ") else prose).append(line)
+    return "\n".join(prose), [line.strip() for line in code]
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    targets = [target.partition("#")[0] for target in LINK.findall(prose_and_code(text)[0])]
+    return [name for name in targets if name and "://" not in name and not (page.parent / name).exists()]
+
+
+def make_faults(words: list[str]) -> list[str]:
+    """What a `make` command names that the Makefile does not have."""
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {*TARGET.findall(makefile), *(f"reproduce-{name}" for name in PAPERS.findall(makefile)[0].split())}
+    variables = {variable for _, variable in VARIABLE.findall(makefile)}
+    names = [word.partition("=")[0] for word in words]
+    return [name for name, word in zip(names, words) if name not in (variables if "=" in word else targets)]
+
+
+def flag_faults(module: str, words: list[str]) -> list[str]:
+    """Flags and config fields of a command of the suite that are not there."""
+    source = ROOT / module.replace(".", "/")
+    file = source / "__main__.py" if source.is_dir() else source.with_suffix(".py")
+    known = {*FLAG.findall(file.read_text()), "config"}
+    given = dict(re.match(r"--([\w.]+)(?:=(.*))?$", word).groups() for word in words if word.startswith("--"))
+    faults = [name for name in given if name.partition(".")[0] not in known]
+    if "config" in given:
+        path, _, scale = given["config"].partition(":")
+        if not (ROOT / path).is_file():
+            return [*faults, path]
+        config = importlib.import_module(path.removesuffix(".py").replace("/", ".")).get_config(scale or "desk")
+        fields = [name.removeprefix("config.") for name in given if name.startswith("config.")]
+        faults += [field for field in fields if field not in flat(config.to_dict())]
+    return faults
+
+
+def flat(config: dict, prefix: str = "") -> set[str]:
+    names = set()
+    for name, value in config.items():
+        names |= flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}"}
+    return names
+
+
+def command_faults(line: str) -> list[str]:
+    """Everything in a line of a shell example that the suite does not have."""
+    words = shlex.split(line.removesuffix("&&"), comments=True)
+    if words[:1] == ["make"]:
+        return make_faults(words[1:])
+    if "-m" in words and words[words.index("-m") + 1].startswith("repro."):
+        return flag_faults(words[words.index("-m") + 1], words[words.index("-m") + 2 :])
+    return []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_relative_link_leads_to_a_file(page):
+    assert broken_links(page, page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_command_exists(page):
+    lines = [line for line in prose_and_code(page.read_text())[1] if line.startswith(("make ", ".venv/", "python "))]
+    assert {line: faults for line in lines if (faults := command_faults(line))} == {}
+
+
+def test_the_rules_see_each_kind_of_fault():
+    assert broken_links(ROOT / "README.md", "[a](docs/none.md) [b](docs/guide.md#check)") == ["docs/none.md"]
+    assert command_faults("make reproduce-impla TAKS=pong SCALE=desk") == ["reproduce-impla", "TAKS"]
+    assert command_faults("python -m repro.train --sede=1 --run_dir=x") == ["sede"]
+    assert command_faults("python -m repro.train --config=paper_configs/none.py") == ["paper_configs/none.py"]
+    config = "--config=paper_configs/impala/atari_shallow.py:desk --config.env.task=pong"
+    assert command_faults(f"python -m repro.train {config} --config.env.taks=pong") == ["env.taks"]
+    assert command_faults("make reproduce-impala TASK=pong  # comment") == []
+
+
+def test_the_citation_names_the_papers_that_are_reproduced():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    found = {paper["identifiers"][0]["value"]: paper["title"] for paper in citation["references"]}
+    printed = [json.loads(path.read_text()) for path in (ROOT / "paper_configs/published").glob("*.json")]
+    assert found == {f"arXiv:{paper['citation'].rpartition(' ')[2]}": paper["title"] for paper in printed}
+    assert f"version = {citation['version']}\n" in (ROOT / "setup.cfg").read_text()

@@ -1,0 +1,118 @@
+"""`docs/results.md`: every row with a run once, its command beside it, and the committed file up to date."""
+
+import dataclasses
+import re
+
+import pytest
+
+from repro.evidence.records import ROOT
+from repro.evidence.rows import Row
+from repro.evidence.verdicts import MEANINGS
+from repro.report.contents import collect
+from repro.report.markdown import results_page
+
+SCORE = Row(
+    paper="impala",
+    experiment="atari_shallow",
+    task="pong",
+    agent="impala_shallow",
+    unit="game score",
+    table="C.1",
+    column="IMPALA, shallow, experts",
+    published=20.4,
+    value=-4.026,
+    interval=(-6.071, -1.984),
+    interval_over="seeds",
+    budget=40_000_000,
+    share=0.2,
+    seeds=(1, 2, 3),
+    verdict="partial",
+    command="make reproduce-impala TASK=pong",
+)
+CLAIM = dataclasses.replace(
+    SCORE, table="Section 6", task="atari57", statement="Deep beats shallow.", better="above", unit="probability"
+)
+NOT_RUN = dataclasses.replace(SCORE, task="alien", seeds=(), value=None, interval=None, verdict="not run")
+OWN = dataclasses.replace(SCORE, table=None, column=None, published=None, verdict=None, agent="impala_own")
+
+
+@pytest.fixture(scope="module")
+def committed():
+    return collect(ROOT / "results").rows
+
+
+def section(page: str, heading: str) -> str:
+    """What stands below a heading, up to the next one of the same or a higher level."""
+    level = heading.index(" ")
+    return re.split(rf"^#{{2,{level}}} ", page.split(f"\n{heading}\n")[1], maxsplit=1, flags=re.M)[0]
+
+
+def test_the_committed_page_has_the_rows_of_the_committed_records(committed):
+    assert (ROOT / "docs/results.md").read_text() == results_page(committed), "run `make report` and commit the page"
+
+
+def test_every_row_with_a_run_stands_in_its_papers_section_once(committed):
+    page = results_page(committed)
+    for name, paper in (("impala", "IMPALA"), ("acer", "ACER"), ("refer", "ReF-ER"), ("ctrace", "C-trace")):
+        lines = [line for line in section(page, f"## {paper}").splitlines() if line.startswith("| ")]
+        headers = sum("Ours [95 %]" in line for line in lines)
+        done = [row for row in committed if row.paper == name and row.seeds]
+        assert len(lines) - 2 * headers == len(done) > 0
+
+
+def test_every_command_is_on_the_page(committed):
+    page = results_page(committed).replace(" &&\n    ", " && ")
+    assert [row for row in committed if row.seeds and row.command and row.command not in page] == []
+
+
+def test_the_page_says_what_every_verdict_means_and_how_many_there_are():
+    page = results_page([SCORE, NOT_RUN])
+    for verdict, meaning in MEANINGS.items():
+        assert f"- **{verdict}**: {meaning}\n" in page
+    assert "| IMPALA | 0 | 0 | 1 | 1 | 2 |" in page
+
+
+def test_a_shared_command_stands_above_its_rows():
+    text = section(results_page([SCORE, dataclasses.replace(SCORE, task="qbert")]), "## IMPALA")
+    assert text.count(SCORE.command) == 1
+    assert f"\n    {SCORE.command}\n" in text
+
+
+def test_the_command_of_one_statement_stands_above_its_rows():
+    other = dataclasses.replace(CLAIM, statement="Shallow is faster.", command="make a && make b")
+    text = section(results_page([CLAIM, other]), "## IMPALA")
+    assert text.index("Deep beats shallow.") < text.index(f"\n    {CLAIM.command}\n") < text.index("Shallow is faster.")
+    assert "\n    make a &&\n    make b\n" in text
+    assert "Command" not in text
+
+
+def test_commands_that_differ_stand_in_their_rows():
+    other = dataclasses.replace(SCORE, task="qbert", command="make reproduce-impala TASK=qbert")
+    lines = section(results_page([SCORE, other]), "## IMPALA").splitlines()
+    for row in (SCORE, other):
+        (line,) = (line for line in lines if line.startswith(f"| {row.task} "))
+        assert line.endswith(f"| `{row.command}` |")
+
+
+def test_rows_stand_below_their_table_and_statement():
+    page = results_page([CLAIM, SCORE, NOT_RUN, OWN])
+    assert "Not run: Table C.1 (1)." in page
+    claim = section(page, "### Section 6: Results named in the conclusion")
+    assert claim.index("Deep beats shallow. Unit: probability.") < claim.index("| atari57 |")
+    assert "| > 20.4 |" in claim
+    score = section(page, "### Table C.1: Score of each of the 57 games")
+    assert "| pong | IMPALA, shallow, experts | 20.4 | -4.03 [-6.07, -1.98] | 40M frames (20 %) | 3 seeds |" in score
+    own = section(page, "### Runs without a printed number")
+    assert "| pong | impala_own |" in own
+    assert "Published" not in own
+    assert "alien" not in page
+
+
+def test_units_that_differ_have_a_column():
+    text = results_page([CLAIM, dataclasses.replace(CLAIM, column="other", unit="percent")])
+    assert "Unit:" not in text
+    assert "| atari57 | other | percent |" in text
+
+
+def test_a_bar_in_a_text_does_not_end_its_cell():
+    assert r"| a\|b |" in results_page([dataclasses.replace(SCORE, column="a|b")])
