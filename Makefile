@@ -5,9 +5,9 @@ SEEDS   ?= 1
 JOBS    ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
-PAPERS  := impala acer refer ctrace
+PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup test lint types check report benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke test lint types check report benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -24,6 +24,11 @@ setup: .venv/complete  ## install everything into .venv
 $(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 JOBS=1
 	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
 
+smoke: $(PAPERS:%=smoke-%)  ## a smoke reproduction of every paper
+
+smoke-%: setup
+	$(BIN)/python -m repro.reproduce --paper=$* --scale=smoke
+
 test: setup  ## unit and numerical tests
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal
 
@@ -37,8 +42,8 @@ types: setup  ## static types
 check: setup  ## committed results against published numbers
 	$(BIN)/python -m repro.check
 
-report: setup  ## results/ to report/index.html and docs/results.md
-	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md
+report: setup  ## results/ to report/index.html, docs/results.md and docs/breakout.png
+	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md --picture=docs/breakout.png
 
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
