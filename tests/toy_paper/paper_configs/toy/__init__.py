@@ -1,0 +1,3 @@
+"""Experiments of a paper that does not exist."""
+
+DEFAULT_EXPERIMENT = "cartpole"
