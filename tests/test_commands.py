@@ -47,7 +47,7 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     ("arguments", "sentence"),
     [
         (["--config.env.task=pnog"], "pong"),
-        (["--config.network.torso=wide"], "network.torso='wide': choose shallow or deep."),
+        (["--config.network.torso=wide"], "network.torso='wide': choose shallow, deep or dense."),
         (["--config.loss.correction=retrace"], "loss.correction='retrace': choose vtrace"),
         (["--config.runtime.schedule=sync"], "runtime.schedule='sync': choose async or lockstep."),
         (["--config.runtime.compile=jit"], "runtime.compile='jit': choose auto, xla or graph."),

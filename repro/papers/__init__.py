@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import ml_collections
 
 from repro.config import resolve
-from repro.training.experiment import Experiment
-from repro.training.study import RunStudy
+
+if TYPE_CHECKING:
+    from repro.training.experiment import Experiment
+    from repro.training.study import RunStudy
 
 
 def find_experiment(config: ml_collections.ConfigDict) -> Experiment:

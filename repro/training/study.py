@@ -13,14 +13,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 import ml_collections
 import numpy as np
 from matplotlib.figure import Figure
 
-from repro.training.experiment import FindExperiment
+if TYPE_CHECKING:
+    from repro.training.experiment import FindExperiment
 
 Advance = Callable[[int, int], None]
 """Called again and again with the pieces done and all pieces; it may raise to stop the study."""
@@ -76,7 +77,7 @@ DPI = 75
 """Of the PNG files."""
 
 
-RunStudy = Callable[[ml_collections.ConfigDict, int, Sequence[int], Advance, FindExperiment], Study]
+RunStudy = Callable[[ml_collections.ConfigDict, int, Sequence[int], Advance, "FindExperiment"], Study]
 """Runs a study: its configuration, a seed, the numbers of the processor cores to use, what it calls as it goes, and
 what gives it the experiment of a configuration."""
 

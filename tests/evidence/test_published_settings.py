@@ -95,3 +95,8 @@ def test_judgements_of_a_paper_without_configs(tmp_path):
         ("e", None, "no config yet"),
         ("f", None, "no config yet"),
     ]
+
+
+@pytest.mark.parametrize("paper", published.papers())
+def test_every_field_that_holds_a_printed_setting_is_there(paper):
+    assert [c.setting.field for c in compare_settings(paper) if c.ours == "absent"] == []

@@ -72,4 +72,4 @@ def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
     (refer,) = (section for section in sections if section.name == "refer")
     fields = {card.row.agent: {field for field, _, _ in card.differences} for card in refer.cards}
     assert fields["vracer_refer"] == {"frames", "memory.start_steps"}
-    assert fields["acer"] == {"frames", "acer.learner.unroll_length", "acer.replay.gradients_per_step"}
+    assert fields["acer"] == {"frames", "learner.unroll_length", "replay.gradients_per_step"}

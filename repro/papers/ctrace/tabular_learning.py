@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_collections
 import numpy as np
@@ -12,8 +12,10 @@ from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators
 from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
-from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Answer, Study, map_pieces
+
+if TYPE_CHECKING:
+    from repro.training.experiment import FindExperiment
 
 EVALUATION, CONTROL = "evaluation", "control"
 ERROR = "distance of Q from that of the optimal policy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import ml_collections
 import numpy as np
@@ -13,8 +13,10 @@ import numpy as np
 from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators, simulation
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
-from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Answer, Study, map_pieces
+
+if TYPE_CHECKING:
+    from repro.training.experiment import FindExperiment
 
 FAMILIES = (UNCORRECTED, IMPORTANCE, "retrace", "tree_backup")
 """Methods of a figure; a family's place here is its number in the records' series."""

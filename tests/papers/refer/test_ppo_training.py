@@ -165,7 +165,7 @@ def test_rollouts_are_whole_minibatches(tmp_path):
 def test_other_experiments_have_no_ppo(tmp_path):
     config = figure_1_ddpg.get_config("smoke")
     config.agent = "ppo"
-    with pytest.raises(ValueError, match="agent='ppo': choose ddpg_refer"):
+    with pytest.raises(ValueError, match="agent='ppo': choose ddpg_er"):
         find_experiment(config)
 
 
