@@ -88,7 +88,8 @@ def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
 def test_sample_efficiency_is_answered_for_games_and_for_control(some):
     games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
     assert (games.value, games.verdict) == (1.0, "partial")
-    assert games.note == FEW_GAMES + "all agents compared"
+    ratio = "; The text names no replay ratio; 4 is our reading."
+    assert games.note == FEW_GAMES + "all agents compared" + ratio
     control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
     assert (control.value, control.verdict) == (1.0, "partial")
     assert control.note == FEW_TASKS + "all agents compared"
