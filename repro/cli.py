@@ -98,7 +98,7 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
             fail(f"{name}={text!r} is not of type {kind} (its value is {fields[name]!r}).")
     agent = settings.get("agent", config.agent)
     own = config.get("variants", {}).get(agent, {})
-    for name in settings.keys() & flatten(own).keys():
+    for name in sorted(settings.keys() & flatten(own).keys()):
         fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={settings[name]}.")
 
 

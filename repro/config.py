@@ -52,3 +52,8 @@ def resolve_plain(config: Mapping[str, Any], agent: str) -> dict[str, Any]:
 def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     """Returns a copy of a configuration as its agent reads it; see `resolve_plain`."""
     return ml_collections.ConfigDict(resolve_plain(config.to_dict(), config.agent))
+
+
+def frames_per_step(config: ml_collections.ConfigDict) -> int:
+    """Returns the units of the budget in one agent step: frames an action is repeated for, or 1."""
+    return config.env.get("frame_skip", 1)

@@ -83,3 +83,9 @@ def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) 
     steps = f" of {env.max_steps} steps" if env.get("max_steps") else ""
     positions = ", positions observed" if env.get("observed") == "positions" else ""
     return f"{episodes} episodes{steps} of {env.task}{version} after training, {actions}{positions}"
+
+
+def describe_window(env: ml_collections.ConfigDict) -> str:
+    """Returns the protocol of an evaluation by the last games of training, with {} for the length of its window."""
+    games, unit = ("games", "frames") if env.name == "atari" else ("episodes", "steps")
+    return f"{games} that ended in the last {{}} {unit} of training, actions sampled"

@@ -173,13 +173,14 @@ _AGGREGATES = {
     "mean human gap": _mean_gap,
 }
 _SPEED = Kind(task_measures.frames_to_level, _mean, ("curve",), pairwise=True)
+_RATE_AND_TARGET = ("series.contraction", "series.contraction_target")
 _MEASURED = {
     ("nats", "divergence at the end of training"): Kind(task_measures.divergence, _mean, ("series.kl",)),
     ("contraction rate", "mean at the end of training"): Kind(
-        task_measures.contraction_at_the_end, _mean, ("series.contraction",)
+        task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET
     ),
     ("contraction rate", "mean throughout training"): Kind(
-        task_measures.contraction_throughout, _mean, ("series.contraction",)
+        task_measures.contraction_throughout, _mean, _RATE_AND_TARGET
     ),
 }
 """By unit and `protocol["measured"]`; a bound on a divergence has its unit, too."""
@@ -207,15 +208,16 @@ def _kind(printed: PublishedRow) -> Kind | None:
     kind = _kind_of_all(printed)
     if kind is None or "split_by" not in printed.protocol:
         return kind
-    return dataclasses.replace(kind, belongs=_split(printed))
+    needs = tuple(dict.fromkeys((*kind.needs, *_RATE_AND_TARGET)))
+    return dataclasses.replace(kind, needs=needs, belongs=_split(printed))
 
 
 def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
-    """Whether a task lies on the row's side of `split_at`, by the contraction rate of the agent `split_by`."""
+    """Whether a task lies on the row's side of `split_at`, by the rate minus the target of the agent `split_by`."""
     names = (printed.agent, *printed.protocol["against"])
-    place, rate = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
+    place, margin = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
     above = printed.protocol["split_side"] == "above"
-    return lambda sides: task_measures.contracts_above(sides[place], rate) == above
+    return lambda sides: task_measures.contracts_above(sides[place], margin) == above
 
 
 def _kind_of_all(printed: PublishedRow) -> Kind | None:

@@ -160,7 +160,8 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     fault = _fault(record)
     if fault:
         raise RecordError(f"The record {path} is not valid: {fault}.")
-    return migrations.migrate(record)
+    migrated = migrations.migrate(record)
+    return migrated | {"config_sha256": config_sha256(migrated["config"])}
 
 
 def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], list[Fault]]:

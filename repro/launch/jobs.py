@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from repro import cli
-from repro.config import resolve
+from repro.config import frames_per_step, resolve
 from repro.evidence import migrations, records
 from repro.evidence.staleness import stale_reason
 from repro.training.run_directory import read_progress, read_settings, write_json
@@ -164,7 +164,7 @@ class Job(_Recorded):
         return {
             **_identity(config, config.agent, self.seed, config.runtime.schedule),
             "frames": complete["frames"],
-            "agent_steps": complete["frames"] // config.env.get("frame_skip", 1),
+            "agent_steps": complete["frames"] // frames_per_step(config),
             "gradient_steps": complete["gradient_steps"],
             "wall_seconds": complete["seconds"],
             "frames_per_second": complete["frames"] / complete["seconds"],

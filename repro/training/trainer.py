@@ -88,11 +88,6 @@ class RunSettings(NamedTuple):
     warn: Callable[[str], None]
 
 
-def frames_per_step(config: ml_collections.ConfigDict) -> int:
-    """Returns the units of the budget in one agent step: frames an action is repeated for, or 1."""
-    return config.env.get("frame_skip", 1)
-
-
 def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
     """Those of an experiment's configuration, whose budget is in steps where no action is repeated."""
     unit = "frames" if "frame_skip" in config.env else "steps"

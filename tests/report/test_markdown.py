@@ -6,29 +6,12 @@ import re
 import pytest
 
 from repro.evidence.records import ROOT
-from repro.evidence.rows import Row
 from repro.evidence.verdicts import MEANINGS
 from repro.report.contents import collect
 from repro.report.markdown import results_page
+from tests.report.example_row import ROW
 
-SCORE = Row(
-    paper="impala",
-    experiment="atari_shallow",
-    task="pong",
-    agent="impala_shallow",
-    unit="game score",
-    table="C.1",
-    column="IMPALA, shallow, experts",
-    published=20.4,
-    value=-4.026,
-    interval=(-6.071, -1.984),
-    interval_over="seeds",
-    budget=40_000_000,
-    share=0.2,
-    seeds=(1, 2, 3),
-    verdict="partial",
-    command="make reproduce-impala TASK=pong",
-)
+SCORE = dataclasses.replace(ROW, published_budget=None)
 CLAIM = dataclasses.replace(
     SCORE, table="Section 6", task="atari57", statement="Deep beats shallow.", better="above", unit="probability"
 )

@@ -8,26 +8,7 @@ import rich.console
 
 from repro.evidence.rows import Row
 from repro.report import tables
-
-ROW = Row(
-    paper="impala",
-    experiment="atari_shallow",
-    task="pong",
-    agent="impala_shallow",
-    unit="game score",
-    table="C.1",
-    column="IMPALA, shallow, experts",
-    published=20.4,
-    published_budget=200_000_000,
-    value=-4.026,
-    interval=(-6.071, -1.984),
-    interval_over="seeds",
-    budget=40_000_000,
-    share=0.2,
-    seeds=(1, 2, 3),
-    verdict="partial",
-    command="make reproduce-impala TASK=pong",
-)
+from tests.report.example_row import ROW
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from tf_agents.trajectories import PolicyStep, StepType
 from repro.acting.actor import compile_act
 from repro.acting.unrolls import UnrollGroup
 from repro.benchmarks.measuring import timing
+from repro.config import frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.papers.acer.experiment import AcerExperiment
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
 from repro.training.learner import Learner
-from repro.training.trainer import frames_per_step
 
 UNIT = "agent_steps_per_second"
 

@@ -11,9 +11,10 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor import make_actors
-from repro.acting.evaluation import describe_games, score_unit
+from repro.acting.evaluation import describe_games, describe_window, score_unit
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
+from repro.config import frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.papers.acer.unroll_agent import UnrollAgent
@@ -24,13 +25,7 @@ from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
-from repro.training.trainer import EpisodeLog, frames_per_step, run_settings
-
-PROTOCOLS = {
-    True: "games that ended in the last {} frames of training, actions sampled",
-    False: "episodes that ended in the last {} steps of training, actions sampled",
-}
-"""Of the evaluation that training brings along, on Atari and elsewhere."""
+from repro.training.trainer import EpisodeLog, run_settings
 
 EPISODES, NUM_ENVS = 50, 25
 """Of an evaluation after training. The paper's own needs none: it is made of training's last games."""
@@ -118,8 +113,7 @@ class AcerExperiment(abc.ABC):
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         acting = agent.acting_variables if settings.on_policy else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting)
-        protocol = PROTOCOLS[config.env.name == "atari"]
-        episodes = EpisodeLog(TrailingReturns(config.window_frames, protocol, self.evaluation.unit))
+        episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
         actors = make_actors(
             environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
         )

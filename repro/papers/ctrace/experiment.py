@@ -22,11 +22,13 @@ from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.sources import GroupSizes, LockstepSource
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
+from repro.config import frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
+from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.exploration import Exploration
@@ -37,7 +39,7 @@ from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
 from repro.training.sequence_trainer import ReplayTrainingConfig, SequenceTrainer
-from repro.training.trainer import EpisodeLog, frames_per_step, run_settings
+from repro.training.trainer import EpisodeLog, run_settings
 
 WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
@@ -67,12 +69,29 @@ class SequenceExperiment(abc.ABC):
     def envs_per_actor(self) -> int: ...
 
     @property
-    @abc.abstractmethod
-    def loss_settings(self) -> LossSettings: ...
+    def loss_settings(self) -> LossSettings:
+        """With an unbounded gradient of TD errors and values as they are; subclasses replace what they have besides."""
+        loss = self.config.loss
+        return LossSettings(
+            method=loss.target,
+            n=loss.n,
+            discount=loss.discount,
+            clip_error=float("inf"),
+            rescaling=None,
+            trace_lambda=loss.trace_lambda,
+        )
 
     @property
-    @abc.abstractmethod
-    def learning(self) -> Learning: ...
+    def learning(self) -> Learning:
+        """For a network without a core; subclasses replace what they have besides."""
+        learner, loss = self.config.learner, self.config.loss
+        return Learning(
+            optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
+            target_period=learner.target_period,
+            target_rate=loss.discount**loss.rate_steps,
+            clip_global_norm=learner.clip_global_norm,
+            time_reduction=loss.time_reduction,
+        )
 
     @property
     @abc.abstractmethod

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import abc
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
 import ml_collections
 import numpy as np
+import tensorflow as tf
+from tf_agents.policies import tf_policy
 
 from repro.acting.evaluation import describe_games, score_unit
 from repro.environments.batched import VectorEnvironment
 from repro.environments.make import make_vector_environment
-from repro.training.experiment import Evaluation
+from repro.training import checkpoint
+from repro.training.experiment import Evaluation, Warn
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
@@ -19,8 +26,17 @@ EPISODES = 10
 """Of an evaluation after training."""
 
 
-class ControlExperiment:
-    """Environments, and the evaluation that training brings along.
+class Checkpointed(Protocol):
+    """What is read of an agent here."""
+
+    def checkpoint(self) -> tf.train.Checkpoint: ...
+
+
+Agent = TypeVar("Agent", bound=Checkpointed)
+
+
+class ControlExperiment(abc.ABC, Generic[Agent]):
+    """Environments, the evaluation that training brings along, and the trained policy.
 
     Args:
         config: of `paper_configs/refer`, resolved.
@@ -28,6 +44,26 @@ class ControlExperiment:
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:
         self.config = config
+
+    @abc.abstractmethod
+    def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> Agent:
+        """Returns the agent with newly initialised weights.
+
+        Raises:
+            ValueError: a field has an impossible value; the message names it.
+        """
+
+    @abc.abstractmethod
+    def make_policy(self, environment: VectorEnvironment, agent: Agent) -> tf_policy.TFPolicy:
+        """Returns the policy that takes the mean action."""
+
+    def load_policy(
+        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
+    ) -> tuple[tf_policy.TFPolicy, VectorEnvironment]:
+        environment = self.make_environment(num_envs, seed)
+        agent = self.make_agent(environment, np.random.default_rng(0))
+        checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
+        return self.make_policy(environment, agent), environment
 
     @property
     def evaluation(self) -> Evaluation:

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 
 import ml_collections
 
+from repro.config import frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
 from repro.networks.q_network import QNetwork
 from repro.networks.torsos import make_torso
-from repro.optimizers.fused_adam import FusedAdam
-from repro.papers.ctrace.agent import Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
 from repro.replay.sequences import SequenceSettings
 from repro.training.experiment import Experiment
 from repro.training.sequence_trainer import ReplayTrainingConfig
-from repro.training.trainer import frames_per_step
 
 TORSOS = ("nature", "shallow")
 
@@ -31,26 +29,7 @@ class DqnExperiment(SequenceExperiment):
 
     @property
     def loss_settings(self) -> LossSettings:
-        loss = self.config.loss
-        return LossSettings(
-            method=loss.target,
-            n=loss.n,
-            discount=loss.discount,
-            clip_error=loss.clip_error,
-            rescaling=None,
-            trace_lambda=loss.trace_lambda,
-        )
-
-    @property
-    def learning(self) -> Learning:
-        learner, loss = self.config.learner, self.config.loss
-        return Learning(
-            optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
-            target_period=learner.target_period,
-            target_rate=loss.discount**loss.rate_steps,
-            clip_global_norm=learner.clip_global_norm,
-            time_reduction=loss.time_reduction,
-        )
+        return super().loss_settings._replace(clip_error=self.config.loss.clip_error)
 
     @property
     def sequence_settings(self) -> SequenceSettings:

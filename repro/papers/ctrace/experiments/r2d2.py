@@ -12,7 +12,6 @@ from repro.networks.epsilon_greedy_policy import ape_x_epsilons
 from repro.networks.initializers import distinct_seeds
 from repro.networks.recurrent_q import RecurrentQ
 from repro.networks.torsos import make_torso
-from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import Learning
 from repro.papers.ctrace.dqn_loss import LossSettings
 from repro.papers.ctrace.experiment import SequenceExperiment
@@ -39,28 +38,12 @@ class R2d2Experiment(SequenceExperiment):
 
     @property
     def loss_settings(self) -> LossSettings:
-        loss = self.config.loss
-        return LossSettings(
-            method=loss.target,
-            n=loss.n,
-            discount=loss.discount,
-            clip_error=float("inf"),
-            rescaling=loss.rescaling,
-            trace_lambda=loss.trace_lambda,
-        )
+        return super().loss_settings._replace(rescaling=self.config.loss.rescaling)
 
     @property
     def learning(self) -> Learning:
-        learner, loss, replay = self.config.learner, self.config.loss, self.config.replay
-        return Learning(
-            optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
-            target_period=learner.target_period,
-            target_rate=loss.discount**loss.rate_steps,
-            clip_global_norm=learner.clip_global_norm,
-            burn_in=replay.burn_in,
-            priority_of_max=replay.priority_of_max,
-            time_reduction=loss.time_reduction,
-        )
+        replay = self.config.replay
+        return super().learning._replace(burn_in=replay.burn_in, priority_of_max=replay.priority_of_max)
 
     @property
     def sequence_settings(self) -> SequenceSettings:

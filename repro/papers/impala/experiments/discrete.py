@@ -13,6 +13,7 @@ from repro.acting.actor import make_actors
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
+from repro.config import frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.actor_critic import ActorCritic
@@ -28,7 +29,7 @@ from repro.training.experiment import Evaluation, Experiment, Warn
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
-from repro.training.trainer import EpisodeLog, frames_per_step, run_settings
+from repro.training.trainer import EpisodeLog, run_settings
 
 TORSOS = ("shallow", "deep")
 

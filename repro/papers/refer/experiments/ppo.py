@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
@@ -12,13 +10,12 @@ from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
-from repro.training import checkpoint
 from repro.training.experiment import Experiment, Warn
 from repro.training.run_directory import RunDirectory
 from repro.training.trainer import run_settings
 
 
-class PpoExperiment(ControlExperiment):
+class PpoExperiment(ControlExperiment[Ppo]):
     def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> Ppo:
         """Returns PPO with newly initialised weights."""
         network, ppo = self.config.network, self.config.ppo
@@ -54,13 +51,8 @@ class PpoExperiment(ControlExperiment):
             run_settings(config, run, warn),
         )
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, VectorEnvironment]:
-        environment = self.make_environment(num_envs, seed)
-        agent = self.make_agent(environment, np.random.default_rng(0))
-        checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
-        return agent.policy, environment
+    def make_policy(self, environment: VectorEnvironment, agent: Ppo) -> tf_policy.TFPolicy:
+        return agent.policy
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

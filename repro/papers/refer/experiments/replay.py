@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
@@ -20,7 +18,6 @@ from repro.papers.refer.recurrent_vracer import RecurrentVRacer
 from repro.papers.refer.training import ReferSettings, ReferTrainer
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
-from repro.training import checkpoint
 from repro.training.experiment import Experiment, Warn
 from repro.training.run_directory import RunDirectory
 from repro.training.trainer import run_settings
@@ -29,7 +26,7 @@ METHODS = ("vracer", "recurrent_vracer", "ddpg", "naf")
 """Values of `learner.method`."""
 
 
-class ReplayExperiment(ControlExperiment):
+class ReplayExperiment(ControlExperiment[FusedAgent]):
     """An agent that learns from a memory of episodes."""
 
     def make_agent(self, environment: VectorEnvironment, rng: np.random.Generator) -> FusedAgent:
@@ -139,15 +136,10 @@ class ReplayExperiment(ControlExperiment):
             run_settings(config, run, warn),
         )
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, VectorEnvironment]:
-        environment = self.make_environment(num_envs, seed)
-        agent = self.make_agent(environment, np.random.default_rng(0))
-        checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
+    def make_policy(self, environment: VectorEnvironment, agent: FusedAgent) -> tf_policy.TFPolicy:
         if isinstance(agent, RecurrentVRacer):
-            return WindowPolicy(environment.time_step_spec, environment.action_spec, agent), environment
-        return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent), environment
+            return WindowPolicy(environment.time_step_spec, environment.action_spec, agent)
+        return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent)
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

@@ -7,6 +7,7 @@ from repro.papers.toy.loss import actor_critic_loss
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import StepType
 
+from repro.distributions import categorical
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
 
@@ -45,4 +46,4 @@ class ToyAgent(tf_agent.TFAgent):
         variables = self._network.trainable_variables
         self._optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
         self.train_step_counter.assign_add(1)
-        return tf_agent.LossInfo(loss, {"entropy": tf.reduce_mean(values)})
+        return tf_agent.LossInfo(loss, {"entropy": tf.reduce_mean(categorical.entropy(logits))})
