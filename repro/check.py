@@ -19,14 +19,14 @@ from absl import flags
 
 from repro import cli
 from repro.evidence import bands, checksums, published, settings, staleness
-from repro.evidence.records import Fault, StoredRecord, read_all
-from repro.evidence.rows import Row, group_records, make_rows, stale_records
-from repro.evidence.verdicts import VERDICTS
+from repro.evidence.records import StoredRecord, ValidationError, read_all
+from repro.evidence.rows import Row, group_records, make_rows, sentences, stale_records
+from repro.evidence.verdicts import VERDICTS, verdict_of
 from repro.report import tables
 
 
 @dataclasses.dataclass(frozen=True)
-class Findings:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -41,14 +41,14 @@ class Findings:
 
     records: list[StoredRecord]
     stale: dict[pathlib.Path, str]
-    faults: list[Fault]
+    faults: list[ValidationError]
     regressions: list[bands.Regression]
     banded: int
     rows: list[Row]
     settings: dict[str, collections.Counter[str]]
 
     @property
-    def sound(self) -> bool:
+    def passed(self) -> bool:
         """Whether nothing makes the exit code 1."""
         return not (self.faults or self.regressions)
 
@@ -59,7 +59,7 @@ def check(
     experiment: str | None = None,
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
-) -> Findings:
+) -> CheckResult:
     """Reads and judges the records below a directory.
 
     Args:
@@ -102,21 +102,21 @@ def check(
         try:
             band = bands.read_band(path)
         except bands.BandError as error:
-            faults.append(Fault(path, str(error)))
+            faults.append(ValidationError(path, str(error)))
             continue
         if band is not None:
             banded += len(items)
             regressions += [found for item in items if (found := bands.find_regression(item, band))]
-    faults += [Fault(published_dir, sentence) for sentence in checksums.changes(published_dir)]
+    faults += [ValidationError(published_dir, sentence) for sentence in checksums.changes(published_dir)]
     judged: dict[str, collections.Counter[str]] = {
-        name: collections.Counter(s.judgement for s in settings.compare_settings(name, configs_dir, published_dir))
+        name: collections.Counter(s.status for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in published.papers(published_dir)
         if name == (paper or name)
     }
-    return Findings(stored, stale, faults, regressions, banded, rows, judged)
+    return CheckResult(stored, stale, faults, regressions, banded, rows, judged)
 
 
-def write_bands(findings: Findings, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> list[pathlib.Path]:
+def write_bands(result: CheckResult, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> list[pathlib.Path]:
     """Writes a band for every experiment, task, agent and scale with enough current records; returns their paths.
 
     Args:
@@ -127,8 +127,8 @@ def write_bands(findings: Findings, published_dir: pathlib.Path = published.PUBL
         BandError: a band cannot be written.
     """
     runs = collections.defaultdict(list)
-    for item in findings.records:
-        if item.path not in findings.stale:
+    for item in result.records:
+        if item.path not in result.stale:
             runs[bands.band_path(item.path, item.record["scale"])].append(item.record)
     written = []
     for path, group in runs.items():
@@ -139,12 +139,12 @@ def write_bands(findings: Findings, published_dir: pathlib.Path = published.PUBL
     return written
 
 
-def as_json(findings: Findings) -> dict[str, Any]:
+def as_json(result: CheckResult) -> dict[str, Any]:
     """Returns the findings as plain JSON: counts, faults, stale records with reasons, and all rows."""
     return {
-        "records": len(findings.records),
-        "faults": [{"path": str(fault.path), "message": fault.message} for fault in findings.faults],
-        "stale": [{"path": str(path), "reason": reason} for path, reason in findings.stale.items()],
+        "records": len(result.records),
+        "faults": [{"path": str(fault.path), "message": fault.message} for fault in result.faults],
+        "stale": [{"path": str(path), "reason": reason} for path, reason in result.stale.items()],
         "regressions": [
             {
                 "path": str(found.path),
@@ -153,39 +153,39 @@ def as_json(findings: Findings) -> dict[str, Any]:
                 "high": found.band.high,
                 "message": found.message,
             }
-            for found in findings.regressions
+            for found in result.regressions
         ],
-        "judged_by_a_band": findings.banded,
-        "settings": {paper: dict(counts) for paper, counts in findings.settings.items()},
-        "verdicts": _counts(findings.rows),
-        "rows": [dataclasses.asdict(row) for row in findings.rows],
+        "judged_by_a_band": result.banded,
+        "settings": {paper: dict(counts) for paper, counts in result.settings.items()},
+        "verdicts": _counts(result.rows),
+        "rows": [dataclasses.asdict(row) | {"verdict": row.verdict} for row in result.rows],
     }
 
 
-def show(findings: Findings, console: rich.console.Console) -> None:
+def show(result: CheckResult, console: rich.console.Console) -> None:
     """Prints the rows that have records, the counts of all rows, stale records, faults and regressions."""
-    shown = [row for row in findings.rows if row.seeds]
+    shown = [row for row in result.rows if row.seeds]
     if shown:
         console.print(tables.terminal_table(shown, console.width))
-    for paper, counts in _counts(findings.rows).items():
+    for paper, counts in _counts(result.rows).items():
         text = ", ".join(f"{count} {name}" for name, count in counts.items())
-        held = findings.settings.get(paper, collections.Counter())
+        held = result.settings.get(paper, collections.Counter())
         held_text = f"; settings: {held['as printed']} as printed, {held['differs']} otherwise" if held else ""
         console.print(
-            f"{tables.PAPERS.get(paper, paper)}: {sum(counts.values())} published numbers, {text}{held_text}",
+            f"{tables.PAPERS.get(paper, paper)}: {sum(counts.values())} printed numbers and sentences, {text}{held_text}",
             soft_wrap=True,
         )
-    for path, reason in findings.stale.items():
+    for path, reason in result.stale.items():
         console.print(f"stale: {path}: {reason}", soft_wrap=True)
-    for fault in findings.faults:
+    for fault in result.faults:
         console.print(f"fault: {fault.message}", soft_wrap=True)
-    for found in findings.regressions:
+    for found in result.regressions:
         console.print(f"regression: {found.message}", soft_wrap=True)
     console.print(
-        f"{len(findings.records)} records, {findings.banded} judged by a band: {len(findings.regressions)} regressions,"
-        f" {len(findings.faults)} faults, {len(findings.stale)} stale"
+        f"{len(result.records)} records, {result.banded} judged by a band: {len(result.regressions)} regressions,"
+        f" {len(result.faults)} faults, {len(result.stale)} stale"
     )
-    if not findings.records and not findings.faults:
+    if not result.records and not result.faults:
         console.print("No records were found: nothing to check.")
 
 
@@ -199,33 +199,35 @@ def main(argv: list[str]) -> None:
     if values.paper and values.paper not in (papers := _papers(results_dir)):
         cli.fail(f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)}.")
     try:
-        findings = check(results_dir, values.paper, values.experiment)
+        result = check(results_dir, values.paper, values.experiment)
     except published.PublishedError as error:
         cli.fail(error, code=1)
-    if values.experiment and not findings.rows and not findings.faults:
+    if values.experiment and not result.rows and not result.faults:
         cli.fail(f"no published number and no record belongs to an experiment {values.experiment!r}.")
-    show(findings, rich.console.Console(highlight=False))
+    show(result, rich.console.Console(highlight=False))
     if values.json:
         try:
-            pathlib.Path(values.json).write_text(json.dumps(as_json(findings), indent=1) + "\n", encoding="utf-8")
+            pathlib.Path(values.json).write_text(json.dumps(as_json(result), indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             cli.fail(f"{values.json} could not be written ({error.strerror}).")
-    if not findings.sound:
+    if not result.passed:
         raise SystemExit(1)
     if values.write_bands:
         try:
-            for path in write_bands(findings):
+            for path in write_bands(result):
                 print(f"Band: {path}")
         except bands.BandError as error:
             cli.fail(error)
 
 
-def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> Fault | None:
+def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationError | None:
     printed = published.published_row(*_names(item.record), published_dir)
     unit = item.record["evaluation"]["unit"]
     if printed is None or unit == printed.unit:
         return None
-    return Fault(item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}.")
+    return ValidationError(
+        item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}."
+    )
 
 
 def _names(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -233,11 +235,10 @@ def _names(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:
-    """Paper to verdict to number of rows, over the rows with a printed number."""
+    """Paper to verdict to how many printed numbers and sentences have it."""
     counts: dict[str, dict[str, int]] = collections.defaultdict(lambda: dict.fromkeys(VERDICTS, 0))
-    for row in rows:
-        if row.verdict is not None:
-            counts[row.paper][row.verdict] += 1
+    for row, finding, shortfalls in sentences(rows):
+        counts[row.paper][verdict_of(finding, shortfalls)] += 1
     return dict(counts)
 
 

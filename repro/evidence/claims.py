@@ -1,122 +1,243 @@
-"""Claims about more than who does better in the end: speed, divergence, places, sensitivity; from curves and logs.
+"""Claims about several runs: who ends higher or learns faster, divergence, places, sensitivity.
 
-A claim is chosen by the unit of its published row, with `protocol["compared_by"]` for a probability of improvement and
-`protocol["measured"]` where a unit leaves open what is meant. Each kind is a number of one task, then an aggregate over
-the tasks of the row's set, or over those of them that `protocol["split_by"]` chooses by the runs of an agent.
+The `claim` of a published row names one of `CLAIMS`. Each is a number of one task, then an aggregate over the tasks of
+the row's set, or over those of them that `protocol["split_by"]` chooses by the runs of an agent.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.evidence import comparisons, published, statistics, task_measures
-from repro.evidence.comparisons import Answer, Runs
-from repro.evidence.published import PublishedRow
-from repro.evidence.task_measures import OfTask, Records
+from repro.evidence import comparisons, intervals, published, statistics, task_measures
+from repro.evidence.comparisons import ClaimResult, Records, Runs
+from repro.evidence.published import PublishedError, PublishedRow
+from repro.evidence.task_measures import OfTask, Record
 
-SPEED = ("frames to the same score", "frames to the same return")
-"""Values of `compared_by` for a probability that a run of ours needs fewer frames to a level than one of theirs."""
-CORRELATION = "rank correlation with the final return"
-"""Unit of rows that name a hyper-parameter drawn by seeds in `protocol["correlated_with"]`."""
 DIGITS = 12
-"""Significant digits of an answer: thirds of a run sum to one only nearly, and 0.5 must not be surpassed by that."""
+"""Significant digits of a value: thirds of a run sum to one only nearly, and 0.5 must not be surpassed by that."""
+MIN_BOOTSTRAP_RUNS = 4
+"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
+
+
+class References(NamedTuple):
+    """What a claim is read against besides its own runs.
+
+    random_bound: from a record to the upper end of the interval of a random player's score on its task; None without
+        a record of a random player.
+    differences: from a record to its settings that are not the paper's, by field: (ours, the paper's).
+    """
+
+    random_bound: Callable[[Record], float | None]
+    differences: Callable[[Record], Mapping[str, tuple[Any, Any]]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class Claim:
     """How claims of one kind are answered.
 
     Attributes:
         of_task: what is measured on a task.
         over_tasks: from [tasks, R], or what `of_task` returns for each task, to [R].
         needs: what a record must hold, as for `run_measures.holds`.
-        least: fewest runs of an agent on a task; two where agents are compared.
-        every: all agents must have runs; otherwise those without are left out.
-        pairwise: agents are compared with one other at a time, and the weakest comparison is the answer.
-        resamples: of the interval.
-        never: what `task_measures.NEVER` stands for, in words, where a task may give it.
+        min_runs: of an agent on a task; at least two where agents are compared.
+        together: all agents are compared at once and must have runs; otherwise one other agent at a time, those
+            without runs are left out, and the weakest comparison is the result.
+        task_interval: of one task, from the number on it and how many runs of each agent there are, for an average
+            over tasks; None for a bootstrap of whole runs.
+        resamples: of a bootstrap interval.
+        level: the score that the claim is about on a task, by the runs of each agent; it must be above a random
+            player's. None for a claim about no score.
+        never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
     """
 
     of_task: OfTask
     over_tasks: Callable[[np.ndarray], np.ndarray]
     needs: tuple[str, ...] = ()
-    least: int = 1
-    every: bool = False
-    pairwise: bool = False
+    min_runs: int = 1
+    together: bool = False
+    task_interval: Callable[..., statistics.Interval | None] | None = None
     resamples: int = statistics.RESAMPLES
+    level: Callable[[Sequence[Records]], float] | None = None
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
 
 
-def is_claim(printed: PublishedRow) -> bool:
-    """Whether a published row is a claim that this module answers."""
-    return _kind(printed) is not None
+def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, references: References) -> ClaimResult | str:
+    """Returns our side of a claim, or in words what it waits for.
 
-
-def answer(printed: PublishedRow, runs: Runs, generator: np.random.Generator) -> Answer | str:
-    """Returns our side of a claim, or in words which runs it waits for, as `comparisons.shortage` says it.
-
-    A claim that compares agents needs two runs of each on a task, all of one scale.
+    A claim that compares agents needs two runs of each on a task, all of one scale. It is not answered by a level of
+    random play, nor against an agent with settings that are not the paper's and not ours.
 
     Args:
-        printed: a row for which `is_claim` holds.
+        printed: a row with a `claim`.
         runs: of all agents.
-        generator: draws the resamples.
+        rng: draws the resamples.
+        references: see there.
 
     Raises:
-        ValueError: a row for which it does not hold.
+        PublishedError: there is no such claim.
     """
-    kind = _kind(printed)
-    if kind is None:
-        raise ValueError(f"answer: {printed.column!r} is no claim in {printed.unit!r} that is answered here")
-    against = printed.protocol.get("against", ())
-    least = max(kind.least, 2 if against else 1)
-
-    def sides(others: Sequence[str]) -> dict[str, list[Records]]:
-        return comparisons.sides_by_task(printed, runs, others, least, kind.needs)
-
-    compared = [other for other in against if kind.every or sides([other])]
-    together = [[other] for other in compared] if kind.pairwise else [compared]
-    tasks = [sides(others) for others in together] if compared or not against else []
-    if not any(tasks):
-        return comparisons.shortage(printed, runs, against, least, kind.needs)
-    found = [_measure(printed, kind, of, generator) for of in tasks if any(map(kind.belongs, of.values()))]
+    claim = find_claim(printed)
+    against = tuple(printed.protocol.get("against", ()))
+    min_runs = max(claim.min_runs, 2 if against else 1)
+    found: list[ClaimResult] = []
+    reasons: list[str] = []
+    compared: list[str] = []
+    foreign = False
+    for others in [against] if claim.together or not against else [(other,) for other in against]:
+        tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs)
+        usable, unusable = _usable(claim, tasks, references)
+        reasons += unusable
+        if not usable:
+            continue
+        compared += others
+        if any(map(claim.belongs, usable.values())):
+            found.append(_measure(printed, claim, usable, rng))
+        else:
+            foreign = True
     if not found:
-        return "none of the tasks with records of all agents compared belongs to this row"
+        if foreign:
+            return "none of the tasks with records of all agents compared belongs to this row"
+        shortage = comparisons.shortage(printed, runs, against, min_runs, claim.needs)
+        return "; ".join(dict.fromkeys(reasons)) or shortage
     sign = -1 if printed.better in ("less", "under") else 1
     weakest = min(found, key=lambda item: sign * item.value)
-    weakest = dataclasses.replace(weakest, compared=[side for item in found for side in item.sides])
     left_out = [other for other in against if other not in compared]
-    if left_out:
-        note = "; ".join(filter(None, (comparisons.without(left_out), weakest.note)))
-        weakest = dataclasses.replace(weakest, complete=False, note=note)
-    return comparisons.with_candidates(weakest, printed, runs, kind.needs)
+    without = (f"without {', '.join(left_out)}",) if left_out else ()
+    weakest = dataclasses.replace(
+        weakest,
+        compared=[group for item in found for group in item.runs],
+        shortfalls=(*weakest.shortfalls, *without),
+        note="; ".join(filter(None, (weakest.note, *dict.fromkeys(reasons)))),
+    )
+    return comparisons.with_candidates(weakest, printed, runs, claim.needs)
 
 
-def interval(
-    kind: Kind, tasks: Sequence[Sequence[Records]], generator: np.random.Generator, confidence: float = 0.95
-) -> statistics.Interval:
-    """Percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
+def find_claim(printed: PublishedRow) -> Claim:
+    """Returns how a row's claim is answered.
 
-    Runs are drawn anew within each agent and task; whole runs, so that a curve stays one.
+    Raises:
+        PublishedError: no such claim, or it needs a field that the row lacks.
+    """
+    name, protocol = str(printed.claim), printed.protocol
+    if name == "rank_correlation" and "correlated_with" in protocol:
+        claim = _rank_correlation(protocol["correlated_with"])
+    elif name in _OF_NORMALISED and printed.normaliser is not None:
+        claim = _human_normalised(_OF_NORMALISED[name], printed.normaliser)
+    elif name in CLAIMS:
+        claim = CLAIMS[name]
+    else:
+        raise PublishedError(f"The published numbers of {printed.paper} have a row with no such claim, {name!r}.")
+    if "split_by" not in protocol:
+        return claim
+    needs = tuple(dict.fromkeys((*claim.needs, *_RATE_AND_TARGET)))
+    return dataclasses.replace(claim, needs=needs, belongs=_split(printed))
+
+
+def bootstrap_interval(
+    claim: Claim, tasks: Sequence[Sequence[Records]], rng: np.random.Generator, confidence: float = intervals.LEVEL
+) -> statistics.Interval | None:
+    """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
+
+    Runs are resampled within each agent and task; whole runs, so that a curve stays one.
 
     Args:
-        kind: of the claim.
-        tasks: for each task the runs of each agent, ours first, two runs or more.
-        generator: draws the resamples.
+        claim: of the row.
+        tasks: for each task the runs of each agent, ours first.
+        rng: draws the resamples.
         confidence: probability content in (0, 1).
+
+    Returns:
+        None with fewer than `MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one number.
     """
-    sizes = [len(side) for sides in tasks for side in sides]
-    drawn = []
-    for sides in tasks:
-        counts = [generator.multinomial(n, np.full(n, 1 / n), size=kind.resamples) for n in map(len, sides)]
-        drawn.append(kind.of_task(sides)([count / len(side) for count, side in zip(counts, sides)]))
+    sizes = [len(group) for by_agent in tasks for group in by_agent]
+    if min(sizes) < MIN_BOOTSTRAP_RUNS:
+        return None
+    numbers = []
+    for by_agent in tasks:
+        counts = [rng.multinomial(n, np.full(n, 1 / n), size=claim.resamples) for n in map(len, by_agent)]
+        numbers.append(claim.of_task(by_agent)([count / len(group) for count, group in zip(counts, by_agent)]))
     tail = (1 - statistics.expanded_level(confidence, min(sizes), sum(sizes) - len(sizes))) / 2
-    low, high = np.quantile(kind.over_tasks(np.stack(drawn)), [tail, 1 - tail])
-    return _rounded(low), _rounded(high)
+    low, high = map(_rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
+    return (low, high) if low < high else None
+
+
+def _usable(
+    claim: Claim, tasks: Mapping[str, list[Records]], references: References
+) -> tuple[dict[str, list[Records]], list[str]]:
+    """The tasks whose runs can answer a claim, and why the others cannot, in words."""
+    usable, reasons = {}, []
+    for task, by_agent in tasks.items():
+        reason = _foreign_settings(by_agent, references) or _at_random_level(claim, task, by_agent, references)
+        if reason:
+            reasons.append(reason)
+        else:
+            usable[task] = by_agent
+    return usable, reasons
+
+
+def _foreign_settings(by_agent: Sequence[Records], references: References) -> str:
+    """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none."""
+    ours, *others = [references.differences(group[0]) for group in by_agent]
+    for group, theirs in zip(by_agent[1:], others):
+        odd = [f"{name} {value[0]} for {value[1]}" for name, value in theirs.items() if ours.get(name) != value]
+        if odd:
+            return f"{group[0]['agent']} at scale {group[0]['scale']} is not the paper's: {', '.join(sorted(odd))}"
+    return ""
+
+
+def _at_random_level(claim: Claim, task: str, by_agent: Sequence[Records], references: References) -> str:
+    """Says that a claim about scores has none above a random player's, or nothing to tell by; empty otherwise."""
+    if claim.level is None:
+        return ""
+    bound, level = references.random_bound(by_agent[0][0]), claim.level(by_agent)
+    if bound is None:
+        return f"no record of a random player on {task}"
+    return "" if level > bound else f"{level:.4g} on {task} is not above a random player's {bound:.4g}"
+
+
+def _measure(
+    printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]], rng: np.random.Generator
+) -> ClaimResult:
+    """Our side, from the tasks whose runs answer it, of which at least one counts."""
+    counted = [by_agent for by_agent in tasks.values() if claim.belongs(by_agent)]
+    equal = [[np.full((1, len(group)), 1 / len(group)) for group in by_agent] for by_agent in counted]
+    numbers = [claim.of_task(by_agent)(weights) for by_agent, weights in zip(counted, equal)]
+    value = _rounded(claim.over_tasks(np.stack(numbers))[0])
+    if claim.task_interval is None:
+        interval = bootstrap_interval(claim, counted, rng)
+    else:
+        interval = _averaged_interval(claim.task_interval, counted, [float(number[0]) for number in numbers])
+    total = comparisons.TASK_SETS.get(printed.task, 1)
+    shortfalls = (f"{len(tasks)} of {total} tasks",) if len(tasks) < total else ()
+    notes = []
+    if "split_by" in printed.protocol:
+        notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
+    if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
+        notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
+    groups = [group for by_agent in counted for group in by_agent]
+    return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
+
+
+def _averaged_interval(
+    of_task: Callable[..., statistics.Interval | None], counted: Sequence[Sequence[Records]], numbers: Sequence[float]
+) -> statistics.Interval | None:
+    """The interval of a mean over tasks from those of the tasks; None where a task has none."""
+    found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
+    known = [interval for interval in found if interval is not None]
+    return intervals.average(numbers, known) if len(known) == len(found) else None
+
+
+def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
+    """Whether a task lies on the row's side of `split_at`, by the rate minus the target of the agent `split_by`."""
+    names = (printed.agent, *printed.protocol["against"])
+    index, margin = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
+    above = printed.protocol["split_side"] == "above"
+    return lambda by_agent: task_measures.contracts_above(by_agent[index], margin) == above
 
 
 def _rounded(number: float) -> float:
@@ -150,111 +271,71 @@ def _percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np
     return 100.0 * (ours - theirs)
 
 
-def _to_level(of_task: OfTask, *needs: str) -> Kind:
-    resamples = statistics.CURVE_RESAMPLES
-    return Kind(of_task, _median, needs, pairwise=True, resamples=resamples, never="a level that is not reached")
+def _to_level(of_task: OfTask, *needs: str) -> Claim:
+    return Claim(
+        of_task,
+        _median,
+        needs,
+        resamples=statistics.CURVE_RESAMPLES,
+        level=task_measures.their_level,
+        never="a level that is not reached",
+    )
 
 
-def _sensitivity(drawn: str) -> Kind:
-    measure = functools.partial(task_measures.rank_correlation, name=drawn)
-    return Kind(measure, _mean, (f"drawn.{drawn}",), least=3)
+def _rank_correlation(name: str) -> Claim:
+    return Claim(
+        functools.partial(task_measures.rank_correlation, name=name),
+        _mean,
+        (f"drawn.{name}",),
+        min_runs=3,
+        task_interval=intervals.rank_correlation_interval,
+        level=task_measures.best_score,
+    )
 
 
-def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Kind:
+def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Claim:
     measure = functools.partial(task_measures.human_normalised, references=published.normaliser(normaliser))
-    return Kind(measure, functools.partial(_percentage_points, of_scores), pairwise=True)
+    return Claim(measure, functools.partial(_percentage_points, of_scores), level=task_measures.higher_score)
 
 
-POINTS = "difference in percentage points"
-"""Unit of a difference of human-normalised scores, which `protocol["measured"]` says how to aggregate over tasks."""
-_AGGREGATES = {
-    "mean human-normalised score": _mean,
-    "median human-normalised score": _median,
-    "mean human gap": _mean_gap,
+_OF_NORMALISED = {
+    "human_normalised_mean_difference": _mean,
+    "human_normalised_median_difference": _median,
+    "human_gap_mean_difference": _mean_gap,
 }
-_SPEED = Kind(task_measures.frames_to_level, _mean, ("curve",), pairwise=True)
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")
-_MEASURED = {
-    ("nats", "divergence at the end of training"): Kind(task_measures.divergence, _mean, ("series.kl",)),
-    ("contraction rate", "mean at the end of training"): Kind(
-        task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET
+CLAIMS: Mapping[str, Claim] = {
+    "improvement": Claim(
+        task_measures.improvement,
+        _mean,
+        task_interval=intervals.improvement_interval,
+        level=task_measures.higher_score,
     ),
-    ("contraction rate", "mean throughout training"): Kind(
-        task_measures.contraction_throughout, _mean, _RATE_AND_TARGET
+    "speed": Claim(
+        task_measures.frames_to_level,
+        _mean,
+        ("curve",),
+        task_interval=intervals.improvement_interval,
+        level=task_measures.common_level,
     ),
+    "frames_ratio": _to_level(task_measures.ratio_of_frames, "curve"),
+    "seconds_ratio": _to_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
+    "gains_ratio": Claim(
+        task_measures.ratio_of_gains,
+        _median,
+        together=True,
+        level=task_measures.higher_score,
+        never="a first gain that is none",
+    ),
+    "tasks_won": Claim(task_measures.won, _sum, together=True, level=task_measures.higher_score),
+    "tasks_won_share": Claim(task_measures.won, _mean, together=True, level=task_measures.higher_score),
+    "place": Claim(task_measures.place, _mean, together=True, level=task_measures.higher_score),
+    "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
+    "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
+    "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),
+    "divergence_distance_orders": Claim(task_measures.distance, _mean, ("series.kl",)),
+    "contraction_at_the_end": Claim(task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET),
+    "contraction_throughout": Claim(task_measures.contraction_throughout, _mean, _RATE_AND_TARGET),
+    "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }
-"""By unit and `protocol["measured"]`; a bound on a divergence has its unit, too."""
-_ALONE = {
-    "ratio of divergences": Kind(task_measures.growth, _geometric_mean, ("series.kl",)),
-}
-_COMPARED = {
-    "ratio of divergences": Kind(task_measures.distance, _geometric_mean, ("series.kl",), pairwise=True),
-    "orders of magnitude": Kind(task_measures.distance, _mean, ("series.kl",), pairwise=True),
-    "difference of contraction rates": Kind(
-        task_measures.contraction_difference, _mean, ("series.contraction",), pairwise=True
-    ),
-    "ratio of frames to the same median": _to_level(task_measures.ratio_of_frames, "curve"),
-    "ratio of wall-clock time to the same median": _to_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
-    "ratio of the gain from ratio 4 to 8 to the gain from 0 to 1": Kind(
-        task_measures.ratio_of_gains, _median, every=True, never="a first gain that is none"
-    ),
-    "tasks won of 6": Kind(task_measures.won, _sum),
-    "share of the tasks": Kind(task_measures.won, _mean),
-    "place among 4 agents": Kind(task_measures.place, _mean, every=True),
-}
-
-
-def _kind(printed: PublishedRow) -> Kind | None:
-    kind = _kind_of_all(printed)
-    if kind is None or "split_by" not in printed.protocol:
-        return kind
-    needs = tuple(dict.fromkeys((*kind.needs, *_RATE_AND_TARGET)))
-    return dataclasses.replace(kind, needs=needs, belongs=_split(printed))
-
-
-def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
-    """Whether a task lies on the row's side of `split_at`, by the rate minus the target of the agent `split_by`."""
-    names = (printed.agent, *printed.protocol["against"])
-    place, margin = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
-    above = printed.protocol["split_side"] == "above"
-    return lambda sides: task_measures.contracts_above(sides[place], margin) == above
-
-
-def _kind_of_all(printed: PublishedRow) -> Kind | None:
-    """The kind of a claim about all tasks of its set."""
-    by, measured = printed.protocol.get("compared_by"), printed.protocol.get("measured", "")
-    if printed.statement is None or printed.agent is None:
-        return None
-    if (printed.unit, measured) in _MEASURED:
-        return _MEASURED[printed.unit, measured]
-    if "against" not in printed.protocol:
-        if printed.unit == CORRELATION and "correlated_with" in printed.protocol:
-            return _sensitivity(printed.protocol["correlated_with"])
-        return _ALONE.get(printed.unit)
-    if printed.unit == POINTS and measured in _AGGREGATES and printed.normaliser is not None:
-        return _human_normalised(_AGGREGATES[measured], printed.normaliser)
-    if by is not None:
-        return _SPEED if printed.unit == comparisons.UNIT and by in SPEED else None
-    return _COMPARED.get(printed.unit)
-
-
-def _measure(
-    printed: PublishedRow, kind: Kind, tasks: Mapping[str, Sequence[Records]], generator: np.random.Generator
-) -> Answer:
-    """Our side, from the tasks with enough runs, of which at least one counts."""
-    counted = [sides for sides in tasks.values() if kind.belongs(sides)]
-    equal = [[np.full((1, len(side)), 1 / len(side)) for side in sides] for sides in counted]
-    numbers = [kind.of_task(sides)(shares) for sides, shares in zip(counted, equal)]
-    value = _rounded(kind.over_tasks(np.stack(numbers))[0])
-    every = [side for sides in counted for side in sides]
-    total = comparisons.TASK_SETS.get(printed.task, 1)
-    ends = interval(kind, counted, generator) if min(map(len, every)) > 1 else None
-    notes = []
-    if len(tasks) < total:
-        agents = "of all agents compared" if "against" in printed.protocol else "that answer it"
-        notes.append(f"over the {len(tasks)} of {total} tasks with records {agents}")
-    if "split_by" in printed.protocol:
-        notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
-    if kind.never and max((value, *(ends or ()))) >= task_measures.NEVER:
-        notes.append(f"{task_measures.NEVER:g} stands for {kind.never}")
-    return Answer(value, ends, every, every, len(tasks) == total, "; ".join(notes))
+"""By the names that published rows use; see `find_claim` for those that need a field of the row."""

@@ -30,6 +30,8 @@ Better = Literal["more", "less", "equal", "above", "under"]
 `more`: reach it, `less`: not exceed it, `equal`: both. `above` and `under`: surpass it, where the number stands for no
 difference, as the 0.5 of a probability of improvement."""
 
+MarginKind = Literal["absolute", "factor", "share"]
+
 
 class PublishedError(Exception):
     """A file of published numbers is absent or malformed; the message is one sentence that names it."""
@@ -52,9 +54,7 @@ class PublishedRow:
         protocol: environment, evaluation, `episodes`, and the training `budget` counted in the record's field
             `budget_field` (frames, agent_steps or gradient_steps); what the row adds stands over the table's.
             `against` lists the agents that a statement compares the row's agent with, as `agent` or
-            `experiment/agent`; `compared_by` says by what, where it is not the final evaluation, and `measured`
-            what of a run is meant where the unit leaves it open. `correlated_with` names a hyper-parameter that
-            seeds draw.
+            `experiment/agent`. `correlated_with` names a hyper-parameter that seeds sample.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
             and for a statement.
         normaliser: name of a file in `normalisers/`, or None.
@@ -63,6 +63,14 @@ class PublishedRow:
         measure: which number of a record answers it, a `Measure`.
         better: how `value` is met, a `Better`.
         statement: the sentence behind `value`, in our words, for a claim in text or about a figure; else None.
+        claim: a key of `claims.CLAIMS`, by which the records of runs answer a statement; None where one record of each
+            run does, as for a number of a table, or where nothing here answers.
+        margin: how far from `value` still counts as it: (kind, size) with kind `absolute`, `factor`, or `share` of the
+            distance from a random player's score; None for no margin.
+        margin_note: why this margin, or None.
+        sentence: name of the sentence of the paper that this row is a part of; its rows count once. None for a row that
+            is a sentence or a number of its own.
+        cannot_run: what it needs that this project cannot have, or None.
         note: what a reader must know about this number, or None.
     """
 
@@ -83,7 +91,27 @@ class PublishedRow:
     measure: Measure = "evaluation"
     better: Better = "more"
     statement: str | None = None
+    claim: str | None = None
+    margin: tuple[MarginKind, float] | None = None
+    margin_note: str | None = None
+    sentence: str | None = None
+    cannot_run: str | None = None
     note: str | None = None
+
+    def tolerance(self, random: float = 0.0) -> tuple[float, float] | None:
+        """Returns the ends between which a number counts as the printed one, or None without margin or value.
+
+        Args:
+            random: a random player's score, for a margin that is a share of the distance from it.
+        """
+        if self.margin is None or self.value is None:
+            return None
+        kind, size = self.margin
+        if kind == "factor":
+            ends = self.value / size, self.value * size
+            return min(ends), max(ends)
+        reach = size * abs(self.value - random) if kind == "share" else size
+        return self.value - reach, self.value + reach
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,8 +345,21 @@ def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any]) -> Publis
         measure=row.get("measure", table.get("measure", "evaluation")),
         better=row.get("better", table.get("better", "more")),
         statement=row.get("statement"),
+        claim=row.get("claim"),
+        margin=_margin(row) or _margin(table),
+        margin_note=row.get("margin_note", table.get("margin_note")),
+        sentence=row.get("sentence"),
+        cannot_run=row.get("cannot_run", table.get("cannot_run")),
         note=row.get("note"),
     )
+
+
+def _margin(entry: Mapping[str, Any]) -> tuple[MarginKind, float] | None:
+    """The margin of a row or a table, `[kind, size]` in the file."""
+    if "margin" not in entry:
+        return None
+    kind, size = entry["margin"]
+    return kind, float(size)
 
 
 def _setting(paper: str, setting: Mapping[str, Any], table: Mapping[str, Any]) -> PublishedSetting:

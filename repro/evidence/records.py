@@ -57,7 +57,7 @@ class StoredRecord:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
+class ValidationError:
     """A file that is no valid record, and why, in one sentence."""
 
     path: pathlib.Path
@@ -164,7 +164,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     return migrated | {"config_sha256": config_sha256(migrated["config"])}
 
 
-def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], list[Fault]]:
+def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], list[ValidationError]]:
     """Reads every `seed_<n>.json` and `seed_<n>_<scale>.json` below a directory.
 
     Args:
@@ -176,21 +176,23 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
         record of a run.
     """
     stored: list[StoredRecord] = []
-    faults: list[Fault] = []
+    faults: list[ValidationError] = []
     for path in sorted(pathlib.Path(results_dir).rglob("seed_*.json")):
         try:
             record = read_record(path)
         except RecordError as error:
-            faults.append(Fault(path, str(error)))
+            faults.append(ValidationError(path, str(error)))
             continue
         names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
         place = record_path(results_dir, *names)
         if path not in (place, _with_scale(place, record["scale"])):
             place = record_path("", *names)
-            faults.append(Fault(path, f"The record {path} lies at the wrong place: its fields say {place}."))
+            faults.append(ValidationError(path, f"The record {path} lies at the wrong place: its fields say {place}."))
             continue
         if path != place and any(item.path == place and item.record["scale"] == record["scale"] for item in stored):
-            faults.append(Fault(path, f"The record {path} is of the same run as {place}; remove one of them."))
+            faults.append(
+                ValidationError(path, f"The record {path} is of the same run as {place}; remove one of them.")
+            )
             continue
         stored.append(StoredRecord(path, record))
     return stored, faults

@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from repro.evidence import claims, commands, comparisons, published, staleness, statistics
+from repro.evidence import (
+    claims,
+    commands,
+    comparisons,
+    intervals,
+    published,
+    random_player,
+    settings,
+    staleness,
+    statistics,
+)
 from repro.evidence.records import SCALES, StoredRecord, counted
-from repro.evidence.verdicts import Verdict, verdict
+from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, Verdict, find, verdict_of, weakest
 
 # Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
 # its records.
@@ -47,7 +57,12 @@ class Row:
         seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
         episodes: fewest games evaluated in one of our runs.
         scale: scale of our runs, None when not run.
-        verdict: as in `verdicts`; None when there is no printed number to judge by.
+        exact: whether `value` is exact, and needs no interval.
+        finding: as in `verdicts`; None when there is no printed number to judge by.
+        shortfalls: what is less than the paper's protocol behind `value`, in words; empty where nothing is, or nothing
+            was run.
+        settings: settings of our runs that are not the paper's, in words.
+        sentence: as in `published.PublishedRow`.
         command: makes the row's runs again, or without any its first ones; None where there is no config for it, or
             where the row is an aggregate.
         note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
@@ -79,9 +94,18 @@ class Row:
     seeds: tuple[int, ...] = ()
     episodes: int | None = None
     scale: str | None = None
-    verdict: Verdict | None = None
+    exact: bool = False
+    finding: Finding | None = None
+    shortfalls: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    sentence: str | None = None
     command: str | None = None
     note: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The finding in one word, `reproduced` at full share of the protocol; None without a printed number."""
+        return None if self.finding is None else verdict_of(self.finding, self.shortfalls)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,11 +196,12 @@ def make_rows(
     known = published.papers(published_dir)
     if papers is None:
         papers = sorted({*known, *(key[0] for key in groups)})
+    references = _references(groups, published_dir, configs_dir)
     rows: list[Row] = []
     for paper in papers:
         printed = published.load(paper, published_dir).rows if paper in known else ()
         answered = {_key(row) for row in printed if _compares(row, groups.get(_key(row)))}
-        rows += [_printed_row(row, groups, published_dir, configs_dir) for row in printed]
+        rows += [_printed_row(row, groups, references, published_dir, configs_dir) for row in printed]
         rows += [
             _own_row(key, of_scale, configs_dir)
             for key, group in sorted(groups.items())
@@ -202,14 +227,9 @@ def _key(row: published.PublishedRow | Row) -> Key:
     return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
-def _is_claim(printed: published.PublishedRow) -> bool:
-    """Whether runs of several agents or tasks, or what a run logs, answer a printed number."""
-    return comparisons.is_comparison(printed) or claims.is_claim(printed)
-
-
 def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
     """Whether the records of a group are what a printed number asks for."""
-    if group is None or printed.statistic is not None or _is_claim(printed):
+    if group is None or printed.statistic is not None or printed.claim is not None:
         return False
     units = {record["evaluation"]["unit"] for record in group.records}
     return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
@@ -223,48 +243,51 @@ class _Ours:
         fields: of a `Row`; empty where nothing answers it.
         note: what a reader must know.
         used: the records that the fields were chosen from.
-        complete: whether all tasks and agents that the number is about are among them.
+        shortfalls: tasks, agents and the like that the number is about and `used` lacks.
     """
 
     fields: Mapping[str, Any]
     note: str
     used: Sequence[Mapping[str, Any]] = ()
-    complete: bool = True
+    shortfalls: tuple[str, ...] = ()
+
+
+def _references(
+    groups: Mapping[Key, Group], published_dir: pathlib.Path, configs_dir: pathlib.Path
+) -> claims.References:
+    bounds = random_player.upper_bounds(record for group in groups.values() for record in group.every)
+
+    def differences(record: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any]]:
+        return settings.differences(record, configs_dir, published_dir)
+
+    return claims.References(lambda record: bounds.get(random_player.game_of(record)), differences)
 
 
 def _printed_row(
     printed: published.PublishedRow,
     groups: Mapping[Key, Group],
+    references: claims.References,
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> Row:
     """The row of one printed number."""
-    references: Mapping[str, Mapping[str, float]] = {}
+    scores: Mapping[str, Mapping[str, float]] = {}
     if printed.normaliser is not None:
-        references = published.normaliser(printed.normaliser, published_dir)
+        scores = published.normaliser(printed.normaliser, published_dir)
     field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
     if printed.statistic is not None:
-        ours = _aggregate(printed, groups, references, field)
-    elif _is_claim(printed):
-        ours = _claimed(printed, groups, field)
+        ours = _aggregate(printed, groups, scores, field)
+    elif printed.claim is not None:
+        ours = _claimed(printed, groups, references, field)
     else:
         ours = _single(printed, groups.get(_key(printed), Group(())), field)
     share = ours.fields["budget"] / budget if ours.fields and budget else None
-    # Where the paper does not say its budget, the scale of that name stands for it.
-    fraction = share if share is not None else float(ours.fields.get("scale") == "paper")
-    judged = None
-    if printed.value is not None:
-        judged = verdict(
-            printed.value,
-            ours.fields.get("interval"),
-            fraction,
-            seeds=len(ours.fields.get("seeds", ())),
-            complete=ours.complete,
-            better=printed.better,
-            published_seeds=printed.n_seeds,
-            episodes=ours.fields.get("episodes"),
-            published_episodes=printed.protocol.get("episodes"),
-        )
+    differing = _differing_settings(ours.used, references)
+    shortfalls = _shortfalls(printed, ours, share, len(differing)) if ours.fields else ()
+    random = scores.get(printed.task, {}).get("random")
+    note = ours.note
+    if not ours.fields and printed.cannot_run is not None:
+        note = "; ".join(filter(None, (ours.note, f"needs {printed.cannot_run}")))
     return Row(
         paper=printed.paper,
         experiment=printed.experiment,
@@ -280,14 +303,61 @@ def _printed_row(
         published_seeds=printed.n_seeds,
         published_budget=budget,
         budget_field=field,
-        random=references.get(printed.task, {}).get("random"),
-        human=references.get(printed.task, {}).get("human"),
+        random=random,
+        human=scores.get(printed.task, {}).get("human"),
         share=share,
-        verdict=judged,
+        finding=_finding(printed, ours, share, random or 0.0),
+        shortfalls=shortfalls,
+        settings=tuple(f"{name} {ours_} for {theirs}" for name, (ours_, theirs) in differing.items()),
+        sentence=printed.sentence,
         command=_command(printed, ours.used, groups, configs_dir),
-        note="; ".join(filter(None, (ours.note, printed.note))),
+        note="; ".join(filter(None, (note, printed.note))),
         **ours.fields,
     )
+
+
+def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, random: float) -> Finding | None:
+    """What our side says of a printed number; None without one."""
+    if printed.value is None:
+        return None
+    if not ours.fields:
+        return "not run" if printed.cannot_run is None else "cannot run here"
+    value, interval = ours.fields["value"], ours.fields["interval"]
+    ends = (value, value) if ours.fields.get("exact") else interval
+    found = find(printed.value, printed.better, ends, printed.tolerance(random))
+    learned = any(record["schedule"] != "study" for record in ours.used)
+    if learned and printed.measure == "evaluation":
+        if len(ours.fields["seeds"]) < min(MIN_RUNS, printed.n_seeds or MIN_RUNS):
+            return "undecided"
+        too_early = share is not None and share < 1 - BUDGET_TOLERANCE
+        if found == "contradicts" and printed.statement is None and too_early:
+            return "undecided"  # more training may reach a score
+    return found
+
+
+def _shortfalls(printed: published.PublishedRow, ours: _Ours, share: float | None, differing: int) -> tuple[str, ...]:
+    """What is less than the paper's protocol behind our side of a row."""
+    fields, found = ours.fields, []
+    if share is None and fields["scale"] != "paper":
+        found.append(f"scale {fields['scale']}")
+    if share is not None and share < 1 - BUDGET_TOLERANCE:
+        found.append(f"{100 * share:.2g} % of the budget")
+    learned = any(record["schedule"] != "study" for record in ours.used)
+    expected = printed.n_seeds or (MIN_RUNS if learned and printed.measure == "evaluation" else 1)
+    if len(fields["seeds"]) < expected:
+        found.append(f"{len(fields['seeds'])} of {expected} runs")
+    episodes = printed.protocol.get("episodes")
+    if episodes is not None and fields["episodes"] < episodes:
+        found.append(f"{fields['episodes']} of {episodes} games")
+    if differing:
+        found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
+    return (*found, *ours.shortfalls)
+
+
+def _differing_settings(used: Sequence[Mapping[str, Any]], references: claims.References) -> dict[str, tuple[Any, Any]]:
+    """Settings of some records that are not the paper's, each once: field to (ours, the paper's)."""
+    kinds = {(comparisons.key_of(record), record["config_sha256"]): record for record in used}
+    return {name: value for record in kinds.values() for name, value in references.differences(record).items()}
 
 
 def _command(
@@ -306,7 +376,7 @@ def _command(
         kinds = dict.fromkeys((comparisons.key_of(record), record["scale"]) for record in used)
         every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
         return commands.command(map(commands.of_record, every), configs_dir)
-    if printed.task in comparisons.TASK_SETS and not _is_claim(printed):
+    if printed.task in comparisons.TASK_SETS and printed.claim is None:
         return None
     return commands.command(commands.first_runs(printed), configs_dir)
 
@@ -323,25 +393,26 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
     return _Ours(_of_runs(group.records, field, printed.measure), "; ".join(group.notes), group.records)
 
 
-def _claimed(printed: published.PublishedRow, groups: Mapping[Key, Group], field: str) -> _Ours:
+def _claimed(
+    printed: published.PublishedRow, groups: Mapping[Key, Group], references: claims.References, field: str
+) -> _Ours:
     """Our side of a claim."""
     runs = {key: group.every for key, group in groups.items()}
-    answer = comparisons.improvement if comparisons.is_comparison(printed) else claims.answer
-    found = answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED))
+    found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
     if isinstance(found, str):
         return _Ours({}, found)
-    every = [record for side in found.sides for record in side]
+    every = [record for group in found.runs for record in group]
     fields = {
         "value": found.value,
         "interval": found.interval,
         "interval_over": "seeds",
         "budget": min(record[field] for record in every),
         "counts": counted(every[0], field),
-        "seeds": tuple(record["seed"] for record in min(found.candidates or found.sides, key=len)),
+        "seeds": tuple(record["seed"] for record in min(found.candidates or found.runs, key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
-    return _Ours(fields, found.note, [record for side in found.compared for record in side], found.complete)
+    return _Ours(fields, found.note, [record for group in found.compared for record in group], found.shortfalls)
 
 
 def _aggregate(
@@ -357,7 +428,8 @@ def _aggregate(
     done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in references and g.records}
     if len(done) < len(references):
         return _Ours({}, f"{len(done)} of the {len(references)} tasks have a record")
-    return _Ours(aggregate_of(done, references, printed.statistic, field), "")
+    used = [record for records in done.values() for record in records]
+    return _Ours(aggregate_of(done, references, printed.statistic, field), "", used)
 
 
 def aggregate_of(
@@ -386,7 +458,7 @@ def aggregate_of(
     interval = None
     if all(len(sample) > 1 for sample in scores.values()):
         low, high = statistics.stratified_interval(scores, function, np.random.default_rng(BOOTSTRAP_SEED))
-        interval = (100 * low, 100 * high)
+        interval = (100 * low, 100 * high) if low < high else None
     every = [record for records in done.values() for record in records]
     return {
         "value": 100 * statistics.aggregate(means, function),
@@ -398,6 +470,29 @@ def aggregate_of(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
+
+
+def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]:
+    """Returns each printed number or sentence once, with the finding and the shortfalls of all its rows together.
+
+    Args:
+        rows: of one paper or more; those without a printed number are passed over.
+
+    Returns:
+        The first row of each, in order.
+    """
+    parts: dict[tuple[str, str | int], list[Row]] = {}
+    for index, row in enumerate(rows):
+        if row.finding is not None:
+            parts.setdefault((row.paper, index if row.sentence is None else row.sentence), []).append(row)
+    return [
+        (
+            of_one[0],
+            weakest([row.finding for row in of_one if row.finding is not None]),
+            tuple(dict.fromkeys(text for row in of_one for text in row.shortfalls)),
+        )
+        for of_one in parts.values()
+    ]
 
 
 def _scales(group: Group) -> list[Group]:
@@ -438,13 +533,13 @@ def _of_runs(
     several = len(records) > 1
     values = [measured(record, measure) for record in records]
     games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
-    scores = values if several else games
-    interval = None
+    interval = intervals.mean_interval(values if several else games)
+    exact = measure == "evaluation" and all(record["evaluation"].get("exact", False) for record in records)
     if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
-        interval = tuple(records[0]["evaluation"]["interval"])
-    elif len(scores) > 1:
-        interval = statistics.bootstrap_interval(scores, np.random.default_rng(BOOTSTRAP_SEED))
+        low, high = records[0]["evaluation"]["interval"]
+        interval = (low, high) if low < high else None
     return {
+        "exact": exact,
         "value": float(np.mean(values)),
         "interval": interval,
         "interval_over": "seeds" if several else _scores_of_one_seed(records[0]),

@@ -7,9 +7,9 @@ import numpy as np
 
 Record = Mapping[str, Any]
 
-PART = 0.1
+WINDOW_FRACTION = 0.1
 """Share of the logged rows that counts as the start of training, and as its end."""
-SMALLEST_DIVERGENCE = 1e-12
+MIN_DIVERGENCE = 1e-12
 """Nats; a smaller mean is taken for this one, so that it has a logarithm."""
 TOLERANCE = 1e-9
 """Relative; a curve reaches a level that it misses by rounding."""
@@ -27,7 +27,7 @@ def holds(record: Record, need: str) -> bool:
     """Whether a record has what a claim reads off it.
 
     Args:
-        need: `curve`, at least a point of it; `series.<name>`, a column; `drawn.<name>`, a hyper-parameter.
+        need: `curve`, at least a point of it; `series.<name>`, a column; `drawn.<name>`, a sampled hyper-parameter.
     """
     part, _, name = need.partition(".")
     if part == "series":
@@ -43,7 +43,7 @@ def start_and_end(values: np.ndarray) -> tuple[float, float]:
     Args:
         values: [N], N at least 1; tenths are rounded up, so that one row is both start and end.
     """
-    count = int(np.ceil(PART * len(values)))
+    count = int(np.ceil(WINDOW_FRACTION * len(values)))
     return float(values[:count].mean()), float(values[-count:].mean())
 
 
@@ -62,7 +62,7 @@ def divergences(record: Record) -> tuple[float, float]:
     if values is None:
         raise ValueError("divergences: the record keeps no column 'kl'")
     start, end = start_and_end(values)
-    return max(start, SMALLEST_DIVERGENCE), max(end, SMALLEST_DIVERGENCE)
+    return max(start, MIN_DIVERGENCE), max(end, MIN_DIVERGENCE)
 
 
 def contraction_rates(record: Record) -> tuple[float, float]:

@@ -5,10 +5,12 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from repro.evidence import published, staleness
+from repro.evidence import published, random_player, staleness
 
-Judgement = Literal["as printed", "differs", "no config yet", "not a field"]
+SettingStatus = Literal["as printed", "differs", "no config yet", "not a field"]
 ABSENT = "absent"
+NOT_SETTINGS = ("scale", "frames", "evaluation.episodes", "evaluation.num_envs")
+"""Fields by which scales differ in budget: how long is trained, and how many games are played then."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,14 +22,14 @@ class SettingComparison:
         experiment: one of its experiments.
         ours: value of `setting.field` in the experiment's config at scale `paper`; the word `absent` where the
             config has no such field; None where it was not looked up.
-        judgement: `as printed` or `differs` where `setting.field` was looked up, `not a field` where the setting
+        status: `as printed` or `differs` where `setting.field` was looked up, `not a field` where the setting
             has no field of a config to go by, `no config yet` where the experiment has no config.
     """
 
     setting: published.PublishedSetting
     experiment: str
     ours: Any
-    judgement: Judgement
+    status: SettingStatus
 
 
 def compare_settings(
@@ -53,14 +55,49 @@ def compare_settings(
     ]
 
 
+def differences(
+    record: Mapping[str, Any],
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+) -> dict[str, tuple[Any, Any]]:
+    """Returns the settings of a record that are not the paper's, apart from its budget: field to (ours, the paper's).
+
+    They are fields in which its configuration differs from that of the same agent at scale `paper`, and fields that
+    differ from a printed setting of its experiment.
+
+    Args:
+        record: a valid record, of a scale `paper` or less.
+        configs_dir, published_dir: as in `compare_settings`.
+
+    Raises:
+        PublishedError, RecordError: as `compare_settings`.
+    """
+    paper, experiment = record["paper"], record["experiment"]
+    if record["agent"] == random_player.AGENT:
+        return {}
+    reference = staleness.agent_config(paper, experiment, "paper", record["agent"], configs_dir)
+    ignored = (*staleness.RUN_FIELDS, *NOT_SETTINGS)
+    found = staleness.config_difference(record["config"], reference, ignored)
+    printed = published.load(paper, published_dir).settings if paper in published.papers(published_dir) else ()
+    for setting in printed:
+        if experiment in setting.experiments and setting.field is not None and setting.field not in NOT_SETTINGS:
+            ours = _look_up(record["config"], setting.field)
+            if not _same(ours, setting.equals):
+                found[setting.field] = (ours, setting.equals)
+    return found
+
+
 def _compare(setting: published.PublishedSetting, experiment: str, configs_dir: pathlib.Path) -> SettingComparison:
     if not staleness.config_path(setting.paper, experiment, configs_dir).is_file():
         return SettingComparison(setting, experiment, None, "no config yet")
     if setting.field is None:
         return SettingComparison(setting, experiment, None, "not a field")
     ours = _look_up(staleness.current_config(setting.paper, experiment, "paper", configs_dir), setting.field)
-    same = ours == setting.equals and isinstance(ours, bool) == isinstance(setting.equals, bool)
-    return SettingComparison(setting, experiment, ours, "as printed" if same else "differs")
+    return SettingComparison(setting, experiment, ours, "as printed" if _same(ours, setting.equals) else "differs")
+
+
+def _same(ours: Any, printed: Any) -> bool:
+    return ours == printed and isinstance(ours, bool) == isinstance(printed, bool)
 
 
 def _look_up(config: Mapping[str, Any], field: str) -> Any:

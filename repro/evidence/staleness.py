@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from repro.config import flatten, resolve_plain
+from repro.evidence import random_player
 from repro.evidence.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
@@ -59,7 +60,7 @@ def agent_config(
         RecordError: as `current_config`, or the experiment has no such agent.
     """
     config = current_config(paper, experiment, scale, configs_dir)
-    if "variants" not in config:
+    if "variants" not in config or agent == random_player.AGENT:
         return config
     try:
         return resolve_plain(config, agent)

@@ -22,52 +22,30 @@ Statistic: TypeAlias = Callable[..., np.ndarray]
 """Of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
 
 
-def bootstrap_interval(
-    scores: Sequence[float] | np.ndarray, generator: np.random.Generator, confidence: float = 0.95
-) -> Interval:
-    """Percentile bootstrap interval of the mean, at the level that `expanded_level` gives.
-
-    Args:
-        scores: [N], N at least 2: one number a seed, or one a game when there is a single seed.
-        generator: draws the resamples.
-        confidence: probability content in (0, 1).
-
-    Returns:
-        (low, high), in the unit of the scores. All scores equal: both are that score.
-
-    Raises:
-        ValueError: fewer than two scores, not one-dimensional, or not finite.
-    """
-    scores = np.asarray(scores, np.float64)
-    if scores.ndim != 1 or scores.size < 2:
-        raise ValueError(f"bootstrap_interval: needs at least two scores in one dimension, got shape {scores.shape}")
-    return _interval("bootstrap_interval", np.mean, {"scores": scores}, generator, confidence)
-
-
 def stratified_interval(
-    scores: Scores, statistic: Statistic, generator: np.random.Generator, confidence: float = 0.95
+    scores: Scores, statistic: Statistic, rng: np.random.Generator, confidence: float = 0.95
 ) -> Interval:
     """Bootstrap interval of an aggregate over tasks: runs are drawn anew within each task.
 
     Args:
         scores: at least two runs of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
-        generator: draws the resamples.
+        rng: draws the resamples.
         confidence: probability content in (0, 1).
 
     Raises:
         TypeError: `scores` is not a mapping.
         ValueError: no task, a task with fewer than two runs, or a score that is not finite.
     """
-    return _interval("stratified_interval", statistic, _checked("stratified_interval", scores), generator, confidence)
+    return _interval("stratified_interval", statistic, _checked("stratified_interval", scores), rng, confidence)
 
 
-def pointwise_interval(lines: np.ndarray, generator: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
+def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
     """Bootstrap interval of the mean at each point of a curve, each point on its own; whole runs are drawn.
 
     Args:
         lines: [runs, points], two runs or more, finite.
-        generator: draws the resamples.
+        rng: draws the resamples.
         confidence: probability content in (0, 1), at each point.
 
     Returns:
@@ -77,7 +55,7 @@ def pointwise_interval(lines: np.ndarray, generator: np.random.Generator, confid
     if runs < 2 or not np.isfinite(lines).all():
         raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
     tail = (1 - expanded_level(confidence, runs, runs - 1)) / 2
-    drawn = generator.multinomial(runs, np.full(runs, 1 / runs), size=CURVE_RESAMPLES) / runs
+    drawn = rng.multinomial(runs, np.full(runs, 1 / runs), size=CURVE_RESAMPLES) / runs
     return np.quantile(drawn @ lines, [tail, 1 - tail], axis=0).T
 
 
@@ -135,39 +113,6 @@ STATISTICS: Mapping[str, Statistic] = {"median": median, "mean": mean, "mean_cap
 """The aggregates that papers print, by the name that published rows use."""
 
 
-def probability_of_improvement(
-    ours: Scores, theirs: Scores, generator: np.random.Generator, confidence: float = 0.95
-) -> tuple[float, Interval]:
-    """Probability that a run of ours scores above one of theirs, averaged over tasks (Agarwal et al. 2021).
-
-        P = mean over tasks of the mean over all pairs of [ours > theirs] + [ours = theirs] / 2
-
-    Args:
-        ours, theirs: at least two runs of every task; the same tasks, not necessarily as many runs.
-        generator: draws the resamples of the interval, runs within each task and each side.
-        confidence: probability content in (0, 1).
-
-    Returns:
-        P and its interval, both in [0, 1].
-
-    Raises:
-        TypeError: not mappings.
-        ValueError: different tasks, or as for `stratified_interval`.
-    """
-    ours, theirs = (_checked("probability_of_improvement", scores) for scores in (ours, theirs))
-    if set(ours) != set(theirs):
-        odd = ", ".join(sorted(set(ours) ^ set(theirs)))
-        raise ValueError(f"probability_of_improvement: both sides need the same tasks, {odd} is only on one")
-
-    def statistic(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
-        pairs = zip(samples[: len(ours)], samples[len(ours) :])
-        return np.mean([_wins(x, y) for x, y in pairs], axis=0)
-
-    samples = {f"ours {task}": ours[task] for task in ours} | {f"theirs {task}": theirs[task] for task in ours}
-    interval = _interval("probability_of_improvement", statistic, samples, generator, confidence)
-    return float(statistic(*samples.values())), (max(interval[0], 0.0), min(interval[1], 1.0))
-
-
 def human_normalised(score: float | np.ndarray, random: float, human: float) -> float | np.ndarray:
     """Human-normalised score, (score - random) / (human - random): 0 is random play, 1 a human's.
 
@@ -188,7 +133,7 @@ def _interval(
     caller: str,
     statistic: Statistic,
     samples: Mapping[str, np.ndarray],
-    generator: np.random.Generator,
+    rng: np.random.Generator,
     confidence: float,
 ) -> Interval:
     sizes = [sample.size for sample in samples.values()]
@@ -207,7 +152,7 @@ def _interval(
         vectorized=True,
         confidence_level=expanded_level(confidence, min(sizes), sum(sizes) - len(sizes)),
         method="percentile",
-        rng=generator,
+        rng=rng,
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
@@ -226,9 +171,3 @@ def _checked(caller: str, scores: Scores) -> dict[str, np.ndarray]:
 
 def _task_means(tasks: Sequence[np.ndarray], axis: int) -> np.ndarray:
     return np.stack([np.mean(runs, axis=axis) for runs in tasks])
-
-
-def _wins(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Share of pairs of the last axes that x wins, draws counted half; leading axes broadcast."""
-    x, y = x[..., :, None], y[..., None, :]
-    return np.mean((x > y) + 0.5 * (x == y), axis=(-2, -1))

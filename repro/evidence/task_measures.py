@@ -1,7 +1,7 @@
 """What claims measure on one task: from the runs of each agent to one number, for any weights of the runs.
 
-Every measure takes the runs of each agent, ours first, and returns a function of `Shares`. So the number itself, of
-equal weights, and its resamples, of the weights that drawing runs anew gives, have one home.
+Every measure takes the runs of each agent, ours first, and returns a function of `BootstrapWeights`. So the number
+itself, of equal weights, and its resamples, of the weights that resampling runs gives, have one home.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,161 +12,188 @@ from repro.evidence import run_measures, statistics
 from repro.evidence.run_measures import Record
 
 Records = Sequence[Record]
-Shares = Sequence[np.ndarray]
+BootstrapWeights = Sequence[np.ndarray]
 """For each agent, ours first: [R, runs], the weight of each of its runs in R means. Rows sum to 1."""
-OfTask = Callable[[Sequence[Records]], Callable[[Shares], np.ndarray]]
-"""From the runs of each agent to a function of `Shares` that returns [R] numbers, or [k, R] for a claim about k."""
+OfTask = Callable[[Sequence[Records]], Callable[[BootstrapWeights], np.ndarray]]
+"""From the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for a claim about k."""
 
-NEVER = 1000.0
+RATIO_CAP = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
-SMALLEST_SPREAD = 1e-12
+MIN_RANK_VARIANCE = 1e-12
 """Variance of ranks that is no rounding; two ranks differ by half the weight of a run or more."""
 
 
-def frames_to_level(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Probability that a run of ours ends higher than one of theirs, draws counted half (Agarwal et al. 2021)."""
+    ours, theirs = (np.array(_scores(runs)) for runs in by_agent)
+    wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+    return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
+
+
+def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours needs fewer frames than one of theirs to a level that both agents reach.
 
     The level is the lower one of the two agents' final levels, where the final level of an agent is that of the
     running maximum of its mean curve (the measure of ACER, Section 4). A run needs the frames of its own curve's
     first point at the level or above; without one, infinitely many. Draws count half.
     """
-    level = min(run_measures.on_common_frames(side)[1].mean(axis=0).max() for side in sides)
-    ours, theirs = (np.array([_frames_to(level, record) for record in side]) for side in sides)
+    level = common_level(by_agent)
+    ours, theirs = (np.array([_frames_to(level, record) for record in runs]) for runs in by_agent)
     wins = (ours[:, None] < theirs) + 0.5 * (ours[:, None] == theirs)
-    return lambda shares: np.einsum("ri,ij,rj->r", shares[0], wins, shares[1])
+    return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 
-def ratio_of_frames(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def ratio_of_frames(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Frames that our mean curve needs to the final level of theirs, over the frames that theirs needs.
 
-    The final level is as in `frames_to_level`. `NEVER` where our curve does not reach it.
+    The final level is as in `frames_to_level`. `RATIO_CAP` where our curve does not reach it.
     """
-    return _ratio_to_their_level([(*run_measures.on_common_frames(side), None) for side in sides])
+    return _ratio_to_their_level([(*run_measures.on_common_frames(runs), None) for runs in by_agent])
 
 
-def ratio_of_seconds(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def ratio_of_seconds(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """As `ratio_of_frames`, with the mean wall-clock seconds of an agent's runs to those frames."""
     timed = []
-    for side in sides:
-        frames, scores = run_measures.on_common_frames(side)
-        timed.append((frames, scores, np.stack([run_measures.seconds_at(record, frames) for record in side])))
+    for runs in by_agent:
+        frames, scores = run_measures.on_common_frames(runs)
+        timed.append((frames, scores, np.stack([run_measures.seconds_at(record, frames) for record in runs])))
     return _ratio_to_their_level(timed)
 
 
-def divergence(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def common_level(by_agent: Sequence[Records]) -> float:
+    """Returns the lower one of the agents' final levels, as `frames_to_level` defines them."""
+    return min(map(_final_level, by_agent))
+
+
+def their_level(by_agent: Sequence[Records]) -> float:
+    """Returns the final level of the last agent, as `frames_to_level` defines it."""
+    return _final_level(by_agent[-1])
+
+
+def higher_score(by_agent: Sequence[Records]) -> float:
+    """Returns the highest of the agents' means of final evaluations."""
+    return max(float(np.mean(_scores(runs))) for runs in by_agent)
+
+
+def best_score(by_agent: Sequence[Records]) -> float:
+    """Returns the highest final evaluation of all runs."""
+    return max(score for runs in by_agent for score in _scores(runs))
+
+
+def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Divergence at the end, mean over runs, in nats."""
-    _, end = _divergences(sides[0])
-    return lambda shares: shares[0] @ end
+    _, end = _divergences(by_agent[0])
+    return lambda weights: weights[0] @ end
 
 
-def growth(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def growth(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Orders of magnitude from the divergence at the start of training to that at its end, each a mean over runs."""
-    start, end = _divergences(sides[0])
-    return lambda shares: np.log10(shares[0] @ end) - np.log10(shares[0] @ start)
+    start, end = _divergences(by_agent[0])
+    return lambda weights: np.log10(weights[0] @ end) - np.log10(weights[0] @ start)
 
 
-def distance(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def distance(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Orders of magnitude from their divergence at the end of training to ours, each a mean over runs."""
-    (_, ours), (_, theirs) = map(_divergences, sides)
-    return lambda shares: np.log10(shares[0] @ ours) - np.log10(shares[1] @ theirs)
+    (_, ours), (_, theirs) = map(_divergences, by_agent)
+    return lambda weights: np.log10(weights[0] @ ours) - np.log10(weights[1] @ theirs)
 
 
-def contraction_at_the_end(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def contraction_at_the_end(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Our observed contraction rate at the end of training minus its target, mean over runs."""
-    end, _ = _excesses(sides[0])
-    return lambda shares: shares[0] @ end
+    end, _ = _excesses(by_agent[0])
+    return lambda weights: weights[0] @ end
 
 
-def contraction_throughout(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def contraction_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Our observed contraction rate minus its target, mean over the whole log and over runs."""
-    _, throughout = _excesses(sides[0])
-    return lambda shares: shares[0] @ throughout
+    _, throughout = _excesses(by_agent[0])
+    return lambda weights: weights[0] @ throughout
 
 
-def contraction_difference(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def contraction_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Our observed contraction rate at the end of training minus theirs, each a mean over runs."""
-    ours, theirs = (np.array([run_measures.contraction_rates(record)[0] for record in side]) for side in sides)
-    return lambda shares: shares[0] @ ours - shares[1] @ theirs
+    ours, theirs = (np.array([run_measures.contraction_rates(record)[0] for record in runs]) for runs in by_agent)
+    return lambda weights: weights[0] @ ours - weights[1] @ theirs
 
 
-def contracts_above(side: Records, margin: float) -> bool:
+def contracts_above(runs: Records, margin: float) -> bool:
     """Whether an agent's observed contraction rate at the end of training is above its target by more than a margin.
 
     The rate minus the target is a mean over runs. It is positive for Retrace exactly where C-trace can reach its target
     by a smaller alpha.
     """
-    end, _ = _excesses(side)
+    end, _ = _excesses(runs)
     return bool(end.mean() > margin)
 
 
 def human_normalised(
-    sides: Sequence[Records], references: Mapping[str, Mapping[str, float]]
-) -> Callable[[Shares], np.ndarray]:
+    by_agent: Sequence[Records], references: Mapping[str, Mapping[str, float]]
+) -> Callable[[BootstrapWeights], np.ndarray]:
     """Human-normalised score of each agent, mean over runs, [agents, R].
 
     Args:
-        sides: of one game.
+        by_agent: of one game.
         references: random and human score of each game.
     """
-    of_game = references[sides[0][0]["task"]]
-    return lambda shares: np.asarray(statistics.human_normalised(_means(sides, shares), **of_game))
+    of_game = references[by_agent[0][0]["task"]]
+    return lambda weights: np.asarray(statistics.human_normalised(_means(by_agent, weights), **of_game))
 
 
-def won(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def won(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """1 where our mean of final evaluations is above that of every other agent, else 0."""
 
-    def best(shares: Shares) -> np.ndarray:
-        ours, *others = _means(sides, shares)
+    def best(weights: BootstrapWeights) -> np.ndarray:
+        ours, *others = _means(by_agent, weights)
         return (ours > np.max(others, axis=0)).astype(np.float64)
 
     return best
 
 
-def place(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def place(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """1 and the number of other agents with a higher mean of final evaluations."""
 
-    def count(shares: Shares) -> np.ndarray:
-        ours, *others = _means(sides, shares)
+    def count(weights: BootstrapWeights) -> np.ndarray:
+        ours, *others = _means(by_agent, weights)
         return 1.0 + np.sum(np.array(others) > ours, axis=0)
 
     return count
 
 
-def ratio_of_gains(sides: Sequence[Records]) -> Callable[[Shares], np.ndarray]:
+def ratio_of_gains(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """The gain from the last other agent to ours, over that from the first other agent to the second.
 
-    Gains are of final evaluations, means over runs, so that the ratio is the same in any unit of the score. `NEVER`
+    Gains are of final evaluations, means over runs, so that the ratio is the same in any unit of the score. `RATIO_CAP`
     where the agents had no first gain, which then cannot be said to diminish.
     """
 
-    def ratio(shares: Shares) -> np.ndarray:
-        ours, first, second, third = _means(sides, shares)
+    def ratio(weights: BootstrapWeights) -> np.ndarray:
+        ours, first, second, third = _means(by_agent, weights)
         gain = second - first
         gained = gain > 0
-        return np.where(gained, np.minimum((ours - third) / np.where(gained, gain, 1.0), NEVER), NEVER)
+        return np.where(gained, np.minimum((ours - third) / np.where(gained, gain, 1.0), RATIO_CAP), RATIO_CAP)
 
     return ratio
 
 
-def rank_correlation(sides: Sequence[Records], name: str) -> Callable[[Shares], np.ndarray]:
-    """Spearman's rank correlation over our runs, between a hyper-parameter that seeds drew and the final evaluation.
+def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Spearman's rank correlation over our runs, between a hyper-parameter that seeds sampled and the final evaluation.
 
     Equal numbers share the middle of their ranks. 0 where one of both is the same in all runs, and so has no order.
 
     Args:
-        sides: of one agent, whose records have `name` among what was drawn.
+        by_agent: of one agent, whose records have `name` among what was sampled.
         name: of the hyper-parameter; a logarithm of it has the same ranks.
     """
-    (side,) = sides
-    drawn = np.array([record["drawn"][name] for record in side], np.float64)
-    scores = np.array([record["evaluation"]["mean"] for record in side], np.float64)
+    (runs,) = by_agent
+    sampled = np.array([record["drawn"][name] for record in runs], np.float64)
+    scores = np.array([record["evaluation"]["mean"] for record in runs], np.float64)
 
-    def correlation(shares: Shares) -> np.ndarray:
-        weights = shares[0]
-        x, y = _centred_ranks(drawn, weights), _centred_ranks(scores, weights)
-        spread = np.sqrt((weights * x * x).sum(axis=-1) * (weights * y * y).sum(axis=-1))
-        ordered = spread > SMALLEST_SPREAD
-        return np.where(ordered, (weights * x * y).sum(axis=-1) / np.where(ordered, spread, 1.0), 0.0)
+    def correlation(weights: BootstrapWeights) -> np.ndarray:
+        (of_run,) = weights
+        x, y = _centred_ranks(sampled, of_run), _centred_ranks(scores, of_run)
+        spread = np.sqrt((of_run * x * x).sum(axis=-1) * (of_run * y * y).sum(axis=-1))
+        ordered = spread > MIN_RANK_VARIANCE
+        return np.where(ordered, (of_run * x * y).sum(axis=-1) / np.where(ordered, spread, 1.0), 0.0)
 
     return correlation
 
@@ -178,39 +205,48 @@ def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return ranks - (weights * ranks).sum(axis=-1, keepdims=True)
 
 
+def _final_level(runs: Records) -> float:
+    return float(run_measures.on_common_frames(runs)[1].mean(axis=0).max())
+
+
+def _scores(runs: Records) -> list[float]:
+    return [record["evaluation"]["mean"] for record in runs]
+
+
 def _frames_to(level: float, record: Record) -> float:
     frames, scores = np.array(record["curve"], np.float64).T
     return float(run_measures.first_reach(frames, scores, level))
 
 
 def _ratio_to_their_level(
-    sides: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
-) -> Callable[[Shares], np.ndarray]:
+    by_agent: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
+) -> Callable[[BootstrapWeights], np.ndarray]:
     """From frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
 
-    def ratio(shares: Shares) -> np.ndarray:
-        curves = [share @ scores for share, (_, scores, _) in zip(shares, sides)]
-        times = [frames if seconds is None else share @ seconds for share, (frames, _, seconds) in zip(shares, sides)]
+    def ratio(weights: BootstrapWeights) -> np.ndarray:
+        curves = [share @ scores for share, (_, scores, _) in zip(weights, by_agent)]
+        times = [
+            frames if seconds is None else share @ seconds for share, (frames, _, seconds) in zip(weights, by_agent)
+        ]
         level = curves[1].max(axis=-1)
         ours, theirs = (run_measures.first_reach(x, curve, level) for x, curve in zip(times, curves))
-        return np.minimum(np.maximum(ours, 1.0) / np.maximum(theirs, 1.0), NEVER)
+        return np.minimum(np.maximum(ours, 1.0) / np.maximum(theirs, 1.0), RATIO_CAP)
 
     return ratio
 
 
-def _divergences(side: Records) -> tuple[np.ndarray, np.ndarray]:
+def _divergences(runs: Records) -> tuple[np.ndarray, np.ndarray]:
     """Divergence at the start and at the end, each [runs]."""
-    start, end = zip(*map(run_measures.divergences, side))
+    start, end = zip(*map(run_measures.divergences, runs))
     return np.array(start), np.array(end)
 
 
-def _excesses(side: Records) -> tuple[np.ndarray, np.ndarray]:
+def _excesses(runs: Records) -> tuple[np.ndarray, np.ndarray]:
     """Observed contraction rate minus its target, at the end and over the whole log, each [runs]."""
-    end, throughout = zip(*map(run_measures.contraction_excesses, side))
+    end, throughout = zip(*map(run_measures.contraction_excesses, runs))
     return np.array(end), np.array(throughout)
 
 
-def _means(sides: Sequence[Records], shares: Shares) -> np.ndarray:
+def _means(by_agent: Sequence[Records], weights: BootstrapWeights) -> np.ndarray:
     """Mean of final evaluations, [agents, R]."""
-    scores = ([record["evaluation"]["mean"] for record in side] for side in sides)
-    return np.stack([share @ np.array(score, np.float64) for share, score in zip(shares, scores)])
+    return np.stack([share @ np.array(_scores(runs), np.float64) for share, runs in zip(weights, by_agent)])

@@ -1,69 +1,73 @@
-"""The verdict on one published number."""
+"""The verdict on one published number: what our result says of it, and what of the paper's protocol is missing."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from repro.evidence.published import Better
 
-Verdict = Literal["reproduced", "below", "partial", "not run"]
+Ends: TypeAlias = tuple[float, float]
+Finding = Literal["agrees", "contradicts", "undecided", "not run", "cannot run here"]
+Verdict = Literal["reproduced", "agrees", "contradicts", "undecided", "not run", "cannot run here"]
+
 MEANINGS: Mapping[Verdict, str] = {
-    "reproduced": "With the paper's budget, seeds and evaluation, the published value lies inside our 95 % interval, "
-    "or ours is better.",
-    "below": "With the paper's budget, seeds and evaluation, our interval falls short of the published value; where "
-    "less is better, it lies above, and where the value is to be met, on either side.",
-    "partial": "Fewer frames, seeds, evaluation games, tasks or agents than the paper: the share is shown, and no "
-    "claim is made. Also where a number is to be surpassed and our interval holds it.",
+    "reproduced": "Our interval agrees with the published number or statement, with the paper's budget, runs, "
+    "evaluation, tasks and settings.",
+    "agrees": "Our interval agrees, with less than the paper's protocol; what is less stands beside it.",
+    "contradicts": "Our interval excludes the published number or statement, with the paper's protocol or with what "
+    "is less beside it.",
+    "undecided": "Our interval holds both what agrees and what does not; or there are too few runs, no margin that "
+    "says how near is near enough, or, for a score, too little training to tell.",
     "not run": "No record answers the row yet.",
+    "cannot run here": "It needs what this project cannot have; the note says what.",
 }
 """What each verdict says to a reader."""
 VERDICTS: tuple[Verdict, ...] = tuple(MEANINGS)
-# A run stops at a whole batch, so its budget may differ from the round number by a little.
+
+MIN_RUNS = 5
+"""Fewest runs of each agent behind a finding about learning, unless the paper itself has fewer."""
 BUDGET_TOLERANCE = 1e-3
+"""A run stops at a whole batch, so that its budget may differ from the round number by a little."""
+ROUNDING = 1e-9
+"""Relative; an exact number agrees with one that it misses by rounding."""
 
 
-def verdict(
-    published: float,
-    interval: tuple[float, float] | None,
-    fraction_of_budget: float,
-    *,
-    seeds: int,
-    complete: bool = True,
-    better: Better = "more",
-    published_seeds: int | None = None,
-    episodes: int | None = None,
-    published_episodes: int | None = None,
-) -> Verdict:
-    """Says how our result stands to a published number.
+def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | None) -> Finding:
+    """Returns what our interval says of a published number.
 
-    `not run` without seeds. `partial` when training budget, seeds, games of the evaluation, tasks or agents are fewer
-    than the paper's, or too few for an interval. Otherwise `reproduced` when the published number lies inside our
-    interval or ours is better, and `below` when ours falls short of it.
+    A number to be surpassed (`above`, `under`) needs the interval strictly beyond it, and is contradicted by one that
+    ends at it. A number to be reached (`more`, `less`) counts as reached from the near end of the tolerance on, and one
+    to be met (`equal`) within both ends. An interval that holds both is undecided.
 
     Args:
         published: the printed number.
-        interval: (low, high) of ours in the same unit; None when there were too few scores for one.
-        fraction_of_budget: smallest training budget among our runs over the paper's.
-        seeds: runs of ours, counted before the best of them are chosen.
-        complete: whether ours covers all tasks and agents that the number is about.
-        better: as in `published.Better`. Where the number is to be surpassed, an interval that holds it decides
-            nothing, and the verdict is `partial`.
-        published_seeds: the paper's runs; None where it does not say counts as one.
-        episodes: fewest games in the evaluation of one of our runs; None where the number has no evaluation.
-        published_episodes: the paper's; None where it does not say.
+        better: as in `published.Better`.
+        ends: our interval in the same unit, twice the same number for an exact one; None without an interval.
+        tolerance: (low, high) around the published number that still count as it; None for no tolerance, without which
+            a number to be met is undecided and one to be reached must be reached in full.
     """
-    if seeds == 0:
-        return "not run"
-    fewer_seeds = seeds < (published_seeds or 1)
-    fewer_episodes = episodes is not None and published_episodes is not None and episodes < published_episodes
-    fewer = fewer_seeds or fewer_episodes or not complete
-    if interval is None or fraction_of_budget < 1 - BUDGET_TOLERANCE or fewer:
-        return "partial"
-    low, high = interval
-    if better in ("above", "under"):
-        surpassed, missed = (
-            (low > published, high < published) if better == "above" else (high < published, low > published)
-        )
-        return "reproduced" if surpassed else "below" if missed else "partial"
-    too_low, too_high = high < published, low > published
-    short = {"more": too_low, "less": too_high, "equal": too_low or too_high}[better]
-    return "below" if short else "reproduced"
+    if ends is None or (better == "equal" and tolerance is None):
+        return "undecided"
+    (low, high), (near, far) = ends, tolerance or (published, published)
+    slack = ROUNDING * max(1.0, abs(published))
+    agrees, contradicts = {
+        "above": (low > published, high <= published),
+        "under": (high < published, low >= published),
+        "more": (low >= near - slack, high < near - slack),
+        "less": (high <= far + slack, low > far + slack),
+        "equal": (low >= near - slack and high <= far + slack, high < near - slack or low > far + slack),
+    }[better]
+    return "agrees" if agrees else "contradicts" if contradicts else "undecided"
+
+
+def verdict_of(finding: Finding, shortfalls: Sequence[str]) -> Verdict:
+    """Returns the short word for a finding: `reproduced` where it agrees and nothing of the protocol is missing."""
+    return "reproduced" if finding == "agrees" and not shortfalls else finding
+
+
+def weakest(findings: Sequence[Finding]) -> Finding:
+    """Returns the finding on a sentence from those on its parts, one or more.
+
+    A part that contradicts decides; then the sentence is answered as far as its least answered part.
+    """
+    order: tuple[Finding, ...] = ("contradicts", "cannot run here", "not run", "undecided", "agrees")
+    return min(findings, key=order.index)

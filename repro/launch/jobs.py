@@ -254,8 +254,11 @@ class StudyJob(_Recorded):
         for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
             identity = _identity(self.config, name, self.seed, "study")
             series = {"series": answer.series} if answer.series else {}
-            interval = {"interval": list(answer.interval)} if answer.interval else {}
-            evaluation = _summary(answer.unit, answer.protocol, answer.values) | interval
+            evaluation = _summary(answer.unit, answer.protocol, answer.values)
+            if answer.interval is not None:
+                evaluation["interval"] = list(answer.interval)
+            if answer.exact:
+                evaluation["exact"] = True
             records.write_record(path, identity | shared | series | {"evaluation": evaluation})
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ import markdown_it
 from markupsafe import Markup
 
 from repro.evidence import bands, comparisons, published, settings, staleness
-from repro.evidence.records import ROOT, Fault, RecordError, StoredRecord, read_all
+from repro.evidence.records import ROOT, RecordError, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Group, Key, Row, group_records, make_rows, stale_records
 from repro.evidence.statistics import human_normalised
 from repro.evidence.verdicts import VERDICTS
@@ -30,7 +30,7 @@ class Contents:
     stored: Sequence[StoredRecord]
     rows: Sequence[Row]
     groups: Mapping[Key, Group]
-    faults: Sequence[Fault]
+    faults: Sequence[ValidationError]
     stale: Sequence[tuple[pathlib.Path, str]]
 
 
@@ -269,7 +269,7 @@ def _settings(paper: str, published_dir: pathlib.Path, configs_dir: pathlib.Path
         value = printed.value if isinstance(printed.value, str) else json.dumps(printed.value)
         found[printed.table, printed.name, value].append(compared)
     return [
-        Setting(*key, _judged(compared), any(c.judgement == "differs" for c in compared))
+        Setting(*key, _judged(compared), any(c.status == "differs" for c in compared))
         for key, compared in found.items()
     ]
 
@@ -278,7 +278,7 @@ def _judged(compared: Sequence[settings.SettingComparison]) -> str:
     """What the configs hold, in words; experiments that agree are named together."""
     by_answer = collections.defaultdict(list)
     for item in compared:
-        answer = f"differs, {item.ours}" if item.judgement == "differs" else str(item.judgement)
+        answer = f"differs, {item.ours}" if item.status == "differs" else str(item.status)
         by_answer[answer].append(item.experiment)
     known = {answer: names for answer, names in by_answer.items() if answer != "no config yet"}
     if not known:

@@ -35,8 +35,8 @@ class Answer(NamedTuple):
         values: one for each repetition, problem, or whatever the statement is checked on.
         protocol: how a value came about, in words.
         series: the numbers of the figure, `{"columns": [..], "rows": [[..], ..]}`, or None.
-        interval: (low, high), the 95 % interval of the answer where that of the mean of `values` is another: they are
-            bootstrap resamples, or one value that is exact. None: bootstrap `values`.
+        interval: (low, high), the 95 % interval of the answer where `values` are bootstrap resamples; else None.
+        exact: whether the mean of `values` is exact, as a number that is worked out, and has no interval.
     """
 
     unit: str
@@ -44,6 +44,7 @@ class Answer(NamedTuple):
     protocol: str
     series: dict[str, Any] | None = None
     interval: tuple[float, float] | None = None
+    exact: bool = False
 
 
 class Study(NamedTuple):

@@ -47,21 +47,21 @@ def test_settings_typed_by_hand():
 
 def test_impala_is_as_printed():
     judged = compare_settings("impala")
-    wrong = [(c.experiment, c.setting.name, c.setting.value, c.ours) for c in judged if c.judgement == "differs"]
+    wrong = [(c.experiment, c.setting.name, c.setting.value, c.ours) for c in judged if c.status == "differs"]
     assert not wrong
-    counts = collections.Counter((c.experiment, c.judgement) for c in judged)
+    counts = collections.Counter((c.experiment, c.status) for c in judged)
     assert counts["atari_shallow", "as printed"] == counts["atari_deep", "as printed"] == 27
     assert counts["atari_table1_throughput", "as printed"] == 3
     for comparison in judged:
         exists = staleness.config_path("impala", comparison.experiment).is_file()
-        assert (comparison.judgement == "no config yet") == (not exists)
+        assert (comparison.status == "no config yet") == (not exists)
         if comparison.setting.field is None and exists:
-            assert comparison.judgement == "not a field"
+            assert comparison.status == "not a field"
 
 
 def differing(configs_dir):
     judged = compare_settings("impala", configs_dir)
-    return [(c.setting.name, c.ours) for c in judged if c.judgement == "differs"]
+    return [(c.setting.name, c.ours) for c in judged if c.status == "differs"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_judgements_of_a_paper_without_configs(tmp_path):
     data = {"paper": "new", "title": "T", "citation": "C", "tables": {}, "rows": [], "setting_tables": {"S": table}}
     (tmp_path / "new.json").write_text(json.dumps(data | {"settings": [setting]}))
     judged = compare_settings("new", tmp_path / "configs", tmp_path)
-    assert [(c.experiment, c.ours, c.judgement) for c in judged] == [
+    assert [(c.experiment, c.ours, c.status) for c in judged] == [
         ("e", None, "no config yet"),
         ("f", None, "no config yet"),
     ]

@@ -182,15 +182,26 @@ def _answers(
         found[name] = Answer(UNITS[name], curves[when][behind] - curves[when][ahead], protocol)
     weights = _resamples(config, errors.shape[-1], rng)
     at_first, at_last = (best_alphas(config, values, weights) for values in (early, late))
-    best = {"early": at_first, "late": at_last, "rise": at_last - at_first}
-    for when, alphas in best.items():
+    for when, alphas, limits in (
+        ("early", at_first, (0.0, 1.0)),
+        ("late", at_last, (0.0, 1.0)),
+        ("rise", at_last - at_first, (-1.0, 1.0)),
+    ):
         name = f"evaluation_best_alpha_{when}"
-        interval = (
-            float(np.quantile(alphas, 0.025, method="lower")),
-            float(np.quantile(alphas, 0.975, method="higher")),
-        )
+        interval = _grid_interval(alphas, resolution(config) * (1 if when == "rise" else 0.5), limits)
         found[name] = Answer(UNITS[name], alphas, RESAMPLED, interval=interval)
     return found
+
+
+def resolution(config: ml_collections.ConfigDict) -> float:
+    """Returns the largest step between two values of alpha that are tried: the best one is known no better."""
+    return float(np.diff(np.unique([line.alpha for line in methods(config).values()])).max())
+
+
+def _grid_interval(values: np.ndarray, reach: float, limits: tuple[float, float]) -> tuple[float, float]:
+    """The 95 % interval of resampled best values of a grid, wider by what the grid leaves open on either side."""
+    low, high = np.quantile(values, 0.025, method="lower"), np.quantile(values, 0.975, method="higher")
+    return max(float(low) - reach, limits[0]), min(float(high) + reach, limits[1])
 
 
 def _best(values: np.ndarray, members: np.ndarray) -> int:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 FAMILIES = (UNCORRECTED, IMPORTANCE, "retrace", "tree_backup")
 """Methods of a figure; a family's place here is its number in the records' series."""
 
+EXACT = ("importance_bias",)
+"""Answers that are the same number on every problem."""
 BIAS_DIGITS = 9
 """Decimals of a recorded bias: what is smaller is rounding of the linear solver."""
 
@@ -68,8 +70,8 @@ def run(
             if name == "pareto_bias_ratio":
                 left_out = np.mean([p["pareto_left_out"] for p in problems])
                 protocol += f"; {left_out:.3g} of {config.methods.uncorrected_n - 1} n left out on average: {LEFT_OUT}"
-            interval = (float(values[0]),) * 2 if counts[letter] == 1 else None
-            answers[name + suffix] = Answer(UNITS[name], values, protocol, interval=interval)
+            exact = counts[letter] == 1 or name in EXACT
+            answers[name + suffix] = Answer(UNITS[name], values, protocol, exact=exact)
     points = {letter: tradeoffs(config, seed, letter) for letter in letters}
     answers[config.agent] = answers[config.agent]._replace(series=_series(points))
     steps = len(letters) * config.variance.trajectories * config.variance.steps

@@ -55,17 +55,17 @@ def _answers(
     for name, counts in (("far", (most + 1, size)), ("near", (0, most))):
         values = np.concatenate([fixed_points(config, num_far, -(-cases // 2)) for num_far in counts])[:cases]
         told = f"beta after {config.updates} updates from first ones in [0, 1], with {counts[0]} and {counts[1]} far"
-        yield f"fixed_point_{name}", Answer("beta", values, f"{told} of {size} steps")
+        yield f"fixed_point_{name}", Answer("beta", values, f"{told} of {size} steps", exact=True)
     for task in ("Humanoid", "Walker2d"):
         actions = _environment(config, task, seed).num_actions
         values = largest_divergences(generator, actions, config.deviation, cases)
         told = "between a corner of the box of means and the corner across, one value for each corner drawn"
-        yield f"largest_divergence_{task.lower()}", Answer("nats", values, told)
+        yield f"largest_divergence_{task.lower()}", Answer("nats", values, told, exact=True)
     for form in ("quadratic", "gaussian"):
         environment = _environment(config, "Humanoid", seed)
         values = np.array([outputs_of_advantage(config, environment, form, generator) for _ in range(cases)])
         told = "outputs that the network has for its advantage, one value for each draw of its weights"
-        yield f"{form}_outputs_humanoid", Answer("network outputs", values, told)
+        yield f"{form}_outputs_humanoid", Answer("network outputs", values, told, exact=True)
     acer = find_experiment(config.acer)
     values = np.array([cost_over_acer(config, acer, _environment(config, task, seed)) for task in TASKS[:cases]])
     told = "floating-point operations of both gradient steps' matrix products, one value for each of the Gym tasks"

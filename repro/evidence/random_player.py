@@ -1,0 +1,44 @@
+"""What a random player scores: the level above which a score says something of learning."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from repro.evidence import intervals
+
+AGENT = "random"
+"""Name of the agent of such records, in every experiment."""
+NOT_OF_PLAY = (
+    "grey",
+    "height",
+    "last_action_and_reward",
+    "life_loss_ends",
+    "max_pool",
+    "observed",
+    "reward_clip",
+    "stack",
+    "time_limit_is_terminal",
+    "width",
+)
+"""Fields of a configuration's `env` that change what an agent sees or learns from, and not what a random one scores."""
+
+
+def upper_bounds(records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Returns the upper end of the 95 % interval of a random player's mean score, by the game that `game_of` names.
+
+    Args:
+        records: any; those of other agents are passed over.
+    """
+    bounds = {}
+    for record in records:
+        if record["agent"] == AGENT:
+            evaluation = record["evaluation"]
+            interval = intervals.mean_interval(evaluation["returns"])
+            bounds[game_of(record)] = evaluation["mean"] if interval is None else interval[1]
+    return bounds
+
+
+def game_of(record: Mapping[str, Any]) -> str:
+    """Returns a name for what a record's agent played, the same for experiments that differ in `NOT_OF_PLAY` alone."""
+    env = {name: value for name, value in record["config"]["env"].items() if name not in NOT_OF_PLAY}
+    return json.dumps(env | {"task": record["task"]}, sort_keys=True)
