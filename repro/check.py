@@ -172,7 +172,8 @@ def show(result: CheckResult, console: rich.console.Console) -> None:
         held = result.settings.get(paper, collections.Counter())
         held_text = f"; settings: {held['as printed']} as printed, {held['differs']} otherwise" if held else ""
         console.print(
-            f"{tables.PAPERS.get(paper, paper)}: {sum(counts.values())} printed numbers and sentences, {text}{held_text}",
+            f"{tables.PAPERS.get(paper, paper)}: {sum(counts.values())} printed numbers and sentences, {text}"
+            f"{held_text}",
             soft_wrap=True,
         )
     for path, reason in result.stale.items():
