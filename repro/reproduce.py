@@ -19,13 +19,15 @@ from absl import flags
 
 from repro import cli
 from repro.config import agents
-from repro.launch.jobs import Job, StudyJob, run_jobs
+from repro.evidence import random_player
+from repro.launch.jobs import Job, RecordedJob, StudyJob, run_jobs
+from repro.launch.random_job import RandomJob
 
 PAPER = flags.DEFINE_string("paper", None, "Folder in paper_configs: impala, acer, refer or ctrace.", required=True)
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
 TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
-AGENT = flags.DEFINE_list("agent", [], "Agents of experiments that have several, or all; its first if not given.")
+AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the first if not given. random plays and learns nothing.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
@@ -34,7 +36,7 @@ RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and lo
 CONFIGS = Path("paper_configs")
 
 
-def find_jobs() -> Iterator[Job | StudyJob]:
+def find_jobs() -> Iterator[RecordedJob]:
     """Every run that the flags ask for.
 
     Raises:
@@ -52,9 +54,12 @@ def find_jobs() -> Iterator[Job | StudyJob]:
         for task, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
             for seed in range(1, SEEDS.value + 1):
                 own = module.get_config(SCALE.value)
-                own.agent = agent
+                if agent != random_player.AGENT:
+                    own.agent = agent
                 if "study" in config:
                     yield StudyJob(own, task, seed, results_dir())
+                elif agent == random_player.AGENT:
+                    yield RandomJob(own, task, seed, results_dir())
                 else:
                     yield Job(own, task, seed, results_dir(), Path(RUNS_DIR.value))
 
@@ -65,7 +70,7 @@ def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
     if AGENT.value == ["all"]:
         return known
     for name in AGENT.value:
-        if name not in known:
+        if name not in (*known, random_player.AGENT):
             raise ValueError(
                 f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} "
                 f"(there is {', '.join(known)})"

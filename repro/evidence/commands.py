@@ -4,7 +4,7 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repro.evidence import comparisons, published, staleness
+from repro.evidence import comparisons, published, random_player, staleness
 
 
 class Run(NamedTuple):
@@ -63,7 +63,7 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
 def _command(run: Run, agents: Sequence[str], configs_dir: pathlib.Path) -> str:
     """That of a run with all its tasks in one name; agents are named where the experiment has several."""
     several = "variants" in staleness.current_config(run.paper, run.experiment, run.scale, configs_dir)
-    agent = ",".join(agents) if several else ""
+    agent = ",".join(agents) if several or random_player.AGENT in agents else ""
     fields = {"EXPERIMENT": run.experiment, "AGENT": agent, "TASK": run.task, "SCALE": run.scale, "SEEDS": run.seed}
     return " ".join((f"make reproduce-{run.paper}", *(f"{name}={value}" for name, value in fields.items() if value)))
 
@@ -73,4 +73,4 @@ def _is_known(run: Run, configs_dir: pathlib.Path) -> bool:
     if not staleness.config_path(run.paper, run.experiment, configs_dir).is_file():
         return False
     known = staleness.current_config(run.paper, run.experiment, run.scale, configs_dir).get("variants")
-    return known is None or run.agent in known
+    return known is None or run.agent in (*known, random_player.AGENT)

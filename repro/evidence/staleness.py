@@ -60,7 +60,9 @@ def agent_config(
         RecordError: as `current_config`, or the experiment has no such agent.
     """
     config = current_config(paper, experiment, scale, configs_dir)
-    if "variants" not in config or agent == random_player.AGENT:
+    if agent == random_player.AGENT:
+        return config | {"agent": agent}
+    if "variants" not in config:
         return config
     try:
         return resolve_plain(config, agent)

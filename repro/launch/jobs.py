@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import datetime
 import json
 import math
@@ -35,14 +36,19 @@ class Stopped(Exception):
     """A run was interrupted and saved; it is neither complete nor failed."""
 
 
-class _Recorded:
-    """What a run and a study share: a configuration, a seed, and the places of their records.
+class RecordedJob(abc.ABC):
+    """What all jobs share: a configuration, a seed, and the places of their records.
+
+    Attributes:
+        label: what it is, in one line.
 
     Args:
         config: of the experiment, at its scale.
         seed: of the run.
         paths: of the records, were this scale the first that is recorded.
     """
+
+    label: str
 
     def __init__(self, config: ml_collections.ConfigDict, seed: int, paths: Sequence[Path]) -> None:
         self.config = config
@@ -54,12 +60,33 @@ class _Recorded:
         """Where the records of this scale lie or are to lie: one of a run, one for each answer of a study."""
         return [records.path_of_scale(path, self.config.scale) for path in self._paths]
 
+    @abc.abstractmethod
+    def run(self, cores: list[int], quiet: bool) -> None:
+        """Does what is left to do on the given cores.
+
+        Args:
+            cores: numbers of the processor cores to use.
+            quiet: shows no bar.
+
+        Raises:
+            JobError: it failed.
+            Stopped: it was interrupted.
+        """
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """Asks for an end before its own, from another thread."""
+
+    @abc.abstractmethod
+    def share_done(self) -> float:
+        """Returns the share of the work that is done, from 0 to 1."""
+
     def recorded(self) -> bool:
         """Whether they are there, valid, of this scale and of the current configuration."""
         return all(path.exists() and stale_reason(records.read_record(path)) is None for path in self.record_paths)
 
 
-class Job(_Recorded):
+class Job(RecordedJob):
     """Trains, evaluates and records one seed of one task.
 
     Args:
@@ -162,7 +189,7 @@ class Job(_Recorded):
         rows = read_progress(self.run_dir / "progress.csv")
         config = resolve(self.config)
         return {
-            **_identity(config, config.agent, self.seed, config.runtime.schedule),
+            **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
             "frames": complete["frames"],
             "agent_steps": complete["frames"] // frames_per_step(config),
             "gradient_steps": complete["gradient_steps"],
@@ -175,14 +202,14 @@ class Job(_Recorded):
             "evaluation": self._evaluation(),
             **({"drawn": complete["drawn"]} if "drawn" in complete else {}),
             **_series(rows, config.get("recorded", ())),
-            **_circumstances(cores),
+            **circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],
-            "finished": _now(),
+            "finished": utc_now(),
         }
 
 
-class StudyJob(_Recorded):
+class StudyJob(RecordedJob):
     """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
 
     `config.study` names a module of the paper's package with `run(config, seed, cores, advance)`. A study keeps
@@ -222,7 +249,7 @@ class StudyJob(_Recorded):
         from repro.papers import find_experiment, find_study
 
         run_study = find_study(self.config)
-        started, began, commit = _now(), time.monotonic(), records.git_commit()
+        started, began, commit = utc_now(), time.monotonic(), records.git_commit()
         with _bars(Console(quiet=quiet)) as bars:
             bar = bars.add_task(self.label, total=1.0)
 
@@ -244,17 +271,17 @@ class StudyJob(_Recorded):
             "wall_seconds": seconds,
             "frames_per_second": found.steps / seconds,
             "curve": [],
-            **_circumstances(len(cores)),
+            **circumstances(len(cores)),
             "git_commit": commit,
             "started": started,
-            "finished": _now(),
+            "finished": utc_now(),
         }
         if self.seed == 1 and not self._has_larger_scale():
             found.save_figure(self._folder)
         for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
-            identity = _identity(self.config, name, self.seed, "study")
+            identity = identity_fields(self.config, name, self.seed, "study")
             series = {"series": answer.series} if answer.series else {}
-            evaluation = _summary(answer.unit, answer.protocol, answer.values)
+            evaluation = summarize_returns(answer.unit, answer.protocol, answer.values)
             if answer.interval is not None:
                 evaluation["interval"] = list(answer.interval)
             if answer.exact:
@@ -288,7 +315,7 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
 
 
-def _identity(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
+def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
     """The fields of a record that say what it is of."""
     return {
         "schema_version": migrations.SCHEMA_VERSION,
@@ -304,11 +331,19 @@ def _identity(config: ml_collections.ConfigDict, agent: str, seed: int, schedule
     }
 
 
-def _circumstances(cores: int) -> dict[str, object]:
+def circumstances(cores: int) -> dict[str, object]:
+    """Returns the fields of a record that say what it was made with."""
     return {"versions": records.versions(), "hardware": {**records.hardware(), "cores": cores}}
 
 
-def _summary(unit: str, protocol: str, values: np.ndarray) -> dict[str, object]:
+def summarize_returns(unit: str, protocol: str, values: np.ndarray) -> dict[str, object]:
+    """Returns a record's `evaluation`.
+
+    Args:
+        unit: of the values.
+        protocol: how a value came about, in words.
+        values: [N], one an episode or a repetition.
+    """
     return {
         "protocol": protocol,
         "episodes": len(values),
@@ -319,7 +354,8 @@ def _summary(unit: str, protocol: str, values: np.ndarray) -> dict[str, object]:
     }
 
 
-def _now() -> str:
+def utc_now() -> str:
+    """Returns the time in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -333,7 +369,7 @@ def _bars(console: Console) -> Progress:
     )
 
 
-def run_jobs(jobs: Sequence[Job | StudyJob], at_once: int, console: Console) -> dict[Job | StudyJob, str]:
+def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
     """Runs jobs, `at_once` side by side; returns the failed ones with the reason.
 
     One at a time shows its own progress line; several write to `log.txt` in their run folders and share a
@@ -345,8 +381,8 @@ def run_jobs(jobs: Sequence[Job | StudyJob], at_once: int, console: Console) -> 
     return _run_side_by_side(jobs, at_once, console)
 
 
-def _run_in_turn(jobs: Sequence[Job | StudyJob], console: Console) -> dict[Job | StudyJob, str]:
-    failures: dict[Job | StudyJob, str] = {}
+def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[RecordedJob, str]:
+    failures: dict[RecordedJob, str] = {}
     cores = sorted(os.sched_getaffinity(0))
     for job in jobs:
         try:
@@ -358,14 +394,14 @@ def _run_in_turn(jobs: Sequence[Job | StudyJob], console: Console) -> dict[Job |
     return failures
 
 
-def _run_side_by_side(jobs: Sequence[Job | StudyJob], at_once: int, console: Console) -> dict[Job | StudyJob, str]:
+def _run_side_by_side(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
     cores = sorted(os.sched_getaffinity(0))
     shares = [cores[i::at_once] or [cores[i % len(cores)]] for i in range(at_once)]
     waiting = deque(jobs)
-    failures: dict[Job | StudyJob, str] = {}
+    failures: dict[RecordedJob, str] = {}
     stop = threading.Event()
     bars = _bars(console)
-    running: dict[Job | StudyJob, TaskID] = {}
+    running: dict[RecordedJob, TaskID] = {}
 
     def work(share: list[int]) -> None:
         while waiting and not stop.is_set():

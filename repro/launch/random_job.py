@@ -1,0 +1,96 @@
+"""The record of a random player, the level that every score is read against."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import ml_collections
+import numpy as np
+from rich.console import Console
+
+from repro.config import frames_per_step
+from repro.evidence import random_player, records
+from repro.launch.jobs import RecordedJob, Stopped, circumstances, identity_fields, summarize_returns, utc_now
+
+EPISODES, NUM_ENVS = 100, 20
+SEED_OFFSET = 2_000_000
+"""Its games have other seeds than those of training and of evaluation."""
+
+
+class RandomJob(RecordedJob):
+    """Plays an experiment's task with actions drawn evenly from all that there are, and records the returns.
+
+    Args:
+        config: of the experiment, at its scale; its `env` is played as in an evaluation.
+        task: overrides `config.env.task`.
+        seed: of the games and the actions.
+        results_dir: root of the records.
+    """
+
+    def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
+        from repro.environments.names import task_name
+
+        config.env.task = task_name(config.env.name, task)
+        self.label = f"{config.experiment} {random_player.AGENT} {config.env.task} seed {seed}"
+        names = (config.paper, config.experiment, config.env.task, random_player.AGENT)
+        super().__init__(config, seed, [records.record_path(results_dir, *names, seed)])
+        self._returns: list[float] = []
+        self._stopped = False
+
+    def run(self, cores: list[int], quiet: bool) -> None:
+        """Plays the games; see `RecordedJob.run`. What was interrupted starts again."""
+        from repro.acting.actor import Episode
+        from repro.acting.evaluation import describe_games, play, score_unit
+        from repro.acting.uniform_policy import UniformPolicy
+        from repro.environments.make import make_evaluation_environment
+
+        started, began = utc_now(), time.monotonic()
+        seed = SEED_OFFSET + self.seed
+        environment = make_evaluation_environment(self.config, NUM_ENVS, seed)
+        policy = UniformPolicy(environment.time_step_spec, environment.action_spec)
+        frames = 0
+
+        def count(game: Episode) -> None:
+            nonlocal frames
+            if self._stopped:
+                raise Stopped
+            frames += game.frames
+            self._returns.append(game.score)
+
+        self._returns.clear()
+        try:
+            games = play(policy, environment, EPISODES, seed, count)
+        except KeyboardInterrupt:
+            raise Stopped from None
+        seconds = time.monotonic() - began
+        if not quiet:
+            Console().print(f"{self.label}: {EPISODES} games in {seconds:.0f} s", highlight=False)
+        env = self.config.env
+        protocol = describe_games(env, EPISODES, "actions drawn evenly")
+        record = identity_fields(self._played_config(), random_player.AGENT, self.seed, "random") | {
+            "frames": frames,
+            "agent_steps": frames // frames_per_step(self.config),
+            "gradient_steps": 0,
+            "wall_seconds": seconds,
+            "frames_per_second": frames / seconds,
+            "curve": [],
+            **circumstances(len(cores)),
+            "evaluation": summarize_returns(score_unit(env), protocol, np.array([game.score for game in games])),
+            "git_commit": records.git_commit(),
+            "started": started,
+            "finished": utc_now(),
+        }
+        records.write_record(self.record_paths[0], record)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def share_done(self) -> float:
+        return len(self._returns) / EPISODES
+
+    def _played_config(self) -> ml_collections.ConfigDict:
+        """The part of the configuration that random play reads."""
+        names = ("paper", "experiment", "scale", "env")
+        fields = {name: self.config[name] for name in names}
+        return ml_collections.ConfigDict(fields | {"agent": random_player.AGENT})
