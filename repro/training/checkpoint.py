@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from repro.files import flush
+
 KEEP = 3
 PREFIX = "checkpoint_"
 MANIFEST = "manifest.json"
@@ -63,9 +65,9 @@ def save(
         manifest = {str(path.relative_to(partial)): _fingerprint(path) for path in files}
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
         for path in [*partial.rglob("*"), partial]:
-            _flush(path)
+            flush(path)
         os.rename(partial, final)
-        _flush(directory)
+        flush(directory)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
@@ -142,14 +144,6 @@ def _fingerprint(path: Path) -> dict[str, int]:
         while piece := file.read(PIECE):
             checksum = zlib.crc32(piece, checksum)
     return {"bytes": path.stat().st_size, "crc32": checksum}
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _reason(error: Exception) -> str:
