@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.policies import tf_policy
 
 from repro.files import flush
 
@@ -120,6 +122,16 @@ def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Calla
     """
     if restore(directory, variables, warn) is None:
         raise CheckpointError(f"{directory.parent} has no checkpoint yet; train it first.")
+
+
+def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str], None]) -> tf_policy.TFPolicy:
+    """Returns the policy of an agent whose weights were restored as `restore_trained` does; arguments and errors too.
+
+    Args:
+        agent: as the trainers of `repro.training` save it; its variables are overwritten.
+    """
+    restore_trained(directory, tf.train.Checkpoint(agent=agent), warn)
+    return agent.policy
 
 
 def _newest_first(directory: Path) -> list[Path]:
