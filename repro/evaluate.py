@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -25,7 +26,6 @@ def main(argv: list[str]) -> None:
     import numpy as np
     import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver
-    from tqdm import tqdm
 
     from repro.acting.actor import Episode
     from repro.acting.evaluation import play
@@ -33,6 +33,7 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
+    from repro.training.progress_line import ProgressLine
     from repro.training.run_directory import RunDirectoryError, read_settings, write_json
 
     run_dir = Path(RUN_DIR.value)
@@ -51,16 +52,14 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
-    bar = tqdm(total=episodes, desc=f"Evaluating {experiment.config.env.task}", unit=" games", dynamic_ncols=True)
     scores: list[float] = []
+    with contextlib.closing(ProgressLine(f"Evaluating {experiment.config.env.task}", episodes, "games")) as line:
 
-    def show(game: Episode) -> None:
-        scores.append(game.score)
-        bar.set_postfix_str(f"mean return {np.mean(scores):.1f}", refresh=False)
-        bar.update()
+        def show(game: Episode) -> None:
+            scores.append(game.score)
+            line.update(len(scores), f"mean return {np.mean(scores):.1f}")
 
-    games = play(policy, environment, episodes, seed, show)
-    bar.close()
+        games = play(policy, environment, episodes, seed, show)
     returns = [game.score for game in games]
     evaluation = {
         "protocol": experiment.describe_evaluation(episodes),

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
-    {"ops", "config", "quiet"},
+    {"ops", "config", "files", "quiet"},
     {"distributions", "evidence"},
     {"networks", "replay", "environments", "optimizers", "tabular"},
     {"acting"},
@@ -18,7 +18,7 @@ LAYERS = [
     {"launch", "cli"},
 ]
 """From low to high; whatever is not listed (commands, report, benchmarks) may import everything."""
-ALONE = {"ops": set(), "evidence": {"config"}}
+ALONE = {"ops": set(), "evidence": {"config", "files"}}
 """Packages that import nothing else of repro but these."""
 PAPERS = {path.name for path in (ROOT / "repro/papers").iterdir() if path.is_dir()}
 """Each keeps to itself: the commands find a baseline of another paper by its configuration."""

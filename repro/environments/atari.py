@@ -19,7 +19,7 @@ from gymnasium.vector.utils import batch_space
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments import games, specs
-from repro.environments.batched import check_batch, check_reset
+from repro.environments.batched import check_batch, check_reset, read_config
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
@@ -128,13 +128,7 @@ def make_atari(env_config: Mapping[str, Any], num_envs: int, seed: int, num_thre
         ValueError: a field is missing, unknown or out of its range.
         UnknownGameError: no game has the task's name.
     """
-    given = set(env_config) - {"name"}
-    known = {field.name for field in dataclasses.fields(AtariConfig)}
-    for name in sorted(known - given):
-        raise ValueError(f"Atari: the environment's config lacks the field {name!r}.")
-    for name in sorted(given - known):
-        raise ValueError(f"Atari: the environment's config has a field {name!r} that is not read.")
-    return AtariEnvironment(AtariConfig(**{name: env_config[name] for name in known}), num_envs, seed, num_threads)
+    return AtariEnvironment(read_config("Atari", AtariConfig, env_config), num_envs, seed, num_threads)
 
 
 class AtariEnvironment(gymnasium.vector.VectorEnv):

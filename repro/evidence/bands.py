@@ -7,7 +7,6 @@ keeps what it was made from, so that a record that is replaced later is judged b
 import dataclasses
 import json
 import math
-import os
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ import scipy.stats
 
 from repro.evidence import published, records, staleness
 from repro.evidence.rows import measured
+from repro.files import write_whole
 
 MIN_RUNS = 5
 FALSE_ALARM_RATE = 0.01
@@ -171,12 +171,9 @@ def write_band(path: pathlib.Path, band: Band) -> None:
         BandError: the file cannot be written; one already there stays as it was.
     """
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in dataclasses.asdict(band).items()]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-        os.replace(temporary, path)
+        write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise BandError(f"The band {path} could not be written ({error.strerror or error}).") from error
 
 

@@ -5,7 +5,6 @@ A record is a plain dictionary that follows `record_schema.json`. It lies at
 there. Where a record of another scale has that name, it is `seed_<n>_<scale>.json`.
 """
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -25,6 +24,7 @@ import ml_collections
 import numpy as np
 
 from repro.evidence import migrations
+from repro.files import write_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
@@ -105,8 +105,7 @@ def _with_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
     """Validates a record and puts it at `path` in one step.
 
-    The bytes go to a temporary file in the same directory, reach the disk, and only then take the name.
-    Whatever goes wrong before that, a file already at `path` stays as it was.
+    Whatever goes wrong, a file already at `path` stays as it was; see `files.write_whole`.
 
     Args:
         path: the file to make or replace; missing directories are made.
@@ -122,18 +121,10 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
         raise RecordError(f"The record for {path} was refused: {fault}.")
     lines = [f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in record.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync_directory(path.parent)
+        write_whole(path, text)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         reason = error.strerror or str(error)
         raise RecordError(f"The record {path} could not be written ({reason}); no file was changed.") from error
 
@@ -336,13 +327,6 @@ def _gpu_name() -> str | None:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number a record may hold")
-
-
-def _sync_directory(directory: pathlib.Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    with contextlib.suppress(OSError):  # not every file system can; the record is whole either way
-        os.fsync(descriptor)
-    os.close(descriptor)
 
 
 @functools.cache

@@ -9,12 +9,11 @@ import tensorflow as tf
 from tf_agents.trajectories import StepType
 
 from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
-from repro.networks.recurrent import ResettingLSTM
+from repro.networks.recurrent import ResettingLSTM, beside_last_step
+from repro.networks.sequence_network import SequenceNetwork, State, fold_time, unfold_time
 
-CoreState = tuple[tf.Tensor, ...]
 
-
-class ActorCritic(tf.keras.Model):
+class ActorCritic(SequenceNetwork):
     """IMPALA's network (Figure 4): torso, optional LSTM core, linear policy and value heads.
 
     Torso and heads see time folded into the batch; only the core runs over time (Section 3.1). The core's
@@ -30,9 +29,8 @@ class ActorCritic(tf.keras.Model):
     def __init__(
         self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int | None = None, *, seed: int
     ) -> None:
-        super().__init__(name="actor_critic")
+        super().__init__(num_actions, "actor_critic")
         seeds = distinct_seeds(seed)
-        self._num_actions = num_actions
         self._torso = torso
         self._policy_head = tf.keras.layers.Dense(
             num_actions, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="policy"
@@ -40,27 +38,11 @@ class ActorCritic(tf.keras.Model):
         self._value_head = tf.keras.layers.Dense(1, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="value")
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
-    @property
-    def num_actions(self) -> int:
-        """A, width of the policy head."""
-        return self._num_actions
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> CoreState:
+    def initial_state(self, batch_size: int | tf.Tensor) -> State:
         """() without a core, else (h, c) of zeros, float32 [batch_size, units] each."""
         return () if self._core is None else self._core.initial_state(batch_size)
 
-    def build_variables(self, observation_spec: Any) -> None:
-        """Creates every variable, under the caller's strategy scope if there is one.
-
-        Args:
-            observation_spec: nest of `tf.TensorSpec` of one observation, without batch and time.
-        """
-        observation = tf.nest.map_structure(lambda spec: tf.zeros([1, 1, *spec.shape], spec.dtype), observation_spec)
-        self(observation, tf.zeros([1, 1], tf.int32), self.initial_state(1))
-
-    def call(
-        self, observation: Any, step_type: tf.Tensor, state: CoreState = ()
-    ) -> tuple[tf.Tensor, tf.Tensor, CoreState]:
+    def call(self, observation: Any, step_type: tf.Tensor, state: State = ()) -> tuple[tf.Tensor, tf.Tensor, State]:
         """Policy and value of every observation of an unroll.
 
         Args:
@@ -85,24 +67,13 @@ class ActorCritic(tf.keras.Model):
                 "a feed-forward network the frame alone."
             )
         frames = observation["frame"] if self._core is not None else observation  # [B, T, H, W, C]
-        batch_and_time = tf.shape(frames)[:2]
-        features = self._torso(tf.reshape(frames, [-1, *frames.shape[2:]]))  # [B T, F]
+        features = self._torso(fold_time(frames))  # [B T, F]
         if self._core is not None:
-            core_input = tf.concat(
-                [
-                    _unfold(features, batch_and_time),
-                    tf.one_hot(observation["last_action"], self._num_actions),
-                    tf.clip_by_value(observation["last_reward"], -1.0, 1.0)[..., tf.newaxis],
-                ],
-                axis=-1,
-            )  # [B, T, F + A + 1]
+            last_reward = tf.clip_by_value(observation["last_reward"], -1.0, 1.0)
+            features = unfold_time(features, frames)  # [B, T, F]
+            core_input = beside_last_step(features, observation["last_action"], last_reward, self._num_actions)
             outputs, state = self._core(core_input, step_type == StepType.FIRST, state)
-            features = tf.reshape(outputs, [-1, self._core.units])  # [B T, units]
-        logits = _unfold(self._policy_head(features), batch_and_time)
-        value = tf.squeeze(_unfold(self._value_head(features), batch_and_time), axis=-1)
+            features = fold_time(outputs)  # [B T, units]
+        logits = unfold_time(self._policy_head(features), frames)
+        value = tf.squeeze(unfold_time(self._value_head(features), frames), axis=-1)
         return logits, value, state
-
-
-def _unfold(x: tf.Tensor, batch_and_time: tf.Tensor) -> tf.Tensor:
-    """[B T, F] to [B, T, F]."""
-    return tf.reshape(x, tf.concat([batch_and_time, x.shape[-1:]], axis=0))

@@ -11,10 +11,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks.actor_critic import ActorCritic
-from repro.networks.policy_q import PolicyQ
-from repro.networks.q_network import QNetwork
-from repro.networks.recurrent_q import RecurrentQ
+from repro.networks.sequence_network import SequenceNetwork
 
 
 class NetworkPolicy(tf_policy.TFPolicy):
@@ -35,7 +32,7 @@ class NetworkPolicy(tf_policy.TFPolicy):
         self,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
-        network: ActorCritic | PolicyQ | QNetwork | RecurrentQ,
+        network: SequenceNetwork,
         info_spec: dict[str, tf.TensorSpec],
         name: str,
     ) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import tensorflow as tf
 
 from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+from repro.networks.sequence_network import SequenceNetwork, fold_time, unfold_time
 
 
-class PolicyQ(tf.keras.Model):
+class PolicyQ(SequenceNetwork):
     """ACER's network (Section 3.1): a torso with two linear heads, the policy and Q.
 
     It is called like a feed-forward `ActorCritic`, with Q(x, .) in place of V(x), so that the same policy class acts
@@ -22,7 +21,7 @@ class PolicyQ(tf.keras.Model):
     """
 
     def __init__(self, torso: tf.keras.layers.Layer, num_actions: int, *, seed: int) -> None:
-        super().__init__(name="policy_q")
+        super().__init__(num_actions, "policy_q")
         seeds = distinct_seeds(seed)
         self._torso = torso
         self._policy_head = tf.keras.layers.Dense(
@@ -31,18 +30,6 @@ class PolicyQ(tf.keras.Model):
         self._q_head = tf.keras.layers.Dense(
             num_actions, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="q"
         )
-
-    def initial_state(self, batch_size: int | tf.Tensor) -> tuple[()]:
-        """(): the network has no recurrent core."""
-        return ()
-
-    def build_variables(self, observation_spec: tf.TensorSpec) -> None:
-        """Creates every variable, under the caller's strategy scope if there is one.
-
-        Args:
-            observation_spec: of one observation, without batch and time.
-        """
-        self(tf.zeros([1, 1, *observation_spec.shape], observation_spec.dtype), tf.zeros([1, 1], tf.int32))
 
     def call(
         self, observation: tf.Tensor, step_type: tf.Tensor, state: tuple[()] = ()
@@ -59,10 +46,6 @@ class PolicyQ(tf.keras.Model):
             q: Q(x, .), float32 [B, T, A].
             state: ().
         """
-        features = self._torso(tf.reshape(observation, [-1, *observation.shape[2:]]))  # [B T, F]
-        batch_and_time = tf.shape(observation)[:2]
-
-        def unfold(x: Any) -> tf.Tensor:
-            return tf.reshape(x, tf.concat([batch_and_time, x.shape[-1:]], axis=0))
-
-        return unfold(self._policy_head(features)), unfold(self._q_head(features)), ()
+        features = self._torso(fold_time(observation))  # [B T, F]
+        logits, q = (unfold_time(head(features), observation) for head in (self._policy_head, self._q_head))
+        return logits, q, ()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from repro.networks.initializers import GlorotUniform
-
-State = tuple[tf.Tensor, tf.Tensor]
+from repro.networks.sequence_network import State
 
 
 class ResettingLSTM(tf.keras.layers.Layer):
@@ -74,3 +73,20 @@ class ResettingLSTM(tf.keras.layers.Layer):
             h = tf.sigmoid(o) * tf.tanh(c)
             outputs.append(h)
         return tf.stack(outputs, axis=1), (h, c)
+
+
+def beside_last_step(
+    features: tf.Tensor, last_action: tf.Tensor, last_reward: tf.Tensor, num_actions: int
+) -> tf.Tensor:
+    """A core's input: features beside the one-hot last action and the last reward.
+
+    Args:
+        features: float32 [B, T, F].
+        last_action: int32 [B, T], in [0, A).
+        last_reward: float32 [B, T].
+        num_actions: A.
+
+    Returns:
+        float32 [B, T, F + A + 1].
+    """
+    return tf.concat([features, tf.one_hot(last_action, num_actions), last_reward[..., tf.newaxis]], axis=-1)

@@ -7,12 +7,13 @@ from typing import Any
 import tensorflow as tf
 from tf_agents.trajectories import StepType
 
+from repro.networks.dueling import DuelingHead
 from repro.networks.initializers import distinct_seeds
-from repro.networks.q_network import DuelingHead
-from repro.networks.recurrent import ResettingLSTM, State
+from repro.networks.recurrent import ResettingLSTM, beside_last_step
+from repro.networks.sequence_network import SequenceNetwork, State, fold_time, unfold_time
 
 
-class RecurrentQ(tf.keras.Model):
+class RecurrentQ(SequenceNetwork):
     """R2D2's network (C-trace, Appendix E.1): torso, LSTM, dueling head.
 
     Torso and head see time folded into the batch. The LSTM's input is the torso's output beside the one-hot last
@@ -30,30 +31,15 @@ class RecurrentQ(tf.keras.Model):
     def __init__(
         self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int, dueling_units: int, *, seed: int
     ) -> None:
-        super().__init__(name="recurrent_q")
+        super().__init__(num_actions, "recurrent_q")
         seeds = distinct_seeds(seed)
-        self._num_actions = num_actions
         self._torso = torso
         self._head = DuelingHead(dueling_units, num_actions, next(seeds))
         self._core = ResettingLSTM(core_units, next(seeds))
 
-    @property
-    def num_actions(self) -> int:
-        """A, width of the head."""
-        return self._num_actions
-
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
         """(h, c) of zeros, float32 [batch_size, units] each."""
         return self._core.initial_state(batch_size)
-
-    def build_variables(self, observation_spec: Any) -> None:
-        """Creates every variable, under the caller's strategy scope if there is one.
-
-        Args:
-            observation_spec: nest of `tf.TensorSpec` of one observation, without batch and time.
-        """
-        observation = tf.nest.map_structure(lambda spec: tf.zeros([1, 1, *spec.shape], spec.dtype), observation_spec)
-        self(observation, tf.zeros([1, 1], tf.int32), self.initial_state(1))
 
     def call(self, observation: Any, step_type: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
         """Action values of every observation of a sequence.
@@ -73,19 +59,11 @@ class RecurrentQ(tf.keras.Model):
             ValueError: when T is not known statically.
         """
         frames = observation["frame"]  # [B, T, H, W, C]
-        batch_and_time = tf.shape(frames)[:2]
-        features = self._torso(tf.reshape(frames, [-1, *frames.shape[2:]]))  # [B T, F]
-        core_input = tf.concat(
-            [
-                tf.reshape(features, [-1, frames.shape[1], features.shape[-1]]),
-                tf.one_hot(observation["last_action"], self._num_actions),
-                observation["last_reward"][..., tf.newaxis],
-            ],
-            axis=-1,
-        )  # [B, T, F + A + 1]
+        features = unfold_time(self._torso(fold_time(frames)), frames)  # [B, T, F]
+        last_action, last_reward = observation["last_action"], observation["last_reward"]
+        core_input = beside_last_step(features, last_action, last_reward, self._num_actions)
         outputs, state = self._core(core_input, step_type == StepType.FIRST, state)  # [B, T, units]
-        q = self._head(tf.reshape(outputs, [-1, self._core.units]))  # [B T, A]
-        return tf.reshape(q, tf.concat([batch_and_time, [self._num_actions]], axis=0)), state
+        return unfold_time(self._head(fold_time(outputs)), frames), state
 
 
 def unroll_after_burn_in(

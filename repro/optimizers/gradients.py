@@ -1,4 +1,4 @@
-"""What happens between a gradient and the optimiser: the sum over replicas, then the clip."""
+"""From losses to the optimiser: the mean over replicas, the sum of their gradients, the clip."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ import tensorflow as tf
 
 NO_CLIP = 2.0**100
 """Bound on the gradient's norm that nothing of use reaches; a power of two, so that it scales by exactly 1."""
+
+
+def mean_over_replicas(losses: tf.Tensor, weights: tf.Tensor | None = None) -> tf.Tensor:
+    """Returns this replica's part of the mean of the losses of all replicas, whose batches are of equal size.
+
+        1 / (B replicas) sum_b w_b loss_b
+
+    Args:
+        losses: of each sequence of this replica, float32 [B].
+        weights: w, float32 [B]; None: all are 1.
+
+    Returns:
+        float32 []; the sum over the replicas is the mean.
+    """
+    total = tf.cast(tf.shape(losses)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
+    return tf.reduce_sum(losses if weights is None else weights * losses) / total
 
 
 def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> tuple[list[tf.Tensor], tf.Tensor]:

@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.policies import tf_policy
+
+from repro.files import flush
 
 KEEP = 3
 PREFIX = "checkpoint_"
@@ -63,9 +67,9 @@ def save(
         manifest = {str(path.relative_to(partial)): _fingerprint(path) for path in files}
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
         for path in [*partial.rglob("*"), partial]:
-            _flush(path)
+            flush(path)
         os.rename(partial, final)
-        _flush(directory)
+        flush(directory)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
@@ -120,6 +124,16 @@ def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Calla
         raise CheckpointError(f"{directory.parent} has no checkpoint yet; train it first.")
 
 
+def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str], None]) -> tf_policy.TFPolicy:
+    """Returns the policy of an agent whose weights were restored as `restore_trained` does; arguments and errors too.
+
+    Args:
+        agent: as the trainers of `repro.training` save it; its variables are overwritten.
+    """
+    restore_trained(directory, tf.train.Checkpoint(agent=agent), warn)
+    return agent.policy
+
+
 def _newest_first(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"{PREFIX}*"), reverse=True)
 
@@ -142,14 +156,6 @@ def _fingerprint(path: Path) -> dict[str, int]:
         while piece := file.read(PIECE):
             checksum = zlib.crc32(piece, checksum)
     return {"bytes": path.stat().st_size, "crc32": checksum}
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _reason(error: Exception) -> str:

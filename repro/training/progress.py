@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
-import os
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import tensorflow as tf
-from tqdm import tqdm
 
+from repro.files import write_whole
+from repro.training.progress_line import ProgressLine
 from repro.training.run_directory import RunDirectory, read_progress
 from repro.training.trainer import Update
 
 POINTS = 500
 """Rows that a whole run leaves in its CSV file."""
-
-LINE = "{desc} {percentage:3.0f}%|{bar:12}| {n_fmt}/{total_fmt} [{remaining} left, {rate_fmt}]{postfix}"
-
-SECONDS_BETWEEN_LINES = 30.0
-"""Where the output is no terminal, a plain line appears this often."""
 
 
 class Progress:
@@ -55,19 +49,7 @@ class Progress:
         self._lags: list[float] = []  # of the updates since the last row
         self._keep_rows_until(first_update)
         self._writer = tf.summary.create_file_writer(str(run.tensorboard))
-        terminal = sys.stderr.isatty()
-        self._bar = tqdm(
-            total=total_updates * frames_per_update,
-            initial=first_update * frames_per_update,
-            desc=label,
-            unit=f" {unit}",
-            unit_scale=True,
-            dynamic_ncols=True,
-            mininterval=0.5 if terminal else SECONDS_BETWEEN_LINES,
-            maxinterval=0.5 if terminal else SECONDS_BETWEEN_LINES,
-            ascii=None if terminal else " #",
-            bar_format=LINE,
-        )
+        self._line = ProgressLine(label, total_updates * frames_per_update, unit, first_update * frames_per_update)
 
     def __call__(self, update: Update) -> None:
         """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then."""
@@ -75,14 +57,13 @@ class Progress:
         texts = [f"return {score} ({min(update.games, 100)} games)"]
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
         texts += [f"{name} {known[name]:.3g}" for name in self._shown if name in known]
-        self._bar.set_postfix_str(", ".join([*texts, f"lag {update.lag:.1f}"]), refresh=False)
-        self._bar.update(update.frames - self._bar.n)
+        self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))
         self._lags.append(update.lag)
         if update.updates % self._every == 0 or update.updates == self._total:
             self._log(update)
 
     def close(self) -> None:
-        self._bar.close()
+        self._line.close()
         self._writer.close()
 
     def _log(self, update: Update) -> None:
@@ -101,12 +82,9 @@ class Progress:
         }
         self._last = update
         self._lags.clear()
-        new = not self._path.exists()
+        rows = _csv([row], header=not self._path.exists())
         with self._path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, row, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+            file.write(rows)
         with self._writer.as_default(step=update.frames):
             for name, value in row.items():
                 if name not in ("updates", "frames"):
@@ -115,16 +93,16 @@ class Progress:
     def _keep_rows_until(self, update: int) -> None:
         if self._path.exists():
             rows = [row for row in read_progress(self._path) if row["updates"] <= update]
-            _rewrite(self._path, rows)
+            if rows:
+                write_whole(self._path, _csv(rows, header=True))
+            else:
+                self._path.unlink()
 
 
-def _rewrite(path: Path, rows: list[dict[str, float]]) -> None:
-    if not rows:
-        path.unlink()
-        return
-    partial = path.with_suffix(".partial")
-    with partial.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+def _csv(rows: Sequence[dict[str, float]], header: bool) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+    if header:
         writer.writeheader()
-        writer.writerows(rows)
-    os.replace(partial, path)
+    writer.writerows(rows)
+    return file.getvalue()

@@ -6,11 +6,11 @@ import csv
 import datetime
 import fcntl
 import json
-import os
 from pathlib import Path
 from typing import Any, TextIO
 
 from repro.config import flatten
+from repro.files import write_whole
 
 
 class RunDirectoryError(RuntimeError):
@@ -84,15 +84,9 @@ def write_json(path: Path, value: Any) -> None:
     Raises:
         RunDirectoryError: the disk is full or not writable; a file already there stays as it was.
     """
-    partial = path.with_suffix(".partial")
     try:
-        with partial.open("w") as file:
-            json.dump(value, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+        write_whole(path, json.dumps(value, indent=1))
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise RunDirectoryError(f"Could not write {path} ({error.strerror}).") from error
 
 

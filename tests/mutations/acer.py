@@ -5,6 +5,7 @@ from tests.mutations.variant import Variant
 TRUST_REGION = "repro/papers/acer/trust_region.py"
 LOSS = "repro/papers/acer/loss.py"
 UNROLL_AGENT = "repro/papers/acer/unroll_agent.py"
+GRADIENTS = "repro/optimizers/gradients.py"
 AGENT = "repro/papers/acer/agent.py"
 CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
 BASELINES = "repro/papers/acer/baselines.py"
@@ -174,13 +175,13 @@ VARIANTS = [
     Variant(
         "ACER: sum over unrolls",
         UNROLL_AGENT,
-        "total / unrolls",
-        "total + 0.0 * unrolls",
+        "mean_over_replicas(tf.reduce_sum(losses.total, axis=0), weights)",
+        "tf.reduce_sum(losses.total)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
     Variant(
         "ACER: mean over each replica's unrolls",
-        UNROLL_AGENT,
+        GRADIENTS,
         " * tf.distribute.get_strategy().num_replicas_in_sync",
         "",
         f"{TEST_AGENT}::test_two_replicas_make_the_update_of_one_device_with_the_whole_batch",
@@ -519,8 +520,8 @@ VARIANTS = [
     Variant(
         "ACER: sum over actors' time averaged",
         UNROLL_AGENT,
-        "per_unroll = tf.reduce_sum(losses.total, axis=0)",
-        "per_unroll = tf.reduce_mean(losses.total, axis=0)",
+        "tf.reduce_sum(losses.total, axis=0)",
+        "tf.reduce_mean(losses.total, axis=0)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
     Variant(
@@ -540,8 +541,8 @@ VARIANTS = [
     Variant(
         "ACER: extras averaged over boundary rows",
         UNROLL_AGENT,
-        "tf.reduce_sum(tf.where(live, x, 0.0))",
-        "tf.reduce_sum(x)",
+        "masked_mean(x, live)",
+        "tf.reduce_mean(x)",
         f"{TEST_AGENT}::test_the_loss_is_a_sum_over_time_and_a_mean_over_unrolls",
     ),
     Variant(

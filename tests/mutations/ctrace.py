@@ -6,6 +6,7 @@ ALPHA = "repro/papers/ctrace/alpha_update.py"
 TARGETS = "repro/papers/ctrace/targets.py"
 LOSS = "repro/papers/ctrace/dqn_loss.py"
 AGENT = "repro/papers/ctrace/agent.py"
+GRADIENTS = "repro/optimizers/gradients.py"
 TRAINING = "repro/training/sequence_trainer.py"
 EXPLORATION = "repro/papers/ctrace/exploration.py"
 POLICY = "repro/networks/epsilon_greedy_policy.py"
@@ -271,22 +272,22 @@ VARIANTS = [
     Variant(
         "C-trace: priority of the mean alone",
         AGENT,
-        "eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * mean",
-        "mean",
+        "eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * masked_mean(size, live, axis=0)",
+        "masked_mean(size, live, axis=0)",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
     ),
     Variant(
         "C-trace: eta of the mean",
         AGENT,
-        "eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * mean",
-        "(1.0 - eta) * tf.reduce_max(size, axis=0) + eta * mean",
+        "eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * masked_mean(size, live, axis=0)",
+        "(1.0 - eta) * tf.reduce_max(size, axis=0) + eta * masked_mean(size, live, axis=0)",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
     ),
     Variant(
         "C-trace: importance weights not read",
-        AGENT,
-        "per_sequence if weights is None else weights * per_sequence",
-        "per_sequence",
+        GRADIENTS,
+        "losses if weights is None else weights * losses",
+        "losses",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
         slow=True,
     ),
@@ -316,9 +317,9 @@ VARIANTS = [
     ),
     Variant(
         "C-trace: sum over the batch",
-        AGENT,
-        "weights * per_sequence) / batch",
-        "weights * per_sequence) + 0.0 * batch",
+        GRADIENTS,
+        "weights * losses) / total",
+        "weights * losses) + 0.0 * total",
         f"{TEST_AGENT}::test_loss_is_the_weighted_mean_over_steps_and_sequences",
         slow=True,
     ),

@@ -2,13 +2,13 @@
 
 from tests.mutations.variant import Variant
 
-DUELING = "repro/networks/q_network.py"
+DUELING = "repro/networks/dueling.py"
 STOCHASTIC = "repro/networks/stochastic_dueling.py"
 RECURRENT = "repro/networks/recurrent.py"
 RECURRENT_Q = "repro/networks/recurrent_q.py"
 ACTOR_CRITIC = "repro/networks/actor_critic.py"
 LSTM = "repro/networks/lstm.py"
-TEST_Q_NETWORK = "tests/networks/test_q_network.py"
+TEST_DUELING = "tests/networks/test_dueling.py"
 TEST_STOCHASTIC_DUELING = "tests/networks/test_stochastic_dueling.py"
 TEST_RECURRENT = "tests/networks/test_recurrent.py"
 TEST_RECURRENT_Q = "tests/networks/test_recurrent_q.py"
@@ -21,21 +21,21 @@ VARIANTS = [
         DUELING,
         "value + advantage - tf.reduce_mean(advantage, axis=-1, keepdims=True)",
         "value + advantage",
-        f"{TEST_Q_NETWORK}::test_the_dueling_head",
+        f"{TEST_DUELING}::test_the_dueling_head",
     ),
     Variant(
         "dueling: largest advantage subtracted",
         DUELING,
         "tf.reduce_mean(advantage, axis=-1, keepdims=True)",
         "tf.reduce_max(advantage, axis=-1, keepdims=True)",
-        f"{TEST_Q_NETWORK}::test_the_dueling_head",
+        f"{TEST_DUELING}::test_the_dueling_head",
     ),
     Variant(
         "dueling: mean over the batch",
         DUELING,
         "tf.reduce_mean(advantage, axis=-1, keepdims=True)",
         "tf.reduce_mean(advantage, axis=0, keepdims=True)",
-        f"{TEST_Q_NETWORK}::test_the_dueling_head",
+        f"{TEST_DUELING}::test_the_dueling_head",
     ),
     Variant(
         "stochastic dueling: sum over the samples",
@@ -109,9 +109,9 @@ VARIANTS = [
     ),
     Variant(
         "R2D2: last action left out",
-        RECURRENT_Q,
-        'tf.one_hot(observation["last_action"], self._num_actions)',
-        '0.0 * tf.one_hot(observation["last_action"], self._num_actions)',
+        RECURRENT,
+        "tf.one_hot(last_action, num_actions)",
+        "0.0 * tf.one_hot(last_action, num_actions)",
         f"{TEST_RECURRENT_Q}::test_last_action_and_reward_reach_the_core",
     ),
     Variant(

@@ -8,12 +8,14 @@ Q_TARGETS = "repro/ops/q_targets.py"
 TRACES = "repro/ops/traces.py"
 RESCALING = "repro/ops/value_rescaling.py"
 SHAPES = "repro/ops/shapes.py"
+MASKED = "repro/ops/masked.py"
 TEST_V_TARGETS = "tests/ops/test_v_targets.py"
 TEST_RECURSION = "tests/ops/test_recursion.py"
 TEST_Q_TARGETS = "tests/ops/test_q_targets.py"
 TEST_TRACES = "tests/ops/test_traces.py"
 TEST_VALUE_RESCALING = "tests/ops/test_value_rescaling.py"
 TEST_SHAPES = "tests/ops/test_shapes.py"
+TEST_MASKED = "tests/ops/test_masked.py"
 
 VARIANTS = [
     Variant(
@@ -475,5 +477,26 @@ VARIANTS = [
         "if not (tensor.shape.is_fully_defined() and first.shape.is_fully_defined()):",
         "if False:",
         f"{TEST_SHAPES}::test_unknown_shapes_in_a_graph",
+    ),
+    Variant(
+        "masked mean: masked entries are multiplied by 0",
+        MASKED,
+        "tf.where(mask, x, 0.0)",
+        "tf.cast(mask, tf.float32) * x",
+        f"{TEST_MASKED}::test_masked_entries_are_not_read_and_get_no_gradient",
+    ),
+    Variant(
+        "masked mean: divided by the number of all entries",
+        MASKED,
+        "tf.reduce_sum(tf.cast(mask, tf.float32), axis=axis)",
+        "tf.reduce_sum(tf.ones_like(x), axis=axis)",
+        f"{TEST_MASKED}::test_masked_entries_are_not_read_and_get_no_gradient",
+    ),
+    Variant(
+        "masked mean: NaN for an empty mask",
+        MASKED,
+        "tf.math.divide_no_nan(tf.reduce_sum(tf.where(mask, x, 0.0), axis=axis), count)",
+        "tf.reduce_sum(tf.where(mask, x, 0.0), axis=axis) / count",
+        f"{TEST_MASKED}::test_an_empty_mask_gives_0_and_no_gradient",
     ),
 ]

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from repro.networks.atari import nature_torso, shallow_torso
-from repro.networks.q_network import DuelingHead
+from repro.networks.dueling import DuelingHead
 from repro.networks.recurrent_q import RecurrentQ, unroll_after_burn_in
 
 B, T, ACTIONS, UNITS, DUELING = 2, 5, 4, 7, 6

@@ -1,10 +1,12 @@
 """The clip of the summed gradient: known answers and errors. Two replicas: `test_two_replicas.py`."""
 
+import types
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.optimizers.gradients import reduce_and_clip
+from repro.optimizers.gradients import mean_over_replicas, reduce_and_clip
 
 GRADIENTS = [
     np.array([[3.0, 0.0], [0.0, 0.0]], np.float32),
@@ -61,3 +63,16 @@ def test_names_the_variables_without_gradient():
 def test_refuses_a_cross_replica_context():
     with tf.distribute.MirroredStrategy(["CPU:0"]).scope(), pytest.raises(RuntimeError, match="strategy.run"):
         reduce_and_clip([tf.ones([2])], 1.0)
+
+
+def test_the_mean_of_losses_on_one_device():
+    losses, weights = tf.constant([1.0, 2.0, 6.0]), tf.constant([2.0, 0.0, 0.5])
+    assert float(mean_over_replicas(losses)) == 3.0
+    assert float(mean_over_replicas(losses, weights)) == pytest.approx(5 / 3)  # not divided by the weights' sum
+
+
+def test_parts_of_the_mean_add_up(monkeypatch):
+    """Two replicas with two losses each."""
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: types.SimpleNamespace(num_replicas_in_sync=2))
+    parts = [mean_over_replicas(tf.constant(losses)) for losses in ([1.0, 2.0], [6.0, 7.0])]
+    assert [float(part) for part in parts] == [0.75, 3.25]

@@ -136,5 +136,4 @@ class AcerExperiment(abc.ABC):
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
         environment = make_evaluation_environment(self.config, num_envs, seed)
         agent = self.make_agent(environment, 0, self.sample_hparams(0))
-        checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
-        return agent.policy, environment
+        return checkpoint.restore_policy(checkpoints, agent, warn), environment

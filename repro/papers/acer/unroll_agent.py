@@ -11,7 +11,8 @@ from tf_agents.agents import tf_agent
 from tf_agents.trajectories import StepType, Trajectory
 
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
+from repro.ops.masked import masked_mean
+from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
 
 
 class PerStepLoss(Protocol):
@@ -107,11 +108,8 @@ class UnrollAgent(tf_agent.TFAgent):
     ) -> tf_agent.LossInfo:
         losses = self._per_step_loss(experience)
         live = time_major(experience.step_type)[:-1] != StepType.LAST  # [T, B]
-        extra = {name: _mean(x, live) for name, x in (losses.extras | {"critic_loss": losses.critic}).items()}
-        per_unroll = tf.reduce_sum(losses.total, axis=0)  # [B]
-        unrolls = tf.cast(tf.shape(per_unroll)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
-        total = tf.reduce_sum(per_unroll if weights is None else weights * per_unroll)
-        return tf_agent.LossInfo(total / unrolls, extra)
+        extra = {name: masked_mean(x, live) for name, x in (losses.extras | {"critic_loss": losses.critic}).items()}
+        return tf_agent.LossInfo(mean_over_replicas(tf.reduce_sum(losses.total, axis=0), weights), extra)
 
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         return self._apply(*self._gradients(experience, weights))
@@ -138,8 +136,3 @@ class UnrollAgent(tf_agent.TFAgent):
 def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
-
-
-def _mean(x: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
-    """Mean of x over the rows that are transitions; 0 where there is none."""
-    return tf.math.divide_no_nan(tf.reduce_sum(tf.where(live, x, 0.0)), tf.reduce_sum(tf.cast(live, tf.float32)))

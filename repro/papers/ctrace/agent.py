@@ -14,7 +14,8 @@ from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ, unroll_after_burn_in
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
+from repro.ops.masked import masked_mean
+from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.dqn_loss import DqnLoss, LossSettings, dqn_loss
 
@@ -144,10 +145,10 @@ class CtraceAgent(tf_agent.TFAgent):
         live = ~is_boundary
         size = tf.abs(losses.extras["td_error"])
         extras = {
-            "q": _mean(losses.extras["values"], live),
-            "td_error": _mean(size, live),
-            "contraction": _mean(contraction, live),
-            "contraction_target": _mean(wanted, live),
+            "q": masked_mean(losses.extras["values"], live),
+            "td_error": masked_mean(size, live),
+            "contraction": masked_mean(contraction, live),
+            "contraction_target": masked_mean(wanted, live),
             "alpha": tf.sigmoid(self._phi) if self._learns_alpha else tf.constant(1.0),
             "priorities": self._priorities(size, live),
         }
@@ -169,14 +170,13 @@ class CtraceAgent(tf_agent.TFAgent):
     def _priorities(self, size: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
         """eta max |d| + (1 - eta) mean |d| over a sequence's transitions (R2D2, Section 2.3), float32 [B]."""
         eta = self._learning.priority_of_max
-        mean = tf.math.divide_no_nan(tf.reduce_sum(size, axis=0), tf.reduce_sum(tf.cast(live, tf.float32), axis=0))
-        return eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * mean
+        return eta * tf.reduce_max(size, axis=0) + (1.0 - eta) * masked_mean(size, live, axis=0)
 
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
         with tf.GradientTape() as tape:
             losses, alpha_losses, extras = self._losses(experience)
             loss = self._reduce(losses.total, weights)
-            total = loss + _mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0)) if self._learns_alpha else loss
+            total = loss + mean_over_replicas(tf.reduce_mean(alpha_losses, axis=0)) if self._learns_alpha else loss
         gradients = tape.gradient(total, self._learned)
         size = len(self._network.trainable_variables)
         network_gradients, norm = reduce_and_clip(gradients[:size], self._learning.clip_global_norm or NO_CLIP)
@@ -192,23 +192,12 @@ class CtraceAgent(tf_agent.TFAgent):
 
     def _reduce(self, per_step: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
         """This replica's part of the loss, from the losses of all steps [T, B]."""
-        return _mean_over_replicas(TIME_REDUCTIONS[self._learning.time_reduction](per_step, axis=0), weights)
+        return mean_over_replicas(TIME_REDUCTIONS[self._learning.time_reduction](per_step, axis=0), weights)
 
     def _copy_weights(self) -> None:
         for target, variable in zip(self._target_network.variables, self._network.variables, strict=True):
             target.assign(variable)
 
 
-def _mean_over_replicas(per_sequence: tf.Tensor, weights: tf.Tensor | None = None) -> tf.Tensor:
-    """This replica's part of the mean over the sequences [B] of all replicas, weighted by `weights` [B]."""
-    batch = tf.cast(tf.shape(per_sequence)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
-    return tf.reduce_sum(per_sequence if weights is None else weights * per_sequence) / batch
-
-
 def _without_state(info: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     return {name: value for name, value in info.items() if name != "core_state"}
-
-
-def _mean(x: tf.Tensor, live: tf.Tensor) -> tf.Tensor:
-    """Mean over the rows that are transitions; 0 where there is none."""
-    return tf.math.divide_no_nan(tf.reduce_sum(tf.where(live, x, 0.0)), tf.reduce_sum(tf.cast(live, tf.float32)))

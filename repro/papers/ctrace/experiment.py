@@ -203,9 +203,7 @@ class SequenceExperiment(abc.ABC):
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
         environment = make_evaluation_environment(self.config, num_envs, seed)
-        agent = self.make_agent(environment, seed=0)
-        checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
-        return agent.policy, environment
+        return checkpoint.restore_policy(checkpoints, self.make_agent(environment, seed=0), warn), environment
 
     def _local_pool(
         self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog

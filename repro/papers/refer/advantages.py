@@ -12,14 +12,12 @@ import tensorflow as tf
 
 from repro.ops import shapes
 
-FORMS = ("none", "quadratic", "gaussian")
-"""Forms of f: Q := V (Section 2), Eq. (18), Eq. (20)."""
-
 
 def num_coefficients(form: str, num_actions: int) -> int:
     """Outputs that the network has besides V, mean and covariance; num_actions is A.
 
-    none: 0. quadratic: (A^2 + A) / 2, the triangular L. gaussian: 1 + 2 A, for K, L_+ and L_-.
+    Forms of f: none (Q := V, Section 2): 0. quadratic (Eq. 18): (A^2 + A) / 2, the triangular L. gaussian (Eq. 20):
+    1 + 2 A, for K, L_+ and L_-.
 
     Raises:
         KeyError: unknown form.
@@ -33,7 +31,7 @@ def advantage(
     """A(s, a) = f(s, a) - E_{a' ~ pi}[f(s, a')].
 
     Args:
-        form: one of `FORMS`; `none` gives 0.
+        form: as for `num_coefficients`; `none` gives 0.
         coefficients: raw network outputs, [B, num_coefficients]; receive the gradient.
         action: [B, A]; no gradient.
         mean: pi's, [B, A]; no gradient, as Eq. (23) fits "the parameterization coefficients".

@@ -106,7 +106,7 @@ def largest_divergences(generator: np.random.Generator, actions: int, deviation:
 def outputs_of_advantage(
     config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
 ) -> int:
-    """Outputs of V-RACER's network besides value and mean, for a form of `advantages.FORMS` (Appendix E)."""
+    """Outputs of V-RACER's network besides value and mean, for a form of `advantages.num_coefficients` (Appendix E)."""
     agent = _vracer(config.vracer, environment, form, generator)
     _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
     return int(coefficients.shape[-1])

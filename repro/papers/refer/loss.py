@@ -41,7 +41,7 @@ class Variant(NamedTuple):
     """What `vracer_loss` leaves open.
 
     rule: one of `refer_rules.RULES`.
-    form: one of `advantages.FORMS`.
+    form: `none`, `quadratic` or `gaussian`, see `advantages.num_coefficients`.
     max_log_ratio: see `refer_rules.importance_ratio`.
     value_target: one of `VALUE_TARGETS`.
     """

@@ -66,20 +66,15 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _ddpg_settings(self) -> DdpgSettings:
-        network, learner = self.config.network, self.config.learner
+        learner = self.config.learner
         return DdpgSettings(
-            units=tuple(network.units),
-            hidden_scale=network.hidden_scale,
-            output_scale=network.output_scale,
-            deviation=self.config.exploration.deviation,
-            learning_rate=learner.learning_rate,
+            **self._naf_settings()._asdict(),
             policy_learning_rate=learner.policy_learning_rate,
             weight_decay=learner.weight_decay,
-            target_update=learner.target_update,
-            rule=self.config.refer.rule,
         )
 
     def _naf_settings(self) -> NafSettings:
+        """Those of NAF, which DDPG has too."""
         network, learner = self.config.network, self.config.learner
         return NafSettings(
             units=tuple(network.units),

@@ -66,9 +66,7 @@ class ToyExperiment:
 
     def load_policy(self, checkpoints, num_envs, seed, warn):
         environment = self.make_environment(num_envs, seed)
-        agent = self.make_agent(environment)
-        checkpoint.restore_trained(checkpoints, tf.train.Checkpoint(agent=agent), warn)
-        return agent.policy, environment
+        return checkpoint.restore_policy(checkpoints, self.make_agent(environment), warn), environment
 
 
 def make_experiment(config):

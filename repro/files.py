@@ -1,0 +1,48 @@
+"""Files that are whole or absent, whenever a process is killed or a disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a file in one step: it holds all of the text, or what it held before.
+
+    The bytes go to a file of another name in the same folder, reach the disk, and only then take the name. A process
+    that is killed before may leave that other file, hidden, but never part of this one.
+
+    Args:
+        path: the file to make or replace, with the permissions of a new file; its folder must exist.
+        text: written as UTF-8, line ends as they are.
+
+    Raises:
+        OSError: disk full, no permission, no folder. The file stays as it was, and nothing is left beside it.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+    with contextlib.suppress(OSError):  # not every file system can; the file is whole either way
+        flush(path.parent)
+
+
+def flush(path: Path) -> None:
+    """Waits until a file's bytes, or the names in a folder, have reached the disk.
+
+    Raises:
+        OSError: they cannot; not every file system can for a folder.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

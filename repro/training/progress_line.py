@@ -1,0 +1,98 @@
+"""The line that shows how far a run is: drawn again in place on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from collections import deque
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+
+SECONDS_BETWEEN_DRAWINGS = 0.5
+
+SECONDS_BETWEEN_LINES = 30.0
+"""Where the output is no terminal."""
+
+RATE_POINTS = 60
+"""The rate is that since the drawing or line so many before."""
+
+
+class ProgressLine:
+    """Label, share, bar, count, time left, rate, and a text of the caller's, on standard error.
+
+    On a terminal, what else the process prints meanwhile appears above the line, which is cut at the terminal's width.
+
+    Args:
+        label: names what goes on.
+        total: count at the end, above 0.
+        unit: of the count, in the plural.
+        start: where the count begins.
+    """
+
+    def __init__(self, label: str, total: int, unit: str, start: int = 0) -> None:
+        self._label = label
+        self._total = total
+        self._unit = unit
+        self._text = ""
+        self._points = deque([(time.monotonic(), start)], maxlen=RATE_POINTS)  # seconds, count
+        self._newest = self._points[0]
+        self._is_open = True
+        console = Console(stderr=True)
+        self._bar = _make_bar(console) if console.is_interactive else None
+        if self._bar is not None:
+            self._task = self._bar.add_task(label, total=total, completed=start, text="")
+            self._bar.start()
+
+    def update(self, count: int, text: str) -> None:
+        """Sets count and text; they are shown where the last drawing or line is old enough."""
+        self._newest, self._text = (time.monotonic(), count), text
+        interval = SECONDS_BETWEEN_LINES if self._bar is None else SECONDS_BETWEEN_DRAWINGS
+        if self._newest[0] - self._points[-1][0] >= interval:
+            self._show()
+
+    def close(self) -> None:
+        """Shows the last state and ends the line; a second call does nothing."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self._newest != self._points[-1]:
+            self._show()
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _show(self) -> None:
+        (before, count_before), (now, count) = self._points[0], self._newest
+        self._points.append(self._newest)
+        rate = (count - count_before) / (now - before) if now > before else 0.0
+        left = datetime.timedelta(seconds=round((self._total - count) / rate)) if rate else "unknown time"
+        counted = f"{short(count)}/{short(self._total)} {self._unit}, {left} left, {short(rate)} {self._unit}/s"
+        line = ", ".join(filter(None, (counted, self._text)))
+        if self._bar is None:
+            print(f"{self._label} {count / self._total:4.0%}  {line}", file=sys.stderr, flush=True)
+        else:
+            self._bar.update(self._task, completed=count, text=line, refresh=True)
+
+
+def short(number: float) -> str:
+    """Returns three digits of a number of at least 0, with k for thousands, M for millions or G: `1.25M`."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= 0.9995 * size:
+            return f"{number / size:#.3g}".removesuffix(".") + letter
+    return f"{number:.3g}"
+
+
+def _make_bar(console: Console) -> Progress:
+    one_line = Column(no_wrap=True)
+    return Progress(
+        TextColumn("{task.description} {task.percentage:3.0f}%", markup=False, table_column=one_line),
+        BarColumn(12, table_column=one_line),
+        TextColumn(
+            "{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        ),
+        console=console,
+        auto_refresh=False,
+        expand=True,
+    )

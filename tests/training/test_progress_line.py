@@ -1,0 +1,101 @@
+"""The progress line: in place on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from repro.training import progress_line
+from repro.training.progress_line import ProgressLine, short
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds that pass only when the test says so."""
+    now = [100.0]
+    monkeypatch.setattr(progress_line.time, "monotonic", lambda: now[0])
+
+    def wait(seconds):
+        now[0] += seconds
+
+    return wait
+
+
+def run(clock, seconds):
+    """Half of 3,000 steps are done; then a thousand, in ten updates."""
+    line = ProgressLine("agent [pong] seed 1", 3000, "steps", 1500)
+    for i in range(1, 11):
+        clock(seconds / 10)
+        line.update(1500 + 100 * i, f"return [{i}]")
+    line.close()
+    line.close()
+
+
+def test_elsewhere_a_plain_line_appears_after_its_time_and_at_the_end(clock, capsys):
+    run(clock, 50.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "agent [pong] seed 1  70%  2.10k/3.00k steps, 0:00:45 left, 20 steps/s, return [6]",
+        "agent [pong] seed 1  83%  2.50k/3.00k steps, 0:00:25 left, 20 steps/s, return [10]",
+    ]
+
+
+def test_a_short_run_has_one_line_and_an_idle_one_none(clock, capsys):
+    run(clock, 2.0)
+    ProgressLine("nothing yet", 10, "games").close()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("500 steps/s, return [10]")
+
+
+def test_a_standstill_has_no_end(clock, capsys):
+    line = ProgressLine("agent", 10, "games", 5)
+    clock(31.0)
+    line.update(5, "")
+    assert capsys.readouterr().err == "agent  50%  5/10 games, unknown time left, 0 games/s\n"
+
+
+@pytest.mark.parametrize(("columns", "end"), [(120, "return [10]"), (50, "\u2026")])
+def test_a_terminal_has_one_line_that_is_drawn_again_and_cut_at_its_width(clock, monkeypatch, columns, end):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    run(clock, 2.0)
+    (drawn, shown) = terminal.getvalue().removesuffix("\x1b[?25h").rstrip("\n").rsplit("\r\x1b[2K", 1)
+    assert "\n" not in drawn
+    assert drawn.count("agent [pong] seed 1") == 5  # at the start, after 0.6, 1.2 and 1.8 seconds, at the end
+    assert shown.startswith("agent [pong] seed 1  83% ")
+    assert shown.rstrip().endswith(end)
+    assert sys.stderr is terminal  # what the line had taken over is given back
+
+
+def test_a_dumb_terminal_gets_plain_lines(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    run(clock, 2.0)
+    assert "\r" not in terminal.getvalue()
+    assert "\x1b" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (7, "7"),
+        (0.25, "0.25"),
+        (999, "999"),
+        (999.7, "1.00k"),
+        (12345, "12.3k"),
+        (999600, "1.00M"),
+        (2e9, "2.00G"),
+    ],
+)
+def test_numbers_have_three_digits(number, text):
+    assert short(number) == text
