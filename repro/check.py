@@ -107,7 +107,8 @@ def check(
         if band is not None:
             banded += len(items)
             regressions += [found for item in items if (found := bands.find_regression(item, band))]
-    faults += [ValidationError(published_dir, sentence) for sentence in checksums.changes(published_dir)]
+    for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
+        faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
     judged: dict[str, collections.Counter[str]] = {
         name: collections.Counter(s.status for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in published.papers(published_dir)

@@ -1,32 +1,100 @@
-"""Checksums of the published numbers, so that none changes unseen."""
+"""Checksums of published numbers and of records, so that none changes unseen.
 
+They lie in `SHA256SUMS` at the top of the folder, in the format of the command `sha256sum`.
+"""
+
+import contextlib
+import fcntl
 import hashlib
+import os
 import pathlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from repro.files import write_whole
 
 NAME = "SHA256SUMS"
 
 
-def changes(directory: pathlib.Path) -> list[str]:
-    """Returns a sentence for every JSON file below a directory that is not as `SHA256SUMS` in it says.
+class Files(NamedTuple):
+    """Which files below a folder have a checksum.
 
-    The file is that of the command `sha256sum`, which also writes it anew after a change that is meant.
+    patterns: as the shell expands them in the folder.
+    kind: what they hold, in the plural.
+    """
+
+    patterns: Sequence[str]
+    kind: str
+
+
+PUBLISHED = Files(("*.json", "*/*.json"), "published numbers")
+RECORDS = Files(("*/*/*/*/seed_*.json",), "records")
+
+
+def changes(directory: pathlib.Path, files: Files) -> list[str]:
+    """Returns a sentence for every file of a folder that is not as its checksum says.
 
     Args:
-        directory: holds the JSON files and `SHA256SUMS`.
+        directory: holds the files and, where there are any, `SHA256SUMS`.
+        files: which ones are meant.
     """
-    remedy = f"if that is meant: cd {directory} && sha256sum *.json */*.json > {NAME}"
+    found = {
+        path.relative_to(directory).as_posix(): path for pattern in files.patterns for path in directory.glob(pattern)
+    }
+    remedy = f"if that is meant: cd {directory} && sha256sum {' '.join(files.patterns)} > {NAME}"
     try:
-        lines = (directory / NAME).read_text(encoding="utf-8").splitlines()
+        expected = _read(directory)
     except OSError as error:
+        if not found:
+            return []
         return [f"The checksums {directory / NAME} could not be read ({error.strerror or error}); {remedy}"]
-    expected = {name.lstrip("*"): digest for digest, name in (line.split(maxsplit=1) for line in lines if line.strip())}
-    found = {path.relative_to(directory).as_posix(): path for path in sorted(directory.rglob("*.json"))}
     sentences = []
     for name in sorted({*expected, *found}):
         if name not in found:
-            sentences.append(f"The published numbers {directory / name} are gone; {remedy}")
+            sentences.append(f"The {files.kind} {directory / name} are gone; {remedy}")
         elif name not in expected:
-            sentences.append(f"The published numbers {directory / name} have no checksum in {NAME}; {remedy}")
-        elif hashlib.sha256(found[name].read_bytes()).hexdigest() != expected[name]:
-            sentences.append(f"The published numbers {directory / name} have changed; {remedy}")
+            sentences.append(f"The {files.kind} {directory / name} have no checksum in {NAME}; {remedy}")
+        elif digest(found[name]) != expected[name]:
+            sentences.append(f"The {files.kind} {directory / name} have changed; {remedy}")
     return sentences
+
+
+def add(directory: pathlib.Path, path: pathlib.Path) -> None:
+    """Writes the checksum of a new or replaced file; other processes may do so for other files at the same time.
+
+    Args:
+        directory: that of `SHA256SUMS`.
+        path: of the file, below it.
+
+    Raises:
+        OSError: `SHA256SUMS` cannot be read or written; it stays as it was.
+    """
+    with _locked(directory):
+        try:
+            expected = _read(directory)
+        except FileNotFoundError:
+            expected = {}
+        expected[path.relative_to(directory).as_posix()] = digest(path)
+        write_whole(directory / NAME, "".join(f"{expected[name]}  {name}\n" for name in sorted(expected)))
+
+
+def digest(path: pathlib.Path) -> str:
+    """Returns the SHA-256 of a file, 64 hex digits."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _read(directory: pathlib.Path) -> dict[str, str]:
+    """File to checksum."""
+    lines = (directory / NAME).read_text(encoding="utf-8").splitlines()
+    pairs = (line.split(maxsplit=1) for line in lines if line.strip())
+    return {name.lstrip("*"): value for value, name in pairs}
+
+
+@contextlib.contextmanager
+def _locked(directory: pathlib.Path) -> Iterator[None]:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -23,7 +23,7 @@ import jsonschema
 import ml_collections
 import numpy as np
 
-from repro.evidence import migrations
+from repro.evidence import checksums, migrations
 from repro.files import write_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,7 +103,7 @@ def _with_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
 
 
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
-    """Validates a record and puts it at `path` in one step.
+    """Validates a record, puts it at `path` in one step, and notes its checksum at the top of the folder of results.
 
     Whatever goes wrong, a file already at `path` stays as it was; see `files.write_whole`.
 
@@ -127,6 +127,19 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordError(f"The record {path} could not be written ({reason}); no file was changed.") from error
+    if (root := _root(path, record)) is not None:
+        try:
+            checksums.add(root, path)
+        except OSError as error:
+            where = root / checksums.NAME
+            raise RecordError(f"The record {path} is written, but not its checksum in {where} ({error}).") from error
+
+
+def _root(path: pathlib.Path, record: Mapping[str, Any]) -> pathlib.Path | None:
+    """The folder of results that a record lies in at its place; None where it lies elsewhere."""
+    root = path.parents[4] if len(path.parents) > 4 else path.parent
+    place = record_path(root, *(record[key] for key in ("paper", "experiment", "task", "agent", "seed")))
+    return root if path in (place, _with_scale(place, record["scale"])) else None
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:

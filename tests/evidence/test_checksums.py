@@ -1,10 +1,13 @@
 """A published number that changes, goes or comes is noticed."""
 
+import concurrent.futures
+import json
 import subprocess
 
 import pytest
 
-from repro.evidence import checksums, published
+from repro.evidence import checksums, published, records
+from tests.evidence.synthetic_records import make_record, write
 
 
 @pytest.fixture
@@ -18,7 +21,7 @@ def numbers(tmp_path):
 
 
 def test_untouched_numbers_pass(numbers):
-    assert checksums.changes(numbers) == []
+    assert checksums.changes(numbers, checksums.PUBLISHED) == []
 
 
 @pytest.mark.parametrize(
@@ -32,12 +35,56 @@ def test_untouched_numbers_pass(numbers):
 )
 def test_each_change_is_one_sentence_with_the_remedy(numbers, change, words):
     change(numbers)
-    (sentence,) = checksums.changes(numbers)
+    (sentence,) = checksums.changes(numbers, checksums.PUBLISHED)
     assert words in sentence
     remedy = sentence.split("if that is meant: ")[1]
     subprocess.run(remedy, shell=True, check=True)
-    assert checksums.changes(numbers) == []
+    assert checksums.changes(numbers, checksums.PUBLISHED) == []
 
 
 def test_committed_numbers_are_those_of_their_checksums():
-    assert checksums.changes(published.PUBLISHED_DIR) == []
+    assert checksums.changes(published.PUBLISHED_DIR, checksums.PUBLISHED) == []
+
+
+def test_committed_records_are_those_of_their_checksums():
+    assert checksums.changes(records.ROOT / "results", checksums.RECORDS) == []
+
+
+@pytest.mark.parametrize("lowered", ["evaluation", "curve"])
+def test_a_record_that_is_lowered_is_noticed(tmp_path, lowered):
+    path = write(tmp_path, make_record(1))
+    write(tmp_path, make_record(2))
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []
+    record = records.read_record(path)
+    if lowered == "evaluation":
+        record["evaluation"] |= {"mean": -1000.0, "returns": [-1000.0] * 200}
+    else:
+        record["curve"][-1][1] += 1.0
+    path.write_text(json.dumps(record))
+    (sentence,) = checksums.changes(tmp_path, checksums.RECORDS)
+    assert "seed_1.json have changed" in sentence
+
+
+def test_two_records_that_are_swapped_are_noticed(tmp_path):
+    paths = [write(tmp_path, make_record(seed, final=10.0 * seed)) for seed in (1, 2)]
+    first, second = (path.read_text() for path in paths)
+    paths[0].write_text(second.replace('"seed": 2', '"seed": 1'))
+    paths[1].write_text(first.replace('"seed": 1', '"seed": 2'))
+    assert len(checksums.changes(tmp_path, checksums.RECORDS)) == 2
+
+
+def test_a_replaced_record_gets_its_new_checksum(tmp_path):
+    write(tmp_path, make_record(1, final=10.0))
+    write(tmp_path, make_record(1, final=15.0))
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []
+    assert len((tmp_path / "SHA256SUMS").read_text().splitlines()) == 1
+
+
+def test_records_written_at_the_same_time_all_have_one(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda seed: write(tmp_path, make_record(seed)), range(1, 13)))
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []
+
+
+def test_no_records_need_no_checksums(tmp_path):
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []

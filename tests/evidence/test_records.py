@@ -12,7 +12,7 @@ import subprocess
 import ml_collections
 import pytest
 
-from repro.evidence import records
+from repro.evidence import checksums, records
 from tests.evidence.synthetic_records import make_record, write
 
 
@@ -21,7 +21,8 @@ def test_written_record_comes_back_and_leaves_no_other_file(tmp_path):
     path = write(tmp_path, record)
     assert path == tmp_path / "impala/atari_shallow/pong/impala_shallow/seed_3.json"
     assert records.read_record(path) == record
-    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [tmp_path / "SHA256SUMS", path]
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []
 
 
 def _set(name, value):
@@ -111,7 +112,8 @@ def test_full_disk_keeps_the_old_record(tmp_path, monkeypatch, step):
     assert str(caught.value).count(".") == str(path).count(".") + 1  # one sentence
     monkeypatch.undo()
     assert path.read_bytes() == before
-    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [tmp_path / "SHA256SUMS", path]
+    assert checksums.changes(tmp_path, checksums.RECORDS) == []
 
 
 def test_file_in_place_of_a_directory_is_one_sentence(tmp_path):
@@ -130,7 +132,7 @@ def test_bytes_reach_the_disk_before_the_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda d: (calls.append(f"sync {kind(d)}"), fsync(d)))
     monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("name"), replace(a, b)))
     write(tmp_path, make_record())
-    assert calls == ["sync file", "name", "sync directory"]
+    assert calls == ["sync file", "name", "sync directory"] * 2  # of the record, then of the checksums
 
 
 def test_numbers_of_a_figure_come_back(tmp_path):
