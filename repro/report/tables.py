@@ -67,8 +67,13 @@ def budget(row: Row) -> str:
     """Our budget with its share of the paper's, as `40M frames (20 %)`; a dash where nothing is simulated."""
     if not row.budget:
         return "-"
-    share = "" if row.share is None else f" ({percent(row.share)})"
-    return f"{amount(row.budget)} {row.counts}{share}"
+    share = budget_share(row)
+    return f"{amount(row.budget)} {row.counts}" + ("" if share is None else f" ({percent(share)})")
+
+
+def budget_share(row: Row) -> float | None:
+    """Our budget over the paper's; None where one of them is not known."""
+    return row.budget / row.published_budget if row.budget and row.published_budget else None
 
 
 def task(row: Row) -> str:
@@ -77,8 +82,13 @@ def task(row: Row) -> str:
 
 
 def judgement(row: Row) -> str:
-    """The verdict in words, also for a row without a printed number."""
+    """The verdict in words, also for a row without a printed number. All tables and the page take it from here."""
     return row.verdict or "no published number"
+
+
+def css_class(words: str) -> str:
+    """The CSS class of a verdict in words."""
+    return words.replace(" ", "-")
 
 
 def target(row: Row) -> str:
