@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -101,10 +102,16 @@ class PaperSection:
     def cards(self) -> list[cards.Card]:
         return [card for of_experiment in self.experiments.values() for card in of_experiment]
 
-    @property
+    @functools.cached_property
     def anchors(self) -> set[str]:
-        """Ids of the places that rows may link to."""
+        """Ids of the places that show the runs of an agent, on one task or over its tasks."""
         return {runs.anchor for card in self.cards for runs in card.runs} | {item.anchor for item, _ in self.together}
+
+    def find_place(self, row: Row) -> str | None:
+        """Returns the id of the place that shows a row's runs, its experiment where no other does; None without any."""
+        if row.seeds and cards.anchor(row) in self.anchors:
+            return cards.anchor(row)
+        return f"{self.name}-{row.experiment}" if row.seeds and row.experiment in self.experiments else None
 
     @property
     def images(self) -> list[figures.Image]:

@@ -11,7 +11,6 @@ from repro.evidence import published, staleness
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import MEANINGS
 from repro.report import downloads, tables
-from repro.report.cards import anchor
 from repro.report.contents import Contents, by_paper, collect, counts, make_sections, results_first
 
 
@@ -100,7 +99,6 @@ def _template() -> jinja2.Template:
         "target": tables.target,
         "named": tables.named,
         "paper": lambda name: tables.PAPERS.get(name, name),
-        "anchor": anchor,
         "duration": duration,
     }
     return environment.get_template("page.html")

@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from repro.evidence import published, records
+from repro.evidence import published, records, staleness
 from repro.evidence.records import ROOT
 from repro.evidence.rows import group_records, make_rows
 from repro.report import downloads, page, tables
@@ -171,6 +171,20 @@ def test_result_links_lead_to_their_curves(outline):
     assert {"impala-atari_shallow-pong-impala_shallow", "impala-atari_shallow-beam_rider-impala_shallow"} <= set(
         targets
     )
+
+
+def test_a_claim_without_a_place_of_its_own_links_to_its_experiment(tmp_path):
+    for agent in ("acer", "acer_fast"):
+        for seed in (1, 2):
+            config = staleness.current_config("refer", "figure_4_vracer", "desk")
+            record = make_record(seed, agent=agent, final=float(seed), config=config)
+            record["evaluation"]["unit"] = "episode return"
+            names = {"paper": "refer", "experiment": "figure_4_vracer", "task": "HalfCheetah"}
+            write(tmp_path / "results", record | names)
+    parser = Outline()
+    parser.feed(page.write_report(tmp_path / "report", tmp_path / "results").read_text())
+    assert "#refer-figure_4_vracer" in [link["href"] for link in parser.of("a")]
+    assert "refer-figure_4_vracer" in parser.ids
 
 
 def test_bar_counts_the_printed_numbers(outline):
