@@ -7,7 +7,7 @@ BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup smoke test lint types check report benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke test lint types check report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,8 +42,14 @@ types: setup  ## static types
 check: setup  ## committed results against published numbers
 	$(BIN)/python -m repro.check
 
-report: setup  ## results/ to report/index.html, docs/results.md and docs/breakout.png
-	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md --picture=docs/breakout.png
+report: setup  ## results/ to report/index.html, docs/results.md and the pictures in docs/
+	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md \
+	  --picture=impala/atari_shallow/breakout=docs/breakout.png \
+	  --picture=refer/figure_4_vracer/InvertedDoublePendulum=docs/inverted_double_pendulum.png
+
+serve: setup  ## the report on http://127.0.0.1:8001
+	test -f report/index.html || $(MAKE) report
+	$(BIN)/python -m http.server 8001 --bind 127.0.0.1 --directory report
 
 benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json

@@ -39,6 +39,7 @@ class Row:
             that answers no printed number.
         statistic: one of `statistics.STATISTICS` for an aggregate over tasks, else None.
         statement: the claim behind the number, where it is not a number of a table; else None.
+        claim: by what runs answer the statement, as in `published.PublishedRow`.
         unit: unit of published, value and interval.
         published: the printed number, or None.
         published_seeds: the paper's runs, or None.
@@ -78,6 +79,7 @@ class Row:
     column: str | None = None
     statistic: str | None = None
     statement: str | None = None
+    claim: str | None = None
     better: published.Better = "more"
     published: float | None = None
     published_seeds: int | None = None
@@ -297,6 +299,7 @@ def _printed_row(
         column=printed.column,
         statistic=printed.statistic,
         statement=printed.statement,
+        claim=printed.claim,
         better=printed.better,
         unit=printed.unit,
         published=printed.value,

@@ -1,15 +1,17 @@
 """Writes the report: `python -m repro.report --out=report [--results_dir=results] [--markdown=docs/results.md]`."""
 
 import pathlib
+import re
 
 from absl import flags
 
 from repro import cli
-from repro.evidence.published import PublishedError, published_row
-from repro.report import page
+from repro.evidence.published import PublishedError
+from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
-from repro.report.curves import save_curve
 from repro.report.markdown import results_page
+
+PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^/=]+)=(.+)")
 
 
 def main(argv: list[str]) -> None:
@@ -19,6 +21,9 @@ def main(argv: list[str]) -> None:
     results_dir, out = pathlib.Path(values.results_dir), pathlib.Path(values.out)
     if values["results_dir"].present and not results_dir.is_dir():
         cli.fail(f"there is no directory {values.results_dir!r} with records.")
+    pictures = [PICTURE.fullmatch(picture) for picture in values.picture]
+    if None in pictures:
+        cli.fail("--picture needs PAPER/EXPERIMENT/TASK=FILE, as impala/atari_shallow/breakout=docs/breakout.png.")
     try:
         contents = collect(results_dir)
         path = page.write_report(out, results_dir, contents=contents)
@@ -27,8 +32,8 @@ def main(argv: list[str]) -> None:
     except PublishedError as error:
         cli.fail(error, code=1)
     try:
-        if values.picture:
-            front_page_picture(contents, pathlib.Path(values.picture))
+        for picture in filter(None, pictures):
+            save_picture(contents, *picture.groups())
         if values.markdown:
             pathlib.Path(values.markdown).write_text(results_page(contents.rows), encoding="utf-8")
     except OSError as error:
@@ -36,17 +41,27 @@ def main(argv: list[str]) -> None:
     print(f"Page: {path}")
 
 
-def front_page_picture(contents: Contents, path: pathlib.Path) -> None:
-    """Draws what the main page shows, the runs of IMPALA on Breakout; nothing where there are none."""
-    where = "impala", "atari_shallow", "breakout", "impala_shallow"
-    if where in contents.groups:
-        save_curve(contents.groups[where].records, published_row(*where), path)
+def save_picture(contents: Contents, paper: str, experiment: str, task: str, path_png: str) -> None:
+    """Draws the learning curves of a task, the same that the page shows, as a PNG; nothing where there are no runs.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    rows = [row for row in contents.rows if (row.paper, row.experiment, row.task) == (paper, experiment, task)]
+    by_agent = {row.agent: row for row in reversed(rows) if row.seeds and cards.is_evaluation(row, contents.groups)}
+    drawn = [(row, contents.groups[cards.row_key(row)].records) for row in reversed(by_agent.values())]
+    if drawn:
+        indices = cards.agent_indices(row for row in contents.rows if row.paper == paper)
+        made = [curves.make_curve(runs, row, index=indices[experiment, str(row.agent)]) for row, runs in drawn]
+        plot = curves.make_plot(made, drawn[0][1][0])
+        title = f"{tables.PAPERS.get(paper, paper)}: {task}, {made[0].scale} scale"
+        figures.save_png(curves.draw_curves(plot, title), path_png)
 
 
 def _define_flags() -> None:
-    flags.DEFINE_string("out", "report", "Folder to write index.html and summary.md to.")
+    flags.DEFINE_string("out", "report", "Folder to write index.html and what belongs to it to.")
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
-    flags.DEFINE_string("picture", None, "Also draw the learning curve of IMPALA on Breakout as this PNG.")
+    flags.DEFINE_multi_string("picture", [], "Also draw the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png.")
     flags.DEFINE_string("markdown", None, "Also write the rows that have a result to this Markdown file.")
 
 

@@ -1,24 +1,25 @@
-"""Several tasks together: normalised scores as bars, performance profiles, aggregates beside the published ones."""
+"""Several tasks together: normalized scores as bars, performance profiles, aggregates beside the published ones."""
 
 import collections
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from repro.evidence import statistics
 from repro.evidence.rows import BOOTSTRAP_SEED, Group, Key, Row
-from repro.report import svg
+from repro.report import figures, tables
+from repro.report.figures import COLORS, MUTED
 
 MIN_TASKS, MIN_TASKS_OF_A_PROFILE = 2, 5
-WIDTH = 640
-LEFT, RIGHT = 150, 64
-ROW, BAR = 30, 9
-# Below this score, in percent, bars grow in proportion to it, above with its logarithm.
+ROW_HEIGHT = 24
 LINEAR_TO = 10.0
+"""Percent; below this score bars grow about in proportion to it, above with its logarithm."""
 PROFILE_TO = 200.0
+PROBABILITIES = ("improvement", "speed")
+"""Claims whose values are probabilities that a run of ours is ahead of one of theirs."""
+PUBLISHED_LABEL = "published, at its own budget"
 SHOWN: Mapping[str, statistics.Statistic] = {
     "median": statistics.median,
     "interquartile mean": statistics.interquartile_mean,
@@ -34,23 +35,27 @@ class Aggregate:
     Attributes:
         anchor: id of its place in the page.
         experiment, agent: as in the records.
-        tasks, total: tasks with a record, and those that the paper prints a number for.
-        bars, profile: charts; the profile is None with few tasks.
+        total: tasks that the paper prints a number for.
+        ours, theirs: task with a record to the normalized scores of our runs, and the published one.
         lines: name of the statistic, published, ours, interval; in percent, over the tasks with a record.
     """
 
     anchor: str
     experiment: str
     agent: str
-    tasks: int
     total: int
-    bars: Markup
-    profile: Markup | None
+    ours: Mapping[str, np.ndarray]
+    theirs: Mapping[str, np.ndarray]
     lines: Sequence[tuple[str, float, float, tuple[float, float] | None]]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks have a record."""
+        return len(self.ours)
 
 
 def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Aggregate]:
-    """Returns what the rows of one paper give together, one for every agent with enough normalised tasks.
+    """Returns what the rows of one paper give together, one for every agent with enough normalized tasks.
 
     Args:
         rows: of one paper.
@@ -72,13 +77,155 @@ def anchor(row: Row) -> str:
     return f"{row.paper}-{row.experiment}-{row.agent}-together"
 
 
+def make_images(paper: str, together: Sequence[Aggregate], rows: Sequence[Row]) -> list[figures.Image]:
+    """Returns the figures over tasks of one paper: intervals of aggregates, and of probabilities of improvement.
+
+    Args:
+        paper: short name.
+        together: from `make_aggregates`.
+        rows: of the paper.
+    """
+    made = []
+    if together:
+        name = f"{paper}-aggregates"
+        alt = "Aggregate human-normalized scores with 95 % intervals; their numbers stand in the tables below."
+        made.append(figures.Image(name, alt, figures.svg_text(draw_intervals(together))))
+    if claims := [row for row in rows if row.claim in PROBABILITIES and row.value is not None]:
+        alt = "Probabilities of improvement with 95 % intervals: " + "; ".join(
+            f"{row.column} {tables.ours(row)}" for row in claims
+        )
+        made.append(figures.Image(f"{paper}-improvement", alt, figures.svg_text(draw_improvements(claims))))
+    return made
+
+
+def make_agent_images(aggregate: Aggregate) -> list[figures.Image]:
+    """Returns the bars of one agent's tasks, and its performance profile with enough of them."""
+    images = [figures.Image(f"{aggregate.anchor}-tasks", bars_alt(aggregate), figures.svg_text(draw_bars(aggregate)))]
+    if aggregate.tasks >= MIN_TASKS_OF_A_PROFILE:
+        name = f"{aggregate.anchor}-profile"
+        images.append(figures.Image(name, profile_alt(aggregate), figures.svg_text(draw_profile(aggregate))))
+    return images
+
+
+@figures.styled
+def draw_bars(aggregate: Aggregate) -> Figure:
+    """Draws two bars a task, best of ours first, on an axis that is logarithmic from `LINEAR_TO` percent on."""
+    values = _percentages(aggregate)
+    figure = figures.new_figure(height=70 + ROW_HEIGHT * len(values))
+    axes = figure.add_subplot()
+    places, by_side = np.arange(len(values)), np.array(list(values.values()))
+    for side, (label, color) in enumerate((("ours", COLORS[0]), (PUBLISHED_LABEL, MUTED))):
+        bars = axes.barh(places + 0.4 * side - 0.2, by_side[:, side], 0.38, color=color, label=label)
+        texts = [f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" for value in by_side[:, side]]
+        axes.bar_label(bars, texts, padding=3, fontsize="x-small")
+    low, high = min(0.0, by_side.min()), max(100.0, by_side.max())
+    axes.set_xscale("asinh", linear_width=LINEAR_TO)
+    axes.set_xlim(1.8 * low, 1.8 * high)
+    axes.set_xticks(ticks := log_ticks(low, high, LINEAR_TO), [f"{tick:g}" for tick in ticks], minor=False)
+    axes.set_yticks(places, list(values))
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.axvline(0, color=figures.INK, lw=0.8)
+    axes.set_xlabel("human-normalized score, %")
+    axes.grid(axis="x")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+@figures.styled
+def draw_profile(aggregate: Aggregate) -> Figure:
+    """Draws the share of runs above each score, averaged over tasks (Agarwal et al. 2021)."""
+    levels = np.linspace(0.0, PROFILE_TO, 201)
+    figure = figures.new_figure(2)
+    axes = figure.add_subplot()
+    axes.plot(levels, shares_above(aggregate.ours, levels), color=COLORS[0], lw=2.2, gid="ours", label="ours")
+    axes.plot(levels, shares_above(aggregate.theirs, levels), color=MUTED, lw=1.4, ls="--", label=PUBLISHED_LABEL)
+    axes.set(xlim=(0, PROFILE_TO), ylim=(0, 1.02))
+    axes.set(xlabel="human-normalized score, %", ylabel="share of runs above the score")
+    axes.grid()
+    figure.legend(loc="outside lower left", alignment="left")
+    return figure
+
+
+@figures.styled
+def draw_intervals(together: Sequence[Aggregate]) -> Figure:
+    """Draws the aggregates of a paper's agents with 95 % intervals, a panel a statistic (Agarwal et al. 2021)."""
+    figure = figures.new_figure(height=110 + 2 * ROW_HEIGHT * len(together))
+    panels = figure.subplots(2, 2, sharey=True)
+    for panel, axes in enumerate(panels.flat):
+        for place, aggregate in enumerate(together):
+            name, published, value, interval = aggregate.lines[panel]
+            if interval:
+                axes.barh(place, interval[1] - interval[0], 0.5, interval[0], color=COLORS[0], alpha=0.4)
+            label = {"ours": "ours, 95 % interval", "theirs": PUBLISHED_LABEL} if panel == place == 0 else {}
+            axes.plot([value], [place], "|", color=COLORS[0], ms=14, mew=2.5, label=label.get("ours"))
+            axes.plot([published], [place], "D", color=MUTED, mfc="none", ms=6, label=label.get("theirs"))
+            axes.set_title(name)
+        axes.use_sticky_edges = False  # of the bars, which would end the axis
+        axes.margins(x=0.15)
+        axes.grid(axis="x")
+    panels[0, 0].set_yticks(range(len(together)), [aggregate.agent for aggregate in together])
+    panels[0, 0].set_ylim(len(together) - 0.5, -0.5)
+    figure.supxlabel("human-normalized score over the tasks with a record, %", fontsize="medium")
+    figure.legend(loc="outside upper left", ncols=2)
+    return figure
+
+
+@figures.styled
+def draw_improvements(rows: Sequence[Row]) -> Figure:
+    """Draws probabilities of improvement with their intervals; 0.5, dashed, stands for no difference."""
+    figure = figures.new_figure(height=60 + ROW_HEIGHT * len(rows), width=1.2 * figures.WIDTH)
+    axes = figure.add_subplot()
+    for place, row in enumerate(rows):
+        assert row.value is not None
+        if row.interval:
+            low, high = row.interval
+            axes.barh(place, high - low, 0.5, low, color=COLORS[0], alpha=0.4)
+        axes.plot([row.value], [place], "|", color=COLORS[0], ms=14, mew=2.5)
+    axes.axvline(0.5, color=MUTED, ls="--", lw=1.4)
+    axes.set_yticks(range(len(rows)), [f"{row.column}\n{row.task}" for row in rows], fontsize="small")
+    axes.set(xlim=(-0.02, 1.02), ylim=(len(rows) - 0.5, -0.5), xlabel="probability of improvement")
+    axes.grid(axis="x")
+    return figure
+
+
+def shares_above(scores: Mapping[str, np.ndarray], levels: np.ndarray) -> np.ndarray:
+    """Returns the share of runs above each level, averaged over tasks, [N].
+
+    Args:
+        scores: task to the normalized scores of its runs.
+        levels: [N], in percent.
+    """
+    return np.mean([(100 * runs[:, None] > levels).mean(axis=0) for runs in scores.values()], axis=0)
+
+
+def log_ticks(low: float, high: float, unit: float) -> list[float]:
+    """Returns 0 and the powers of ten times `unit` and their negatives that lie in [low, high]."""
+    powers = [unit * 10**i for i in range(9)]
+    return [x for x in (*(-p for p in reversed(powers)), 0.0, *powers) if low <= x <= high]
+
+
+def bars_alt(aggregate: Aggregate) -> str:
+    """Returns in words what the bars show, the first twelve tasks with their numbers."""
+    values = _percentages(aggregate)
+    shown = [f"{task} {ours:.1f} % (published {theirs:.1f} %)" for task, (ours, theirs) in list(values.items())[:12]]
+    more = f" and {len(values) - 12} more tasks" if len(values) > 12 else ""
+    return "Human-normalized scores: " + ", ".join(shown) + more + "."
+
+
+def profile_alt(aggregate: Aggregate) -> str:
+    """Returns in words what the performance profile shows."""
+    ours, theirs = (shares_above(side, np.array([50.0]))[0] for side in (aggregate.ours, aggregate.theirs))
+    half = f"{100 * ours:.0f} % of our runs and {100 * theirs:.0f} % of the published scores"
+    return f"Performance profile over {aggregate.tasks} tasks: {half} are above 50 %."
+
+
 def _aggregate(rows: Sequence[Row], total: int, groups: Mapping[Key, Group]) -> Aggregate:
     ours: dict[str, np.ndarray] = {}
     theirs: dict[str, np.ndarray] = {}
     for row in rows:
         records = groups[row.paper, str(row.experiment), row.task, str(row.agent)].records
-        ours[row.task] = _normalised(row, [record["evaluation"]["mean"] for record in records])
-        theirs[row.task] = _normalised(row, [float(row.published or 0.0)])
+        ours[row.task] = _normalized(row, [record["evaluation"]["mean"] for record in records])
+        theirs[row.task] = _normalized(row, [float(row.published or 0.0)])
     several = all(len(runs) > 1 for runs in ours.values())
     lines = []
     for name, statistic in SHOWN.items():
@@ -89,88 +236,18 @@ def _aggregate(rows: Sequence[Row], total: int, groups: Mapping[Key, Group]) -> 
         published = 100 * statistics.aggregate(theirs, statistic)
         lines.append((name, published, 100 * statistics.aggregate(ours, statistic), interval))
     first = rows[0]
-    profile = _profile(ours, theirs) if len(rows) >= MIN_TASKS_OF_A_PROFILE else None
-    return Aggregate(
-        anchor(first), str(first.experiment), str(first.agent), len(rows), total, _bars(ours, theirs), profile, lines
-    )
+    return Aggregate(anchor(first), str(first.experiment), str(first.agent), total, ours, theirs, lines)
 
 
-def _normalised(row: Row, scores: Sequence[float]) -> np.ndarray:
+def _normalized(row: Row, scores: Sequence[float]) -> np.ndarray:
     assert row.random is not None
     assert row.human is not None
     return np.asarray(statistics.human_normalised(np.array(scores), row.random, row.human))
 
 
-def _bars(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> Markup:
-    """Two bars a task, best of ours first."""
-    tasks = sorted(ours, key=lambda task: -ours[task].mean())
-    values = {task: (100 * float(ours[task].mean()), 100 * float(theirs[task].mean())) for task in tasks}
-    low = min(0.0, *(min(pair) for pair in values.values()))
-    high = max(100.0, *(max(pair) for pair in values.values()))
-    height = 34 + ROW * len(tasks) + 44
-
-    def x(percent: float) -> float:
-        return LEFT + (WIDTH - RIGHT - LEFT) * (_squeezed(percent) - _squeezed(low)) / (
-            _squeezed(high) - _squeezed(low)
-        )
-
-    parts = []
-    foot = 34 + ROW * len(tasks)
-    for tick in svg.log_ticks(low, high, LINEAR_TO):
-        parts += [svg.line(x(tick), 30, x(tick), foot, "grid"), svg.text(x(tick), foot + 16, f"{tick:g}")]
-    parts.append(svg.text((LEFT + WIDTH - RIGHT) / 2, height - 8, "human-normalised score, %"))
-    parts += [svg.rectangle(LEFT, 8, 12, 9, "ours", "ours"), svg.text(LEFT + 18, 17, "ours", "start")]
-    parts += [svg.rectangle(LEFT + 70, 8, 12, 9, "theirs", "published")]
-    parts.append(svg.text(LEFT + 88, 17, "published, at its own budget", "start"))
-    for i, task in enumerate(tasks):
-        top = 38 + ROW * i
-        parts.append(svg.text(LEFT - 8, top + BAR + 4, task, "end"))
-        for j, (kind, value) in enumerate(zip(("ours", "theirs"), values[task])):
-            name = f"{task}, {'ours' if kind == 'ours' else 'published'}: {value:.1f} %"
-            parts.append(svg.rectangle(x(0.0), top + j * (BAR + 1), x(value) - x(0.0), BAR, kind, name))
-            parts.append(
-                svg.text(
-                    max(x(value), x(0.0)) + 5,
-                    top + j * (BAR + 1) + BAR,
-                    f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}",
-                    "start",
-                    "small",
-                )
-            )
-    parts.append(svg.line(x(0.0), 30, x(0.0), foot, "axis"))
-    return svg.chart(WIDTH, height, _sentence(values), parts)
-
-
-def _profile(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -> Markup:
-    """Share of runs above each score, averaged over tasks (Agarwal et al. 2021)."""
-    height, foot, top = 290, 246, 30
-    levels = np.linspace(0.0, PROFILE_TO, 201)
-
-    def share(scores: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.mean([[(runs > level / 100).mean() for level in levels] for runs in scores.values()], axis=0)
-
-    def place(shares: np.ndarray) -> list[tuple[float, float]]:
-        x = 54 + (WIDTH - 74) * levels / PROFILE_TO
-        return list(zip(x, foot - (foot - top) * shares))
-
-    parts = [svg.text(4, 12, "share of runs above the score", "start")]
-    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = foot - (foot - top) * value
-        parts += [svg.line(54, y, WIDTH - 20, y, "grid"), svg.text(48, y + 4, f"{value:g}", "end")]
-    for tick in svg.ticks(0.0, PROFILE_TO):
-        parts.append(svg.text(54 + (WIDTH - 74) * tick / PROFILE_TO, foot + 18, f"{tick:g}"))
-    parts.append(svg.text(WIDTH / 2, height - 4, "human-normalised score, %"))
-    parts.append(svg.polyline(place(share(theirs)), "published", "published"))
-    parts.append(svg.polyline(place(share(ours)), "mean", "ours"))
-    half = f"{100 * share(ours)[50]:.0f} % of our runs and {100 * share(theirs)[50]:.0f} % of the published scores"
-    return svg.chart(WIDTH, height, f"Performance profile over {len(ours)} tasks: {half} are above 50 %.", parts)
-
-
-def _squeezed(percent: float) -> float:
-    return math.copysign(math.log10(1 + abs(percent) / LINEAR_TO), percent)
-
-
-def _sentence(values: Mapping[str, tuple[float, float]]) -> str:
-    shown = [f"{task} {ours:.1f} % (published {theirs:.1f} %)" for task, (ours, theirs) in list(values.items())[:12]]
-    more = f" and {len(values) - 12} more tasks" if len(values) > 12 else ""
-    return "Human-normalised scores: " + ", ".join(shown) + more + "."
+def _percentages(aggregate: Aggregate) -> dict[str, tuple[float, float]]:
+    """Task to our mean score and the published one in percent, best of ours first."""
+    tasks = sorted(aggregate.ours, key=lambda task: -aggregate.ours[task].mean())
+    return {
+        task: (100 * float(aggregate.ours[task].mean()), 100 * float(aggregate.theirs[task].mean())) for task in tasks
+    }

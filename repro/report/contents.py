@@ -1,26 +1,23 @@
 """What the report shows, gathered from records, published numbers, configs and the papers' own pages."""
 
-import base64
 import collections
 import dataclasses
+import functools
 import json
 import pathlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import markdown_it
 from markupsafe import Markup
 
-from repro.evidence import bands, comparisons, published, settings, staleness
-from repro.evidence.records import ROOT, RecordError, StoredRecord, ValidationError, read_all
-from repro.evidence.rows import Group, Key, Row, group_records, make_rows, stale_records
-from repro.evidence.statistics import human_normalised
-from repro.evidence.verdicts import VERDICTS
-from repro.report import aggregates, curves, densities, tables
+from repro.evidence import published, settings, staleness
+from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
+from repro.evidence.rows import Group, Key, Row, group_records, make_rows, sentences, stale_records
+from repro.evidence.verdicts import verdict_of
+from repro.report import aggregates, cards, figures, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"
-# What differs between scales and agents by their nature, so says nothing about a deviation.
-SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale", "agent")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,16 +32,6 @@ class Contents:
 
 
 @dataclasses.dataclass(frozen=True)
-class Context:
-    """What another publication reports on a task: its title, protocol in words, unit, and (agent, number)."""
-
-    title: str
-    protocol: str
-    unit: str
-    numbers: Sequence[tuple[str, float]]
-
-
-@dataclasses.dataclass(frozen=True)
 class Setting:
     """A printed hyper-parameter: place, name, value as printed, what our configs hold, and whether that differs."""
 
@@ -56,45 +43,54 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True)
-class Card:
-    """One experiment on one task: its learning curve and what that shows, None without one, and what was measured.
+class RowGroup:
+    """The rows of one printed table, or those that answer no printed number.
 
-    `timed_svg` is the same curve against wall time, None for records without times; `rates_svg` shows the densities of
-    observed contraction rates, None for records without them.
+    Attributes:
+        anchor: id of its place in the page.
+        title: of the table, in words.
+        rows: those with a result first.
     """
 
     anchor: str
-    row: Row
-    svg: Markup | None
-    timed_svg: Markup | None
-    rates_svg: Markup | None
-    plot: curves.Plot | None
-    records: Sequence[Mapping[str, Any]]
-    facts: Sequence[tuple[str, str]]
-    differences: Sequence[tuple[str, Any, Any]]
-    context: Sequence[Context]
+    title: str
+    rows: Sequence[Row]
 
-
-@dataclasses.dataclass(frozen=True)
-class Figure:
-    """A figure that an experiment has drawn beside its records, as a data URI."""
-
-    experiment: str
-    uri: str
+    @property
+    def results(self) -> int:
+        """How many of its rows have a result."""
+        return sum(bool(row.seeds) for row in self.rows)
 
 
 @dataclasses.dataclass(frozen=True)
 class PaperSection:
-    """One paper's part of the page."""
+    """One paper's part of the page.
+
+    Attributes:
+        name: short name.
+        title, citation: of the paper.
+        link: address of the paper, None where the citation has none.
+        counts: how many rows have each verdict.
+        groups: its rows, groups with a result first.
+        experiments: name to its cards, in the order of the cards.
+        paper_figures: that experiments have drawn beside their records.
+        overviews: figures over tasks, of all agents.
+        together: each agent over its tasks, with its figures.
+        deviations: from the paper, as HTML.
+        settings: printed ones.
+        sources: name, title, source and confidence of each printed table.
+    """
 
     name: str
     title: str
     citation: str
+    link: str | None
     counts: Mapping[str, int]
-    rows: Sequence[Row]
-    cards: Sequence[Card]
-    figures: Sequence[Figure]
-    together: Sequence[aggregates.Aggregate]
+    groups: Sequence[RowGroup]
+    experiments: Mapping[str, Sequence[cards.Card]]
+    paper_figures: Sequence[figures.Image]
+    overviews: Sequence[figures.Image]
+    together: Sequence[tuple[aggregates.Aggregate, Sequence[figures.Image]]]
     deviations: Markup
     settings: Sequence[Setting]
     sources: Sequence[tuple[str, str, str, str]]
@@ -104,9 +100,30 @@ class PaperSection:
         return sum(self.counts.values())
 
     @property
+    def cards(self) -> list[cards.Card]:
+        return [card for of_experiment in self.experiments.values() for card in of_experiment]
+
+    @functools.cached_property
     def anchors(self) -> set[str]:
-        """Ids of the places that rows may link to."""
-        return {card.anchor for card in self.cards} | {together.anchor for together in self.together}
+        """Ids of the places that show the runs of an agent, on one task or over its tasks."""
+        return {runs.anchor for card in self.cards for runs in card.runs} | {item.anchor for item, _ in self.together}
+
+    def find_place(self, row: Row) -> str | None:
+        """Returns the id of the place that shows a row's runs, its experiment where no other does; None without any."""
+        if row.seeds and cards.anchor(row) in self.anchors:
+            return cards.anchor(row)
+        return f"{self.name}-{row.experiment}" if row.seeds and row.experiment in self.experiments else None
+
+    @property
+    def images(self) -> list[figures.Image]:
+        """All figures of the section."""
+        of_tasks = [image for card in self.cards for image in card.images]
+        return [
+            *self.paper_figures,
+            *self.overviews,
+            *(image for _, made in self.together for image in made),
+            *of_tasks,
+        ]
 
 
 def collect(
@@ -153,21 +170,14 @@ def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def counts(rows: Iterable[Row]) -> dict[str, int]:
-    """Returns how many rows with a printed number have each verdict."""
-    found = collections.Counter(row.verdict for row in rows if row.verdict is not None)
-    return {name: found[name] for name in VERDICTS}
+    """Returns how many printed numbers and sentences have each verdict."""
+    found = collections.Counter(verdict_of(finding, shortfalls) for _, finding, shortfalls in sentences(rows))
+    return {name: found[name] for name in tables.VERDICTS}
 
 
 def results_first(rows: Sequence[Row]) -> list[Row]:
     """Returns the rows with those that have a result in front."""
     return sorted(rows, key=lambda row: not row.seeds)
-
-
-def anchor(row: Row) -> str:
-    """Returns the id of the place where a row's result is shown."""
-    if row.statistic is not None or row.task in comparisons.TASK_SETS:
-        return aggregates.anchor(row)
-    return "-".join(filter(None, (row.paper, row.experiment, row.task, row.agent)))
 
 
 def _section(
@@ -178,88 +188,50 @@ def _section(
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> PaperSection:
-    title, citation, sources, printed_settings = paper, "", [], []
+    title, citation, sources, printed_settings, titles = paper, "", [], [], {}
     if paper in published.papers(published_dir):
         printed_settings = _settings(paper, published_dir, configs_dir)
         numbers = published.load(paper, published_dir)
         title, citation = numbers.title, numbers.citation
         sources = [(name, t["title"], t["source"], t["confidence"]) for name, t in numbers.tables.items()]
-    paths = {_key(item.record): item.path for item in contents.stored}
-    cards: dict[Key, Card] = {}
-    for row in sorted(rows, key=lambda row: not _is_evaluation(row, contents.groups)):
-        key = _row_key(row)
-        if row.seeds and row.statistic is None and key in contents.groups and key not in cards:
-            cards[key] = _card(row, contents.groups[key].records, paths[key], published_dir, configs_dir)
+        titles = {name: table["title"] for name, table in numbers.tables.items()}
+    by_experiment = collections.defaultdict(list)
+    for card in cards.make_cards(rows, contents.groups, contents.stored, published_dir, configs_dir):
+        by_experiment[card.experiment].append(card)
+    together = aggregates.make_aggregates(rows, contents.groups)
     return PaperSection(
         name=paper,
         title=title,
         citation=citation,
+        link=paper_link(citation),
         counts=counts(rows),
-        rows=results_first(rows),
-        cards=sorted(cards.values(), key=lambda card: card.plot is None),  # learning curves first
-        figures=_figures(results_dir / paper),
-        together=aggregates.make_aggregates(rows, contents.groups),
+        groups=_row_groups(paper, rows, titles),
+        experiments=by_experiment,
+        paper_figures=_figures(results_dir / paper),
+        overviews=aggregates.make_images(paper, together, rows),
+        together=[(item, aggregates.make_agent_images(item)) for item in together],
         deviations=_deviations(PAPERS_DIR / paper / "README.md"),
         settings=printed_settings,
         sources=sources,
     )
 
 
-def _is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:
-    """Whether a row's number is the final evaluation that the curve of its records leads to, and not a claim's."""
-    return _row_key(row) in groups and row.unit in {r["evaluation"]["unit"] for r in groups[_row_key(row)].records}
+def paper_link(citation: str) -> str | None:
+    """Returns the address of a paper whose citation has its arXiv number, else None."""
+    found = re.search(r"arXiv (\d{4}\.\d{4,5})", citation)
+    return f"https://arxiv.org/abs/{found[1]}" if found else None
 
 
-def _card(
-    row: Row,
-    records: Sequence[Mapping[str, Any]],
-    path: pathlib.Path,
-    published_dir: pathlib.Path,
-    configs_dir: pathlib.Path,
-) -> Card:
-    name = f"Learning curve of {row.agent} on {row.task}, {len(records)} seeds, to {tables.budget(row)}; "
-    name += f"final evaluation {tables.ours(row)}, published {tables.exact(row.published)}."
-    try:
-        where = row.paper, str(row.experiment), "paper"
-        paper_config = staleness.agent_config(*where, str(row.agent), configs_dir)
-        own = staleness.current_config(*where, configs_dir).get("variants", {}).get(str(row.agent), {})
-        ignored = (*SCALE_FIELDS, *_unread_sections(records[0]["config"], own))
-        difference = staleness.config_difference(records[0]["config"], paper_config, ignored)
-    except RecordError:
-        difference = {}
-    plot = curves.make_plot(records, row) if any(record["curve"] for record in records) else None
-    timed = curves.make_plot(records, row, timed=True) if curves.has_times(records) else None
-    rates = densities.make_densities(records) if densities.has_rates(records) else None
-    rates_name = densities.title_of(rates, str(row.agent), row.task) if rates else ""
-    return Card(
-        anchor=anchor(row),
-        row=row,
-        svg=curves.curve_svg(plot, name) if plot else None,
-        timed_svg=curves.curve_svg(timed, f"The same against the wall time of training. {name}") if timed else None,
-        rates_svg=densities.density_svg(rates, rates_name) if rates else None,
-        plot=plot,
-        records=records,
-        facts=_facts(row, records, path),
-        differences=[(field, value, reference) for field, (value, reference) in difference.items()],
-        context=_context(row, records[0]["config"], published_dir),
-    )
-
-
-def _unread_sections(config: Mapping[str, Any], own: Mapping[str, Any]) -> set[str]:
-    """The sections that an agent does not read, where its own fields bring another algorithm with all its sections."""
-    sections = {name for name, value in own.items() if isinstance(value, Mapping)}
-    if "algorithm" not in own or not sections:
-        return set()
-    return {name for name, value in config.items() if isinstance(value, Mapping)} - sections - {"env"}
-
-
-def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:
-    environment = config.get("env", {}).get("name", "")
-    return [
-        Context(table.title, _pairs(table.protocol), table.unit, list(numbers.items()))
-        for table in published.context(published_dir / "context")
-        if row.paper in table.papers and (numbers := table.task_numbers(row.task, environment))
-    ]
+def _row_groups(paper: str, rows: Sequence[Row], titles: Mapping[str, str]) -> list[RowGroup]:
+    """The rows by printed table, tables with a result first."""
+    by_table = collections.defaultdict(list)
+    for row in results_first(rows):
+        by_table[row.table].append(row)
+    made = []
+    for number, (table, table_rows) in enumerate(by_table.items(), start=1):
+        title = f"{tables.named(table)}: {titles.get(table, '')}" if table else "Runs without a printed number"
+        made.append(RowGroup(f"{paper}-rows-{number}", title.removesuffix(": "), table_rows))
+    return made
 
 
 def _settings(paper: str, published_dir: pathlib.Path, configs_dir: pathlib.Path) -> list[Setting]:
@@ -286,57 +258,15 @@ def _judged(compared: Sequence[settings.SettingComparison]) -> str:
     return "; ".join(f"{answer} ({', '.join(dict.fromkeys(names))})" for answer, names in known.items())
 
 
-def _facts(row: Row, records: Sequence[Mapping[str, Any]], path: pathlib.Path) -> list[tuple[str, str]]:
-    def unique(values: Iterable[str]) -> str:
-        return "; ".join(dict.fromkeys(values))
-
-    facts = [("Evaluation", unique(_protocol(record["evaluation"]["protocol"]) for record in records))]
-    if row.value is not None and row.random is not None and row.human is not None:
-        facts.append(("Human-normalised", f"{100 * human_normalised(row.value, row.random, row.human):.1f} %"))
-    facts += [
-        ("Band", _band(bands.band_path(path, records[0]["scale"]))),
-        ("Hardware", unique(_hardware(record["hardware"]) for record in records)),
-        ("Versions", unique(_pairs(record["versions"]) for record in records)),
-    ]
-    return facts
-
-
-def _band(path: pathlib.Path) -> str:
-    try:
-        band = bands.read_band(path)
-    except bands.BandError as error:
-        return str(error)
-    if band is None:
-        return f"none: it takes {bands.MIN_RUNS} seeds"
-    ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
-    alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
-    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
-
-
-def _protocol(protocol: str | Mapping[str, Any]) -> str:
-    return protocol if isinstance(protocol, str) else _pairs(protocol)
-
-
-def _hardware(hardware: Mapping[str, Any]) -> str:
-    cores = f"{hardware['cores']} core{'s' if hardware['cores'] != 1 else ''}"
-    return f"{hardware['cpu']}, {cores}, {hardware['gpu'] or 'no GPU'}"
-
-
-def _pairs(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
-
-
-def _key(record: Mapping[str, Any]) -> Key:
-    return (record["paper"], record["experiment"], record["task"], record["agent"])
-
-
-def _row_key(row: Row) -> Key:
-    return (row.paper, str(row.experiment), row.task, str(row.agent))
-
-
-def _figures(paper_dir: pathlib.Path) -> list[Figure]:
+def _figures(paper_dir: pathlib.Path) -> list[figures.Image]:
+    """The figures that experiments have drawn beside their records."""
     return [
-        Figure(path.parent.name, "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode())
+        figures.Image(
+            f"{paper_dir.name}-{path.parent.name}",
+            f"Figure of the experiment {path.parent.name}; its numbers stand in the rows above and in the records.",
+            path.read_text(encoding="utf-8"),
+            "paper-figure",
+        )
         for path in sorted(paper_dir.glob("*/figure.svg"))
     ]
 

@@ -1,4 +1,4 @@
-"""Learning curves: inline SVG for the page, PNG for documents.
+"""Learning curves: the agents of a task in one figure, against frames or wall time.
 
 Where a config has `window_steps`, the curve over seeds is the paper's own: in windows of so many steps, with the 20th
 and 80th percentiles. A record holds no single episodes but the mean return of the last 100 at up to 500 moments, so a
@@ -6,44 +6,71 @@ window's return is the mean of those logged in it, and lags by half of the time 
 """
 
 import dataclasses
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from repro.evidence import published, run_measures, statistics
+from repro.evidence import run_measures, statistics
 from repro.evidence.records import counted, thin
 from repro.evidence.rows import BOOTSTRAP_SEED, Row
-from repro.report import svg
+from repro.report import figures
 from repro.report.tables import amount, exact
 
-WIDTH, HEIGHT = 480, 290
-LEFT, RIGHT, TOP, BOTTOM = 54, 20, 22, 40
-MAX_POINTS = 120  # of one line in the page; a phone shows no more
-# A published number so far off that our curve would fill less than this share of the axis is named, not
-# drawn.
-SMALLEST_SHARE = 0.15
+MAX_POINTS = 120  # of one line; a phone shows no more
+MIN_SHARE = 0.15
+"""A published number so far off that our curves would fill less than this share of the axis is named, not drawn."""
 PERCENTILES = (20, 80)
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
 
+Records = Sequence[Mapping[str, Any]]
+
 
 @dataclasses.dataclass(frozen=True)
-class Plot:
-    """What a learning curve shows, in data units.
+class Curve:
+    """One agent's part of a figure, in data units.
 
     Attributes:
-        lines: seed to [N, 2] (frames or wall time, return).
+        agent: its name.
+        index: of the agent among those of its experiment, for its colour.
+        scale: of its runs.
+        lines: seed to [N, 2] (frames or seconds of wall time, return).
+        evaluations: each seed's final evaluation.
         mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
             one seed.
         band: [M, 2], low and high at each point: the 95 % interval of that mean, or the percentiles over seeds
             where there are windows; empty with one seed.
         window: length of the windows in frames; None without.
+        end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
-        on_scale: whether the printed number lies on the axis.
-        random: the random player's score, or None.
+        random: the random policy's score, or None.
+    """
+
+    agent: str
+    index: int
+    scale: str
+    lines: Mapping[int, np.ndarray]
+    evaluations: Sequence[float]
+    mean: np.ndarray
+    band: np.ndarray
+    window: int | None
+    end: float
+    published: float | None
+    published_label: str | None
+    random: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plot:
+    """The curves of one task on common axes.
+
+    Attributes:
+        curves: one per agent, wall time in the unit of the axis.
+        on_scale: for each curve whether its printed number lies on the axis.
+        random: the random policy's score, or None.
         y_range: (low, high) of the axis.
         x_end: end of the axis.
         x_label: what the axis is, in words.
@@ -51,13 +78,8 @@ class Plot:
         counts: what the budget counts, frames or steps.
     """
 
-    lines: Mapping[int, np.ndarray]
-    mean: np.ndarray
-    band: np.ndarray
-    window: int | None
-    published: float | None
-    published_label: str | None
-    on_scale: bool
+    curves: Sequence[Curve]
+    on_scale: Sequence[bool]
     random: float | None
     y_range: tuple[float, float]
     x_end: float
@@ -71,180 +93,89 @@ class Plot:
         return f"mean {self.unit}" if "return" in self.unit else f"mean return, {self.unit}"
 
     @property
-    def mean_label(self) -> str:
-        """What the line over seeds is, in words."""
-        return (
-            f"mean over seeds in windows of {amount(self.window)} {self.counts}" if self.window else "mean over seeds"
-        )
-
-    @property
-    def band_label(self) -> str:
-        """What the band is, in words."""
-        if self.window:
-            return f"{PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
-        return "95 % interval of the mean over seeds"
+    def over_seeds(self) -> str:
+        """What line and band over seeds are, in words; empty where each agent has one seed."""
+        windows = [curve.window for curve in self.curves if len(curve.mean)]
+        if not windows:
+            return ""
+        if windows[0]:
+            mean = f"mean over seeds in windows of {amount(windows[0])} {self.counts}"
+            return f"{mean},\nband: {PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
+        return "mean over seeds, band: 95 % interval of the mean"
 
 
-def make_plot(records: Sequence[Mapping[str, Any]], row: Row | None, timed: bool = False) -> Plot:
-    """Prepares the curve of one row.
+def make_curve(records: Records, row: Row | None, timed: bool = False, index: int = 0) -> Curve:
+    """Prepares the curve of one agent.
 
     Args:
-        records: those behind the row, one a seed, at least one.
+        records: those behind a row, one a seed, at least one.
         row: gives the printed number with its budget and the random score; None without either.
         timed: against the wall time of training and not frames; for records that `has_times` holds for.
+        index: of the agent among those of its experiment.
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
-    x_label = f"environment {counted(records[0])}"
+    end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
     if timed:
-        lines, unit_of_time = _against_time(records, lines)
-        x_label = f"wall time of training, {unit_of_time}"
-    window = None if timed else window_of(records)
+        seconds = {r["seed"]: run_measures.seconds_at(r, lines[r["seed"]][:, 0]) for r in records}
+        lines = {seed: np.c_[times, lines[seed][:, 1]] for seed, times in seconds.items()}
+        end = max(times[-1] for times in seconds.values())
+    window = None if timed else get_window(records)
     mean, band = _windows(list(lines.values()), window) if window else _mean_line(list(lines.values()))
-    target, random = (row.published, row.random) if row else (None, None)
     label = None
-    if row is not None and target is not None:
-        label = f"published {exact(target)} at {amount(row.published_budget)} {row.budget_field}"
-    values = [line[:, 1] for line in lines.values()] + [[r["evaluation"]["mean"]] for r in records]
-    values += [[random]] if random is not None else []
-    low, high = float(min(map(np.min, values))), float(max(map(np.max, values)))
-    on_scale = target is not None and (high - low) >= SMALLEST_SHARE * (max(high, target) - min(low, target))
-    if on_scale and target is not None:
-        low, high = min(low, target), max(high, target)
-    margin = 0.06 * (high - low) or 1.0
-    x_end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
-    unit = records[0]["evaluation"]["unit"]
-    return Plot(
-        lines,
-        mean,
-        band,
-        window,
-        target,
-        label,
-        on_scale,
-        random,
-        (low - margin, high + margin),
-        x_end,
-        x_label,
-        unit,
-        counted(records[0]),
+    if row is not None and row.published is not None:
+        label = f"published {exact(row.published)} at {amount(row.published_budget)} {row.budget_field}"
+    return Curve(
+        agent=records[0]["agent"],
+        index=index,
+        scale=records[0]["scale"],
+        lines=lines,
+        evaluations=[record["evaluation"]["mean"] for record in records],
+        mean=mean,
+        band=band,
+        window=window,
+        end=end,
+        published=row.published if row else None,
+        published_label=label,
+        random=row.random if row else None,
     )
 
 
-def has_times(records: Sequence[Mapping[str, Any]]) -> bool:
+def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = False) -> Plot:
+    """Puts curves of one task on common axes.
+
+    Args:
+        curves: from `make_curve`, at least one.
+        record: any behind them, for the units.
+        timed: as for `make_curve`.
+    """
+    x_end, x_label = max(curve.end for curve in curves), f"environment {counted(record)}"
+    if timed:
+        unit = next((name for name, length in TIME_UNITS.items() if x_end >= 2 * length), "seconds")
+        curves = [_rescaled(curve, TIME_UNITS[unit]) for curve in curves]
+        x_end, x_label = x_end / TIME_UNITS[unit], f"wall time of training, {unit}"
+    random = next((curve.random for curve in curves if curve.random is not None), None)
+    values = [line[:, 1] for curve in curves for line in curve.lines.values()]
+    values += [np.array(curve.evaluations) for curve in curves] + ([np.array([random])] if random is not None else [])
+    low, high = float(min(map(np.min, values))), float(max(map(np.max, values)))
+    on_scale = [
+        curve.published is not None
+        and (high - low) >= MIN_SHARE * (max(high, curve.published) - min(low, curve.published))
+        for curve in curves
+    ]
+    drawn = [curve.published for curve, on in zip(curves, on_scale) if on and curve.published is not None]
+    low, high = min([low, *drawn]), max([high, *drawn])
+    margin = 0.06 * (high - low) or 1.0
+    y_range = (low - margin, high + margin)
+    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counted(record))
+
+
+def has_times(records: Records) -> bool:
     """Whether all records keep a curve and, in their log, the seconds of training."""
     return all(run_measures.holds(record, need) for record in records for need in ("curve", "series.seconds"))
 
 
-def curve_svg(plot: Plot, title: str) -> Markup:
-    """Returns a learning curve as an `<svg>` element that takes its colours from the page's CSS.
-
-    Args:
-        plot: from `make_plot`.
-        title: what it shows, read out by screen readers.
-    """
-    low, high = plot.y_range
-    right, foot = WIDTH - RIGHT, HEIGHT - BOTTOM
-
-    def x(along: float) -> float:
-        return LEFT + (right - LEFT) * along / plot.x_end
-
-    def y(value: float) -> float:
-        return TOP + (foot - TOP) * (high - value) / (high - low)
-
-    def place(points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
-        return [(x(along), y(value)) for along, value in points]
-
-    def level(value: float, kind: str) -> str:
-        return svg.line(LEFT, y(value), right, y(value), kind)
-
-    parts = [svg.text(4, 12, plot.y_label, "start")]
-    for value in svg.ticks(low, high):
-        parts += [level(value, "grid"), svg.text(LEFT - 6, y(value) + 4, f"{value:g}", "end")]
-    for tick in svg.ticks(0, plot.x_end):
-        parts.append(svg.text(x(tick), foot + 18, amount(int(tick)) if tick >= 1000 else f"{tick:g}"))
-    parts.append(svg.text((LEFT + right) / 2, HEIGHT - 4, plot.x_label))
-    labels = []
-    if plot.random is not None:
-        parts.append(level(plot.random, "random"))
-        labels.append(svg.text(right - 4, y(plot.random) + 15, f"random {exact(plot.random)}", "end", "label"))
-    if plot.published is not None and plot.on_scale:
-        parts.append(level(plot.published, "published"))
-        labels.append(svg.text(LEFT + 4, y(plot.published) - 6, f"{plot.published_label}", "start", "label"))
-    elif plot.published is not None:
-        arrow = "\u2191" if plot.published > high else "\u2193"
-        labels.append(svg.text(right - 4, 12, f"{arrow} {plot.published_label}, off scale", "end", "label"))
-    if len(plot.band):
-        along = plot.mean[:, 0]
-        outline = np.concatenate([np.c_[along, plot.band[:, 0]], np.c_[along, plot.band[:, 1]][::-1]])
-        parts.append(svg.polygon(place(outline), "band", plot.band_label))
-    for seed, points in plot.lines.items():
-        parts.append(svg.polyline(place(thin(list(points), MAX_POINTS)), "seed", f"seed {seed}"))
-    if len(plot.mean):
-        parts.append(svg.polyline(place(plot.mean), "mean", plot.mean_label))
-    return svg.chart(WIDTH, HEIGHT, title, parts + labels)
-
-
-def save_curve(
-    records: Sequence[Mapping[str, Any]],
-    printed: published.PublishedRow | None,
-    path_png: str | os.PathLike[str],
-) -> None:
-    """Writes the learning curve of some records beside the printed number as a PNG.
-
-    Args:
-        records: runs of one agent on one task, one a seed, at least one.
-        printed: the number they answer, or None.
-        path_png: file to write.
-    """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    row = None
-    if printed is not None:
-        references = published.normaliser(printed.normaliser).get(printed.task, {}) if printed.normaliser else {}
-        row = Row(
-            paper=printed.paper,
-            experiment=printed.experiment,
-            task=printed.task,
-            agent=printed.agent,
-            unit=printed.unit,
-            published=printed.value,
-            published_budget=printed.protocol.get("budget"),
-            budget_field=printed.protocol.get("budget_field", "frames"),
-            random=references.get("random"),
-        )
-    plot = make_plot(records, row)
-    figure, axes = plt.subplots(figsize=(7.5, 4.2), dpi=160, layout="constrained")
-    width, color = (2.2, "#184f95") if len(plot.lines) == 1 else (0.9, "#6da7ec")
-    for i, points in enumerate(plot.lines.values()):
-        label = "one seed" if i == 0 else None
-        axes.plot(points[:, 0] / 1e6, points[:, 1], label=label, lw=width, color=color)
-    if len(plot.mean):
-        along = plot.mean[:, 0] / 1e6
-        axes.fill_between(along, *plot.band.T, color="#6da7ec", alpha=0.25, lw=0, label=plot.band_label)
-        axes.plot(along, plot.mean[:, 1], color="#184f95", lw=2.2, label=plot.mean_label)
-    if plot.published is not None and plot.on_scale:
-        axes.axhline(plot.published, color="#0b0b0b", ls="--", lw=1.2, label=plot.published_label)
-    elif plot.published is not None:
-        axes.plot([], [], color="#0b0b0b", ls="--", lw=1.2, label=f"{plot.published_label} (off this scale)")
-    if plot.random is not None:
-        axes.axhline(plot.random, color="#898781", ls=":", lw=1.2, label=f"random {exact(plot.random)}")
-    axes.set(xlim=(0, plot.x_end / 1e6), ylim=plot.y_range, xlabel=f"{plot.x_label}, millions")
-    axes.set_ylabel(plot.y_label)
-    first, seeds = records[0], f"{len(records)} seed{'s' if len(records) > 1 else ''}"
-    axes.set_title(f"{first['agent']} on {first['task']}, {first['scale']} scale, {seeds}", loc="left")
-    axes.grid(axis="y", color="#e1e0d9", lw=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=9)
-    figure.savefig(path_png)
-    plt.close(figure)
-
-
-def window_of(records: Sequence[Mapping[str, Any]]) -> int | None:
+def get_window(records: Records) -> int | None:
     """Returns the length of the windows of the records' curve; None where their paper has none, or none of two ended.
 
     Args:
@@ -254,14 +185,72 @@ def window_of(records: Sequence[Mapping[str, Any]]) -> int | None:
     return window if window and 2 * window <= min(record["frames"] for record in records) else None
 
 
-def _against_time(
-    records: Sequence[Mapping[str, Any]], lines: Mapping[int, np.ndarray]
-) -> tuple[dict[int, np.ndarray], str]:
-    """The lines with wall time for frames, and its unit."""
-    seconds = {r["seed"]: run_measures.seconds_at(r, lines[r["seed"]][:, 0]) for r in records}
-    longest = max(of[-1] for of in seconds.values())
-    unit = next((name for name, length in TIME_UNITS.items() if longest >= 2 * length), "seconds")
-    return {seed: np.c_[of / TIME_UNITS[unit], lines[seed][:, 1]] for seed, of in seconds.items()}, unit
+@figures.styled
+def draw_curves(plot: Plot, title: str = "") -> Figure:
+    """Draws the curves of one task.
+
+    An agent is a line, the mean over seeds, with a band. A single agent's seeds are thin lines beside it. Printed
+    numbers are dashed in the colour of their agent, the random policy's score is dotted.
+
+    Args:
+        plot: from `make_plot`.
+        title: above the axes.
+    """
+    published = [curve for curve in plot.curves if curve.published is not None]
+    lines = len(plot.curves) + len(published) + (plot.random is not None) + len(plot.over_seeds.splitlines())
+    figure = figures.new_figure(lines)
+    axes = figure.add_subplot()
+    for curve in plot.curves:
+        _draw_curve(axes, curve, plot)
+    for curve, on_scale in zip(plot.curves, plot.on_scale):
+        _draw_published(axes, curve, plot, on_scale)
+    if plot.random is not None:
+        label = f"random policy {exact(plot.random)}"
+        axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=label)
+    axes.set(xlim=(0, plot.x_end), ylim=plot.y_range, xlabel=plot.x_label, ylabel=plot.y_label)
+    axes.set_title(title, loc="left")
+    axes.grid(axis="y")
+    figures.label_amounts(axes)
+    if axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower left", title=plot.over_seeds or None, alignment="left")
+    return figure
+
+
+def _draw_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
+    """The mean over seeds with its band, or the only seed; nothing where no episode has ended."""
+    seeds = f"{len(curve.lines)} seed{'s' if len(curve.lines) != 1 else ''}"
+    scales = {other.scale for other in plot.curves}
+    label = f"{curve.agent}, {seeds}" + (f", {curve.scale} scale" if len(scales) > 1 else "")
+    style = figures.color_of(curve.index)
+    alone = len(plot.curves) == 1 or not len(curve.mean)
+    for seed, line in curve.lines.items():
+        if alone:
+            points = np.array(thin(line.tolist(), MAX_POINTS))
+            name = label if not len(curve.mean) and seed == min(curve.lines) else None
+            width, alpha = (0.8, 0.5) if len(curve.mean) else (1.8, 1.0)
+            axes.plot(*points.T, gid=f"seed {seed}", label=name, lw=width, alpha=alpha, **style)
+    if len(curve.mean):
+        axes.fill_between(curve.mean[:, 0], *curve.band.T, color=style["color"], alpha=0.22, lw=0)
+        axes.plot(*curve.mean.T, gid=f"mean {curve.agent}", label=label, lw=2.2, **style)
+
+
+def _draw_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:
+    """A dashed line at the printed number, or its name alone where it is off the scale."""
+    if curve.published is None:
+        return
+    label = f"{curve.published_label}" + (f" ({curve.agent})" if len(plot.curves) > 1 else "")
+    style = {"color": figures.color_of(curve.index)["color"], "ls": "--", "lw": 1.4}
+    if on_scale:
+        axes.axhline(curve.published, gid=f"published {curve.agent}", label=label, **style)
+    else:
+        arrow = "\u2191" if curve.published > plot.y_range[1] else "\u2193"
+        axes.plot([], [], label=f"{arrow} {label}, off scale", **style)
+
+
+def _rescaled(curve: Curve, seconds: float) -> Curve:
+    """The curve with wall time in units of so many seconds."""
+    lines = {seed: line / (seconds, 1.0) for seed, line in curve.lines.items()}
+    return dataclasses.replace(curve, lines=lines, mean=curve.mean / (seconds, 1.0), end=curve.end / seconds)
 
 
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:

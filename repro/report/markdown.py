@@ -54,10 +54,11 @@ def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path)
         numbers = published.load(paper, published_dir)
         title += f"\n*{numbers.title}* ({numbers.citation}).\n"
         titles = {name: table["title"] for name, table in numbers.tables.items()}
-    without_run = collections.Counter(row.table for row in rows if row.verdict == "not run" and row.table)
-    if without_run:
-        places = ", ".join(f"{tables.named(table)} ({count})" for table, count in without_run.items())
-        title += f"\nNot run: {places}.\n"
+    for finding in ("not run", "cannot run here"):
+        left = collections.Counter(row.table for row in rows if row.finding == finding and row.table)
+        if left:
+            places = ", ".join(f"{tables.named(table)} ({count})" for table, count in left.items())
+            title += f"\n{finding.capitalize()}: {places}.\n"
     parts = [title]
     for table, table_rows in _grouped((row for row in rows if row.seeds), lambda row: row.table).items():
         heading = f"{tables.named(table)}: {titles[table]}" if table else "Runs without a printed number"
@@ -96,7 +97,8 @@ def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
         "Ours [95 %]": tables.ours,
         "Budget": lambda row: tables.budget(row) if row.budget else "",
         "Runs": tables.runs,
-        "Verdict": lambda row: row.verdict or "",
+        "Finding": lambda row: "" if row.published is None else tables.judgement(row),
+        "Less than the paper's protocol": tables.shortfalls,
         "Note": lambda row: row.note,
         **({"Command": lambda row: f"`{row.command}`" if row.command else ""} if with_command else {}),
     }

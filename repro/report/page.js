@@ -1,17 +1,37 @@
 "use strict";
 
+const groups = [...document.querySelectorAll("details.group")];
+let openBefore = null; // which groups were open when a search began
+
 function filterRows(form) {
-  const table = document.getElementById(form.dataset.for);
   const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = form.elements.verdict.value;
-  let shown = 0;
-  for (const row of table.tBodies[0].rows) {
-    const text = row.dataset.text ||= [...row.cells].slice(0, 2).map((cell) => cell.textContent).join(" ").toLowerCase();
-    const fits = wanted === "" || (wanted === "result" ? row.dataset.result === "yes" : row.dataset.verdict === wanted);
-    row.hidden = !(fits && words.every((word) => text.includes(word)));
-    shown += !row.hidden;
+  if (words.length && !openBefore) openBefore = groups.map((group) => group.open);
+  const perPaper = new Map();
+  for (const group of groups) {
+    const rows = [...group.querySelectorAll("tbody tr")];
+    let shown = 0;
+    for (const row of rows) {
+      row.words ||= [group.dataset.words, row.cells[0].textContent, row.cells[1].textContent].join(" ").toLowerCase();
+      const fits = !wanted || (wanted === "result" ? "result" in row.dataset : row.dataset.verdict === wanted);
+      row.hidden = !(fits && words.every((word) => row.words.includes(word)));
+      shown += !row.hidden;
+    }
+    group.hidden = shown === 0;
+    if (words.length) group.open = shown > 0;
+    const paper = group.closest(".paper");
+    const [before, total] = perPaper.get(paper) ?? [0, 0];
+    perPaper.set(paper, [before + shown, total + rows.length]);
   }
-  form.querySelector("output").textContent = `${shown} of ${table.tBodies[0].rows.length} rows`;
+  if (!words.length && openBefore) {
+    groups.forEach((group, i) => { group.open = openBefore[i]; });
+    openBefore = null;
+  }
+  for (const [paper, [shown, total]] of perPaper) {
+    paper.querySelector(".shown").textContent = `${shown} of ${total} shown`;
+  }
+  const sum = (i) => [...perPaper.values()].reduce((total, counts) => total + counts[i], 0);
+  form.querySelector("output").textContent = `${sum(0)} of ${sum(1)} rows`;
 }
 
 function sortRows(table, column, header) {
@@ -30,8 +50,7 @@ function sortRows(table, column, header) {
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
 }
 
-async function copy(button) {
-  const text = button.dataset.copy;
+async function copy(button, text) {
   let done = true;
   try {
     await navigator.clipboard.writeText(text);
@@ -48,23 +67,43 @@ async function copy(button) {
   setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }
 
-for (const form of document.querySelectorAll(".filters")) {
-  form.hidden = false;
-  for (const kind of ["input", "change"]) form.addEventListener(kind, () => filterRows(form));
-  form.addEventListener("submit", (event) => event.preventDefault());
-  filterRows(form);
+function addButton(parent, text, onClick) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...text);
+  button.addEventListener("click", () => onClick(button));
+  parent.append(button);
+  return button;
 }
+
+// A link to a part of the page opens what it lies in and the list of its runs.
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;
+  const inner = target.matches(".runs") && target.querySelector("details");
+  if (inner) inner.open = true;
+  target.scrollIntoView();
+}
+
+const form = document.getElementById("filters");
+form.hidden = false;
+for (const kind of ["input", "change"]) form.addEventListener(kind, () => filterRows(form));
+form.addEventListener("submit", (event) => event.preventDefault());
+filterRows(form);
 for (const table of document.querySelectorAll("table.rows")) {
   [...table.tHead.rows[0].cells].forEach((header, column) => {
     if (header.classList.contains("unsorted")) return;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...header.childNodes);
-    header.append(button);
-    button.addEventListener("click", () => sortRows(table, column, header));
+    addButton(header, [...header.childNodes], () => sortRows(table, column, header));
   });
+  for (const code of table.querySelectorAll(".command code")) {
+    const text = code.textContent;
+    const button = addButton(code.parentElement, ["Copy"], (self) => copy(self, text));
+    button.className = "copy";
+    const [task, agent] = [...code.closest("tr").cells].map((cell) => cell.firstChild.textContent.trim());
+    button.setAttribute("aria-label", `Copy the command for ${task}, ${agent}`);
+    code.title = text;
+  }
 }
-for (const button of document.querySelectorAll(".copy")) {
-  button.hidden = false;
-  button.addEventListener("click", () => copy(button));
-}
+addEventListener("hashchange", openTarget);
+openTarget();

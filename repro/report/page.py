@@ -1,16 +1,17 @@
-"""The report: one static HTML page and a Markdown summary, made from the records alone."""
+"""The report: a static HTML page with its figures, records and rows, and a Markdown summary, from the records alone."""
 
 import functools
 import pathlib
+import urllib.parse
 from collections.abc import Sequence
 
 import jinja2
 
 from repro.evidence import published, staleness
 from repro.evidence.rows import Row
-from repro.evidence.verdicts import MEANINGS, VERDICTS
-from repro.report import tables
-from repro.report.contents import Contents, anchor, by_paper, collect, counts, make_sections, results_first
+from repro.evidence.verdicts import MEANINGS
+from repro.report import downloads, tables
+from repro.report.contents import Contents, by_paper, collect, counts, make_sections, results_first
 
 
 def write_report(
@@ -20,10 +21,11 @@ def write_report(
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     contents: Contents | None = None,
 ) -> pathlib.Path:
-    """Writes `index.html` and `summary.md`, and returns the page's path.
+    """Writes a folder that any static host serves, and returns the path of its `index.html`.
 
-    The page needs no network and no other file. Files that are no valid records are listed on it, not
-    counted.
+    Beside the page lie `figures/`, `records/` (copies of the records on the page), `rows.csv` and `summary.md`. Links
+    are relative, and only those to the papers lead elsewhere. Files that are no valid records are listed on the page,
+    not counted.
 
     Args:
         out_dir: made if need be.
@@ -38,28 +40,33 @@ def write_report(
     """
     contents = contents or collect(results_dir, published_dir, configs_dir)
     sections = make_sections(contents, results_dir, published_dir, configs_dir)
-    used = [record for section in sections for card in section.cards for record in card.records]
+    stored = [item for section in sections for card in section.cards for runs in card.runs for item in runs.stored]
     html = _template().render(
         sections=sections,
         faults=contents.faults,
         stale=contents.stale,
-        finished=max((record["finished"] for record in used), default=None),
-        verdicts=VERDICTS,
+        finished=max((item.record["finished"] for item in stored), default=None),
+        verdicts=tables.VERDICTS,
         meanings=MEANINGS,
+        record_path=lambda item: urllib.parse.quote(str(downloads.record_path(item, results_dir))),
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     page = out_dir / "index.html"
     page.write_text(html, encoding="utf-8")
     (out_dir / "summary.md").write_text(summary(contents.rows), encoding="utf-8")
+    downloads.write_rows(out_dir / "rows.csv", contents.rows)
+    downloads.write_figures(out_dir, (image for section in sections for image in section.images))
+    downloads.copy_records(out_dir, stored, results_dir)
     return page
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Returns the rows as Markdown: a line of counts and a table for each paper, rows with results first."""
     parts = []
-    for paper, of in by_paper(rows).items():
-        numbers = ", ".join(f"{count} {name}" for name, count in counts(of).items())
-        parts.append(f"## {tables.PAPERS.get(paper, paper)}\n\n{numbers}\n\n{tables.markdown_table(results_first(of))}")
+    for paper, paper_rows in by_paper(rows).items():
+        numbers = ", ".join(f"{count} {name}" for name, count in counts(paper_rows).items())
+        table = tables.markdown_table(results_first(paper_rows))
+        parts.append(f"## {tables.PAPERS.get(paper, paper)}\n\n{numbers}\n\n{table}")
     return "\n".join(parts)
 
 
@@ -85,12 +92,14 @@ def _template() -> jinja2.Template:
         "ours": tables.ours,
         "budget": tables.budget,
         "task": tables.task,
+        "budget_share": tables.budget_share,
         "judgement": tables.judgement,
+        "shortfalls": tables.shortfalls,
+        "css_class": tables.css_class,
+        "figure_path": lambda image: urllib.parse.quote(str(downloads.figure_path(image))),
         "target": tables.target,
         "named": tables.named,
         "paper": lambda name: tables.PAPERS.get(name, name),
-        "place": lambda row: tables.named(row.table),
-        "anchor": anchor,
         "duration": duration,
     }
     return environment.get_template("page.html")

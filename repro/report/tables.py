@@ -9,7 +9,14 @@ import rich.text
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS
 
-STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
+STYLES = {
+    "reproduced": "bold green",
+    "agrees": "green",
+    "contradicts": "red",
+    "undecided": "yellow",
+    "not run": "dim",
+    "cannot run here": "dim",
+}
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110
@@ -57,7 +64,9 @@ def percent(share: float | None) -> str:
 
 
 def ours(row: Row) -> str:
-    """Our value with its interval, as `12.30 [11.90, 12.70]`."""
+    """Our value with its interval, as `12.30 [11.90, 12.70]`, or as `12.30 (exact)`."""
+    if row.exact and row.value is not None:
+        return f"{exact(row.value)} (exact)"
     if row.interval is None:
         return number(row.value)
     return f"{number(row.value)} [{number(row.interval[0])}, {number(row.interval[1])}]"
@@ -67,8 +76,13 @@ def budget(row: Row) -> str:
     """Our budget with its share of the paper's, as `40M frames (20 %)`; a dash where nothing is simulated."""
     if not row.budget:
         return "-"
-    share = "" if row.share is None else f" ({percent(row.share)})"
-    return f"{amount(row.budget)} {row.counts}{share}"
+    share = budget_share(row)
+    return f"{amount(row.budget)} {row.counts}" + ("" if share is None else f" ({percent(share)})")
+
+
+def budget_share(row: Row) -> float | None:
+    """Our budget over the paper's; None where one of them is not known."""
+    return row.budget / row.published_budget if row.budget and row.published_budget else None
 
 
 def task(row: Row) -> str:
@@ -77,8 +91,18 @@ def task(row: Row) -> str:
 
 
 def judgement(row: Row) -> str:
-    """The verdict in words, also for a row without a printed number."""
+    """The verdict in words, also for a row without a printed number. All tables and the page take it from here."""
     return row.verdict or "no published number"
+
+
+def shortfalls(row: Row) -> str:
+    """What is less than the paper's protocol behind our side; empty where nothing is, or nothing was run."""
+    return ", ".join(row.shortfalls) if row.published is not None else ""
+
+
+def css_class(words: str) -> str:
+    """The CSS class of a verdict in words."""
+    return words.replace(" ", "-")
 
 
 def target(row: Row) -> str:
@@ -96,7 +120,8 @@ def cells(row: Row) -> tuple[str, ...]:
     """The texts of a row under `HEADERS`."""
     where = " ".join(filter(None, (PAPERS.get(row.paper, row.paper), row.table)))
     agent = row.column or row.agent or "-"
-    return where, task(row), agent, target(row), ours(row), budget(row), runs(row), judgement(row)
+    judged = ": ".join(filter(None, (judgement(row), shortfalls(row))))
+    return where, task(row), agent, target(row), ours(row), budget(row), runs(row), judged
 
 
 def runs(row: Row) -> str:
@@ -130,8 +155,8 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
         )
     for row in rows:
         texts = dict(zip(HEADERS, cells(row)))
-        judged = texts["Verdict"]
-        table.add_row(*(texts[header] for header in shown[:-1]), rich.text.Text(judged, STYLES.get(judged, "")))
+        verdict = rich.text.Text(texts["Verdict"], STYLES.get(judgement(row), ""))
+        table.add_row(*(texts[header] for header in shown[:-1]), verdict)
     return table
 
 
@@ -155,9 +180,9 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """Returns how many printed numbers of each paper have each verdict, as a Markdown table."""
+    """Returns how many printed numbers and sentences of each paper have each verdict, as a Markdown table."""
     lines = [
-        "| Paper | " + " | ".join(VERDICTS) + " | printed numbers |",
+        "| Paper | " + " | ".join(VERDICTS) + " | printed numbers and sentences |",
         "| --- |" + " ---: |" * (len(VERDICTS) + 1),
     ]
     for paper, of in counts.items():

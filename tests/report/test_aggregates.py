@@ -1,13 +1,15 @@
 """Tasks together: which are counted, what their numbers are, and the charts."""
 
-import xml.etree.ElementTree
+import dataclasses
 
+import numpy as np
 import pytest
 
 from repro.evidence import published, records
 from repro.evidence.rows import group_records, make_rows
-from repro.report import aggregates, svg
+from repro.report import aggregates
 from tests.evidence.synthetic_records import make_record
+from tests.report.example_row import ROW
 
 PONG = published.normaliser("atari57")["pong"]
 
@@ -41,7 +43,7 @@ def test_numbers_of_a_hand_case():
     of_pong = (20.4 - PONG["random"]) / (PONG["human"] - PONG["random"])
     assert theirs["mean"] == pytest.approx(50 * (of_alien + of_pong))
     assert found.lines[0][3] == pytest.approx((80, 80))
-    assert found.profile is None
+    assert [image.name for image in aggregates.make_agent_images(found)] == [f"{found.anchor}-tasks"]  # no profile
 
 
 def test_without_two_seeds_everywhere_there_is_no_interval():
@@ -51,31 +53,65 @@ def test_without_two_seeds_everywhere_there_is_no_interval():
 
 def test_bars_grow_from_zero_to_both_sides_best_first():
     (found,) = _together([_exact(1, "pong", -0.5), _exact(1, "alien", 1.4)])
-    root = xml.etree.ElementTree.fromstring(found.bars)
-    titles = [rect.find("title").text for rect in root.iter("rect")][2:]
-    assert titles[0] == "alien, ours: 140.0 %"
-    assert titles[2] == "pong, ours: -50.0 %"
-    place = {r.find("title").text: (float(r.get("x")), float(r.get("width"))) for r in list(root.iter("rect"))[2:]}
-    zero = next(float(line.get("x1")) for line in root.iter("line") if line.get("class") == "axis")
-    assert place["alien, ours: 140.0 %"][0] == pytest.approx(zero, abs=0.11)
-    assert sum(place["pong, ours: -50.0 %"]) == pytest.approx(zero, abs=0.11)
-    assert place["pong, ours: -50.0 %"][0] == pytest.approx(aggregates.LEFT, abs=0.11)
+    (axes,) = aggregates.draw_bars(found).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["alien", "pong"]
+    ours, theirs = axes.containers
+    assert [bar.get_width() for bar in ours] == pytest.approx([140.0, -50.0])
+    assert {bar.get_x() for bar in (*ours, *theirs)} == {0}
+    assert axes.yaxis_inverted()  # the first task on top
+    low, high = axes.get_xlim()
+    assert low < -50 < 140 < high
+    assert [text.get_text() for text in axes.texts][:2] == ["140", "-50.0"]
+    assert aggregates.bars_alt(found).startswith("Human-normalized scores: alien 140.0 % (published ")
 
 
 def test_profile_is_the_share_of_runs_above_each_level():
     games = list(published.normaliser("atari57"))[:5]
     made = [_exact(seed, game, 0.3 if seed == 1 else 1.1) for game in games for seed in (1, 2)]
     (found,) = _together(made)
-    root = xml.etree.ElementTree.fromstring(found.profile)
-    ours = next(line for line in root.iter("polyline") if line.get("class") == "mean")
-    heights = [float(point.split(",")[1]) for point in ours.get("points").split()]
-    assert heights[0] < heights[100] < heights[200]
-    assert heights[100] == pytest.approx((heights[0] + heights[200]) / 2)  # one run of two is above 100 %
-    assert "50 % of our runs" in root.get("aria-label")
+    (axes,) = aggregates.draw_profile(found).axes
+    (ours,) = (line for line in axes.lines if line.get_gid() == "ours")
+    levels, heights = ours.get_data()
+    assert (levels[0], levels[100]) == (0, 100)
+    assert heights[0] == 1
+    assert heights[100] == pytest.approx(0.5)  # one run of two is above 100 %
+    assert heights[200] == 0
+    assert "50 % of our runs" not in aggregates.profile_alt(found).split("and")[1]
+    assert "50 % of our runs" in aggregates.profile_alt(found)
+
+
+def test_shares_are_means_over_tasks():
+    scores = {"a": np.array([0.1, 0.3]), "b": np.array([0.9])}
+    np.testing.assert_allclose(aggregates.shares_above(scores, np.array([0.0, 20.0, 50.0, 100.0])), [1, 0.75, 0.5, 0])
+
+
+def test_intervals_stand_beside_the_published_aggregates():
+    (found,) = _together([_exact(s, t, x + s / 10) for t, x in (("pong", 0.2), ("alien", 1.4)) for s in (1, 2)])
+    figure = aggregates.draw_intervals([found])
+    assert [axes.get_title() for axes in figure.axes] == list(aggregates.SHOWN)
+    for axes, (_, printed, value, interval) in zip(figure.axes, found.lines):
+        ours, theirs = (line.get_xdata()[0] for line in axes.lines)
+        assert (ours, theirs) == pytest.approx((value, printed))
+        (bar,) = axes.patches
+        assert (bar.get_x(), bar.get_x() + bar.get_width()) == pytest.approx(interval)
+        low, high = axes.get_xlim()
+        assert low < min(*interval, printed)
+        assert high > max(*interval, printed)
+
+
+def test_probabilities_of_improvement_are_drawn_for_claims_with_a_result():
+    claim = dataclasses.replace(ROW, unit="probability of improvement", value=0.8, interval=(0.6, 0.9), published=0.5)
+    assert aggregates.make_images("impala", [], [ROW, dataclasses.replace(claim, value=None)]) == []
+    (image,) = aggregates.make_images("impala", [], [ROW, claim])
+    assert image.alt.endswith("IMPALA, shallow, experts 0.800 [0.600, 0.900]")
+    (axes,) = aggregates.draw_improvements([claim]).axes
+    (bar,) = axes.patches
+    assert (bar.get_x(), bar.get_width()) == pytest.approx((0.6, 0.3))
+    assert [line.get_xdata()[0] for line in axes.lines] == [0.8, 0.5]
 
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"), [(0, 150, [0, 10, 100]), (-60, 2000, [-10, 0, 10, 100, 1000]), (0, 10, [0, 10])]
 )
 def test_logarithmic_ticks(low, high, expected):
-    assert svg.log_ticks(low, high, 10.0) == expected
+    assert aggregates.log_ticks(low, high, 10.0) == expected

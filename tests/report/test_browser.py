@@ -25,7 +25,9 @@ def address(tmp_path_factory):
     root = tmp_path_factory.mktemp("results")
     for i, task in enumerate(("pong", "alien", "amidar", "assault", "asterix")):
         for seed in (1, 2, 3):
-            write(root, make_record(seed, task, final=100.0 * i + seed))
+            record = make_record(seed, task, final=100.0 * i + seed)
+            series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [record["frames"], 7200.0]]}
+            write(root, record | ({"series": series} if task == "pong" else {}))
     write(root, make_record(1, "beam_rider", final=9000.0, scale="paper"))
     return page.write_report(tmp_path_factory.mktemp("report"), root).as_uri()
 
@@ -51,8 +53,11 @@ def browser(chromium, address):
     assert chromium.get_log("browser") == []
 
 
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+
+
 def _shown(browser):
-    rows = browser.find_elements(By.CSS_SELECTOR, "#impala-rows tbody tr")
+    rows = browser.find_elements(By.CSS_SELECTOR, "#impala table.rows tbody tr")
     return [row for row in rows if row.is_displayed()]
 
 
@@ -61,7 +66,7 @@ def _tasks(browser):
 
 
 def _filters(browser):
-    form = browser.find_element(By.CSS_SELECTOR, "form.filters[data-for=impala-rows]")
+    form = browser.find_element(By.ID, "filters")
     return form.find_element(By.NAME, "text"), Select(form.find_element(By.NAME, "verdict")), form
 
 
@@ -89,10 +94,32 @@ def test_filters_by_verdict_and_words(browser):
     words.clear()
     words.send_keys("no such game", Keys.ENTER)  # and the page does not reload
     assert _shown(browser) == []
+    assert not any(group.is_displayed() for group in browser.find_elements(By.CSS_SELECTOR, "details.group"))
+
+
+def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
+    def shown_groups():
+        groups = browser.find_elements(By.CSS_SELECTOR, "details.group")
+        return [(group.get_attribute("id").split("-")[0], group.get_attribute("open") is not None)
+                for group in groups if group.is_displayed()]  # fmt: skip
+
+    words, verdict, form = _filters(browser)
+    verdict.select_by_visible_text("all rows")
+    before = shown_groups()
+    assert before[0] == ("impala", True)
+    assert not any(is_open for _, is_open in before[1:])
+    words.send_keys("humanoid")
+    assert {paper for paper, _ in shown_groups()} == {"acer", "refer"}
+    assert all(is_open for _, is_open in shown_groups())
+    count = int(form.find_element(By.TAG_NAME, "output").text.split()[0])
+    assert count == len([row for row in browser.find_elements(By.CSS_SELECTOR, ".rows tbody tr") if row.is_displayed()])
+    words.clear()
+    words.send_keys(" ")
+    assert shown_groups() == before
 
 
 def test_columns_sort_both_ways_with_the_keyboard_too(browser):
-    header = browser.find_elements(By.CSS_SELECTOR, "#impala-rows thead th")[3]
+    header = browser.find_elements(By.CSS_SELECTOR, "#impala table.rows thead th")[3]
     header.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
     assert header.get_attribute("aria-sort") == "ascending"
     assert _tasks(browser)[0] == "pong"
@@ -104,6 +131,7 @@ def test_columns_sort_both_ways_with_the_keyboard_too(browser):
 def test_command_is_copied(browser):
     browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
     button = _shown(browser)[0].find_element(By.CSS_SELECTOR, ".copy")
+    assert button.get_attribute("aria-label").startswith("Copy the command for ")
     button.click()
     browser.execute_async_script("setTimeout(arguments[0], 50)")
     assert button.text == "Copied"
@@ -112,31 +140,72 @@ def test_command_is_copied(browser):
 def test_a_result_links_to_what_was_measured(browser):
     link = _shown(browser)[0].find_element(By.TAG_NAME, "a")
     link.click()
-    card = browser.find_element(By.ID, browser.current_url.split("#")[1])
-    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", card)
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    runs = browser.find_element(By.ID, browser.current_url.split("#")[1])
+    top = browser.execute_script("return arguments[0].getBoundingClientRect().top", runs)
     assert 0 <= top < 900
+    assert runs.find_element(By.LINK_TEXT, "JSON").is_displayed()  # the list of runs is open
 
 
-def test_charts_are_drawn_inside_their_boxes(browser):
-    outside = browser.execute_script(
-        """return [...document.querySelectorAll('svg')].filter((svg) => {
-             const box = svg.viewBox.baseVal, inner = svg.getBBox();
-             return inner.x < -1 || inner.y < -1 || inner.x + inner.width > box.width + 1
-                 || inner.y + inner.height > box.height + 1 || !inner.width;
-           }).map((svg) => svg.getAttribute('aria-label'))"""
+def test_curves_by_wall_time_take_the_place_of_those_by_frames(browser):
+    browser.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+    card = browser.find_element(By.ID, "impala-atari_shallow-pong")
+    by_steps, by_time = (card.find_element(By.CSS_SELECTOR, f"img.by-{axis}") for axis in ("steps", "time"))
+    untimed = browser.find_element(By.CSS_SELECTOR, "#impala-atari_shallow-alien img.by-steps")
+    assert (by_steps.is_displayed(), by_time.is_displayed()) == (True, False)
+    browser.find_element(By.CSS_SELECTOR, "#impala .axis [value=time]").click()
+    assert (by_steps.is_displayed(), by_time.is_displayed(), untimed.is_displayed()) == (False, True, True)
+
+
+def test_images_are_loaded_when_they_come_into_view(browser):
+    loaded = "return [...document.images].filter((image) => image.naturalWidth).length"
+    count = len(browser.find_elements(By.TAG_NAME, "img"))
+    assert browser.execute_script(loaded) < count
+    browser.execute_script(
+        """for (const part of document.querySelectorAll('details')) part.open = true;
+           for (const radio of document.querySelectorAll('[value=time]')) radio.checked = true;
+           for (const image of document.images) image.loading = 'eager'"""
     )
+    browser.execute_async_script("setTimeout(arguments[0], 500)")
+    assert browser.execute_script(loaded) == count == 6 + 1 + 1 + 2  # curves; by time; intervals; bars and profile
+
+
+def test_charts_are_drawn_inside_their_boxes(browser, address):
+    sources = [image.get_attribute("src") for image in browser.find_elements(By.TAG_NAME, "img")]
+    outside = []
+    for source in sources:
+        browser.get(source)
+        outside += browser.execute_script(
+            """const svg = document.documentElement, box = svg.viewBox.baseVal;
+               const scale = svg.getBoundingClientRect().width / box.width;
+               return [...svg.querySelectorAll('text')].filter((text) => {
+                 const inner = text.getBoundingClientRect(), limit = 1;
+                 return inner.left < -limit || inner.top < -limit || inner.right > scale * box.width + limit
+                     || inner.bottom > scale * box.height + limit || !inner.width;
+               }).map((text) => `${arguments[0]}: ${text.textContent}`)""",
+            source,
+        )
     assert outside == []
-    assert len(browser.find_elements(By.CSS_SELECTOR, "svg")) == 6 + 2  # curves; bars and profile
 
 
 def test_phone_needs_no_sideways_scrolling(browser):
-    size = {"width": 375, "height": 700, "deviceScaleFactor": 2, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 375
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    browser.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
     small = browser.execute_script(
         "return [...document.querySelectorAll('.copy')].filter((b) => b.offsetParent && b.offsetHeight < 36).length"
     )
     assert small == 0
+
+
+def test_phone_opens_on_a_short_page_with_rows_as_cards(browser):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    assert browser.execute_script("return document.documentElement.scrollHeight") < 12_000
+    row = _shown(browser)[0]
+    assert browser.execute_script("return getComputedStyle(arguments[0]).display", row) == "grid"
+    task, verdict = row.find_element(By.TAG_NAME, "th"), row.find_element(By.CLASS_NAME, "verdict")
+    assert abs(task.location["y"] - verdict.location["y"]) < 10
+    assert task.location["x"] < verdict.location["x"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

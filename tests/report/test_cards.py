@@ -5,7 +5,7 @@ import json
 import pytest
 
 from repro.evidence import published, staleness
-from repro.report import contents
+from repro.report import contents, figures
 from tests.evidence.synthetic_records import make_record, write
 
 TABLE = {"title": "t", "source": "s", "confidence": "printed in text", "unit": "game score", "protocol": {}}
@@ -37,11 +37,15 @@ def test_a_curve_of_scores_is_shown_with_a_score_and_not_with_a_claim(tmp_path, 
     found = contents.collect(tmp_path / "results", tmp_path / "published")
     (section,) = contents.make_sections(found, tmp_path / "results", tmp_path / "published")
     assert found.rows[0].seeds == (1, 2)  # the claim is answered
-    assert [(card.row.agent, card.row.unit) for card in section.cards] == [
+    (card,) = section.cards
+    assert [(runs.row.agent, runs.row.unit) for runs in card.runs] == [
         ("impala_shallow", "game score"),
         ("other", "game score"),
     ]
-    assert section.cards[0].row.published == (0.5 if ROW in printed else None)
+    assert card.runs[0].row.published == (0.5 if ROW in printed else None)
+    (image,) = card.images  # both agents in one figure
+    assert "impala_shallow, 2 seeds" in image.svg
+    assert "other, 2 seeds" in image.svg
 
 
 def test_learning_curves_come_first(tmp_path):
@@ -60,7 +64,7 @@ def test_learning_curves_come_first(tmp_path):
     published.load.cache_clear()
     found = contents.collect(tmp_path / "results", tmp_path / "published")
     (section,) = contents.make_sections(found, tmp_path / "results", tmp_path / "published")
-    assert [(card.row.task, card.svg is None) for card in section.cards] == [("pong", False), ("alien", True)]
+    assert [(card.task, len(card.images)) for card in section.cards] == [("pong", 1), ("alien", 0)]
 
 
 def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
@@ -70,6 +74,19 @@ def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
         write(tmp_path, record | {"paper": "refer", "experiment": "figure_4_vracer", "task": "HalfCheetah"})
     sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
     (refer,) = (section for section in sections if section.name == "refer")
-    fields = {card.row.agent: {field for field, _, _ in card.differences} for card in refer.cards}
+    (card,) = refer.cards
+    fields = {runs.row.agent: {field for field, _, _ in runs.differences} for runs in card.runs}
     assert fields["vracer_refer"] == {"frames", "memory.start_steps"}
     assert fields["acer"] == {"frames", "learner.unroll_length", "replay.gradients_per_step"}
+
+
+def test_an_agent_keeps_its_colour_over_the_tasks_of_an_experiment(tmp_path):
+    for task, agents in (("alien", ("first", "second")), ("pong", ("second",))):
+        for agent in agents:
+            write(tmp_path, make_record(1, task, agent=agent))
+    sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
+    (impala,) = (section for section in sections if section.name == "impala")
+    images = {card.task: card.images[0].svg for card in impala.cards}
+    assert all(color in images["alien"] for color in figures.COLORS[:2])
+    assert figures.COLORS[1] in images["pong"]
+    assert figures.COLORS[0] not in images["pong"]

@@ -211,6 +211,7 @@ def test_check_without_records_says_so(tmp_path):
         (("repro.report", "--results_dir=absent"), "there is no directory 'absent'"),
         (("repro.report", "--out=/proc/none"), "could not be written"),
         (("repro.report", "--markdown=/proc/none/results.md"), "'/proc/none/results.md' could not be written"),
+        (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
         (("repro.report", "stray"), "stray"),
     ],
 )
@@ -225,7 +226,8 @@ def test_report_writes_page_and_summary(results, tmp_path):
     done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Page: {tmp_path / 'out' / 'index.html'}\n"
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"index.html", "summary.md"}
+    names = {"index.html", "summary.md", "rows.csv", "figures", "records"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
 
 
 def test_report_writes_the_markdown_page_where_asked(results, tmp_path):
@@ -233,6 +235,14 @@ def test_report_writes_the_markdown_page_where_asked(results, tmp_path):
     done = run("repro.report", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert "| pong | IMPALA, shallow, experts |" in (tmp_path / "results.md").read_text()
+
+
+def test_report_draws_the_pictures_asked_for(results, tmp_path):
+    pictures = [f"--picture=impala/atari_shallow/{task}={tmp_path / task}.png" for task in ("pong", "zaxxon")]
+    done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}", *pictures)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "pong.png").read_bytes().startswith(b"\x89PNG")
+    assert not (tmp_path / "zaxxon.png").exists()  # no runs
 
 
 def test_tables_and_page_start_without_tensorflow():

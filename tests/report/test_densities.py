@@ -1,6 +1,6 @@
 """Densities of contraction rates: against scipy, for rates without any density, and on the page."""
 
-import xml.etree.ElementTree
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import scipy.integrate
 import scipy.stats
 
 from repro.evidence import staleness
-from repro.report import densities, page
+from repro.report import densities, figures, page
 from tests.evidence.synthetic_records import make_record, write
 
 
@@ -28,20 +28,19 @@ def _rates(seed, count=200, rate=0.97, spread=0.005):
 
 def _drawn(records):
     made = densities.make_densities(records)
-    return made, xml.etree.ElementTree.fromstring(densities.density_svg(made, 'title "quoted" & <b>'))
+    figure = densities.draw_densities({"ctrace": (0, made)})
+    (axes,) = figure.axes
+    return made, axes, [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def _points(element):
-    return np.array([[float(v) for v in point.split(",")] for point in element.get("points").split()])
-
-
-def _of(svg, tag, kind):
-    return [element for element in svg.iter(tag) if element.get("class") == kind]
+def _lines(axes, name):
+    """The lines with this name, those of seeds with a number."""
+    return {line.get_gid(): line for line in axes.lines if line.get_gid().startswith(name)}
 
 
 def test_an_outline_is_the_sum_of_gaussians_over_the_rates():
     rates = np.array([0.95, 0.96, 0.965, 0.99])
-    outline = densities.outline_of(rates)
+    outline = densities.make_outline(rates)
     width = rates.std(ddof=1) * len(rates) ** -0.2  # Scott's rule
     expected = scipy.stats.norm.pdf(outline[:, :1], rates, width).mean(axis=1)
     np.testing.assert_allclose(outline[:, 1], expected, rtol=1e-9)
@@ -50,34 +49,31 @@ def test_an_outline_is_the_sum_of_gaussians_over_the_rates():
 
 
 def test_the_area_under_an_outline_is_one():
-    outline = densities.outline_of(_rates(1, rate=0.9))
+    outline = densities.make_outline(_rates(1, rate=0.9))
     assert scipy.integrate.trapezoid(outline[:, 1], outline[:, 0]) == pytest.approx(1.0, abs=1e-3)
     assert outline[outline[:, 1].argmax(), 0] == pytest.approx(0.9, abs=2e-3)
 
 
 def test_each_seed_is_an_outline_and_the_target_a_line():
     target = [0.5] * 180 + [0.972] * 20
-    made, svg = _drawn([_logged(_rates(seed), seed, target) for seed in (1, 2, 3)])
+    made, axes, texts = _drawn([_logged(_rates(seed), seed, target) for seed in (1, 2, 3)])
     assert (list(made.outlines), made.constants) == ([1, 2, 3], {})
     assert made.target == pytest.approx(0.972)  # of the last tenth of the log
     assert made.end == pytest.approx(np.mean([_rates(seed)[-20:].mean() for seed in (1, 2, 3)]))
-    drawn = _of(svg, "polygon", "density")
-    assert [polygon.find("title").text for polygon in drawn] == ["seed 1", "seed 2", "seed 3"]
-    corners = np.concatenate([_points(polygon) for polygon in drawn])
-    foot = densities.HEIGHT - densities.BOTTOM
-    assert corners[:, 1].min() == pytest.approx(densities.TOP, abs=0.1)
-    assert corners[:, 1].max() == foot
-    assert (corners[:, 0] > densities.LEFT).all()
-    assert (corners[:, 0] < densities.WIDTH - densities.RIGHT).all()
-    (line,) = _of(svg, "line", "target")
-    low, high = made.x_range
-    along = (float(line.get("x1")) - densities.LEFT) / (densities.WIDTH - densities.RIGHT - densities.LEFT)
-    assert low + along * (high - low) == pytest.approx(0.972, abs=2e-4)
-    assert line.get("x1") == line.get("x2")
-    texts = [text.text for text in svg.iter("text")]
-    assert {"density", "observed contraction rate, over all of training", "mean target of C-trace 0.9720"} <= set(texts)
-    assert "0.98" in texts
-    assert svg.get("aria-label") == 'title "quoted" & <b>'
+    drawn = _lines(axes, "seed")
+    assert list(drawn) == ["seed 1", "seed 2", "seed 3"]
+    assert len(axes.collections) == 3  # filled
+    corners = np.concatenate([line.get_xydata() for line in drawn.values()])
+    (low, high), (foot, top) = axes.get_xlim(), axes.get_ylim()
+    assert foot == 0
+    assert top > corners[:, 1].max() > 0.9 * top
+    assert low < corners[:, 0].min()
+    assert corners[:, 0].max() < high
+    (line,) = _lines(axes, "target").values()
+    assert line.get_xdata() == pytest.approx([0.972, 0.972])
+    assert line.get_linestyle() == "--"
+    assert texts == ["ctrace", "mean target of C-trace 0.9720"]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("density", "observed contraction rate, over all of training")
 
 
 @pytest.mark.parametrize(
@@ -85,37 +81,49 @@ def test_each_seed_is_an_outline_and_the_target_a_line():
     [[0.99] * 30, [0.97], [0.0], [1.0], list(0.99 + 1e-7 * (np.arange(30) % 3)), list(np.float32([0.99, 0.99]))],
 )
 def test_rates_that_are_all_equal_are_a_plain_line(rates):
-    made, svg = _drawn([_logged(rates, target=[0.97] * len(rates))])
+    made, axes, texts = _drawn([_logged(rates, target=[0.97] * len(rates))])
     assert (made.outlines, made.constants) == ({}, {1: pytest.approx(rates[0], abs=1e-6)})
-    assert not _of(svg, "polygon", "density")
-    (line,) = _of(svg, "polyline", "seed")
-    assert line.find("title").text == f"seed 1, always {rates[0]:.4f}"
-    (from_x, foot), (to_x, top) = _points(line)
-    assert from_x == to_x
-    assert (foot, top) == (densities.HEIGHT - densities.BOTTOM, densities.TOP)
-    assert len(_of(svg, "line", "target")) == 1
+    assert not axes.collections
+    (line,) = _lines(axes, "seed 1").values()
+    (from_x, foot), (to_x, top) = line.get_xydata()
+    assert from_x == to_x == made.constants[1]
+    assert (foot, top) == (0, 1)  # of the height of the axes
+    assert texts[0] == "ctrace"
+    assert len(_lines(axes, "target")) == 1
 
 
 def test_a_line_that_is_the_target_stands_in_the_middle():
-    made, svg = _drawn([_logged([0.99] * 5, target=[0.99] * 5)])
-    assert made.x_range == pytest.approx((0.985, 0.995))
-    (line,) = _of(svg, "polyline", "seed")
-    assert _points(line)[0, 0] == pytest.approx((densities.LEFT + densities.WIDTH - densities.RIGHT) / 2, abs=0.1)
+    made, axes, _ = _drawn([_logged([0.99] * 5, target=[0.99] * 5)])
+    assert axes.get_xlim() == pytest.approx((0.985, 0.995))
+    assert made.constants[1] == pytest.approx(np.mean(axes.get_xlim()))
 
 
 def test_rounding_does_not_fill_the_axis():
-    made, _ = _drawn([_logged([0.9700] * 5, target=[0.9701] * 5)])
-    assert made.x_range == pytest.approx((0.96505, 0.97505))
-    wide, _ = _drawn([_logged([0.9] * 5, target=[0.95] * 5)])
-    assert wide.x_range == pytest.approx((0.898, 0.952))
+    _, axes, _ = _drawn([_logged([0.9700] * 5, target=[0.9701] * 5)])
+    assert axes.get_xlim() == pytest.approx((0.96505, 0.97505))
+    _, wide, _ = _drawn([_logged([0.9] * 5, target=[0.95] * 5)])
+    assert wide.get_xlim() == pytest.approx((0.898, 0.952))
 
 
 def test_a_constant_seed_may_stand_beside_an_outline():
-    made, svg = _drawn([_logged([0.9] * 20, 1), _logged(_rates(2), 2)])
+    made, axes, _ = _drawn([_logged([0.9] * 20, 1), _logged(_rates(2), 2)])
     assert (list(made.constants), list(made.outlines), made.target) == ([1], [2], None)
-    assert len(_of(svg, "polygon", "density")) == len(_of(svg, "polyline", "seed")) == 1
-    assert not _of(svg, "line", "target")
+    assert list(_lines(axes, "seed")) == ["seed 1", "seed 2"]
+    assert len(axes.collections) == 1
+    assert not _lines(axes, "target")
     assert "target" not in densities.title_of(made, "ctrace", "pong")
+
+
+def test_agents_share_the_axes_and_differ_in_colour():
+    by_agent = {
+        "ctrace": (0, densities.make_densities([_logged(_rates(1), 1, [0.97] * 200)])),
+        "n_step_5": (2, densities.make_densities([_logged([0.9] * 5, 1, [0.96] * 5, agent="n_step_5")])),
+    }
+    figure = densities.draw_densities(by_agent)
+    (axes,) = figure.axes
+    assert [line.get_color() for line in axes.lines] == [figures.COLORS[i] for i in (0, 0, 2, 2)]
+    assert axes.get_xlim()[0] < 0.9
+    assert "mean target of C-trace 0.9600 (n_step_5)" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_the_target_is_not_drawn_where_a_seed_does_not_say_it():
@@ -143,10 +151,8 @@ def test_the_page_draws_rates_for_records_that_keep_them(tmp_path):
         write(tmp_path / "results", _logged([0.997] * 9, seed, [0.97] * 9, task="alien", agent="n_step_5"))
         write(tmp_path / "results", make_record(seed, "pong"))
     text = page.write_report(tmp_path / "report", tmp_path / "results").read_text()
-    cards = {card.split('"', 1)[0]: card for card in text.split('<article class="card" id="')[1:]}
-    of_ctrace, of_n_step = cards["ctrace-r2d2-pong-ctrace"], cards["ctrace-r2d2-alien-n_step_5"]
-    assert 'aria-label="Densities of the observed contraction rates of ctrace on pong' in of_ctrace
-    assert of_ctrace.count('<polygon class="density"') == 2
-    assert of_n_step.count("always 0.9970") == 2
-    assert "contraction" not in cards["impala-atari_shallow-pong-impala_shallow"].split("<details")[0]
-    assert text.count("mean rate that C-trace aims for at the end") == 1  # in the key of one paper
+    drawn = {path.name: path.read_text() for path in (tmp_path / "report/figures").glob("*-rates.svg")}
+    assert set(drawn) == {"ctrace-r2d2-pong-rates.svg", "ctrace-r2d2-alien-rates.svg"}  # and none of IMPALA
+    assert 'alt="Densities of the observed contraction rates of ctrace on pong' in text
+    assert {"seed 1", "seed 2"} <= set(re.findall('id="([^"]*)"', drawn["ctrace-r2d2-pong-rates.svg"]))
+    assert text.count("mean rate that C-trace aims for at the end") == 1  # of one paper

@@ -11,12 +11,11 @@ from repro.report.contents import collect
 from repro.report.markdown import results_page
 from tests.report.example_row import ROW
 
-SCORE = dataclasses.replace(ROW, published_budget=None)
 CLAIM = dataclasses.replace(
-    SCORE, table="Section 6", task="atari57", statement="Deep beats shallow.", better="above", unit="probability"
+    ROW, table="Section 6", task="atari57", statement="Deep beats shallow.", better="above", unit="probability"
 )
-NOT_RUN = dataclasses.replace(SCORE, task="alien", seeds=(), value=None, interval=None, verdict="not run")
-OWN = dataclasses.replace(SCORE, table=None, column=None, published=None, verdict=None, agent="impala_own")
+NOT_RUN = dataclasses.replace(ROW, task="alien", seeds=(), value=None, interval=None, verdict="not run")
+OWN = dataclasses.replace(ROW, table=None, column=None, published=None, verdict=None, agent="impala_own")
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +48,16 @@ def test_every_command_is_on_the_page(committed):
 
 
 def test_the_page_says_what_every_verdict_means_and_how_many_there_are():
-    page = results_page([SCORE, NOT_RUN])
+    page = results_page([ROW, NOT_RUN])
     for verdict, meaning in MEANINGS.items():
         assert f"- **{verdict}**: {meaning}\n" in page
     assert "| IMPALA | 0 | 0 | 1 | 1 | 2 |" in page
 
 
 def test_a_shared_command_stands_above_its_rows():
-    text = section(results_page([SCORE, dataclasses.replace(SCORE, task="qbert")]), "## IMPALA")
-    assert text.count(SCORE.command) == 1
-    assert f"\n    {SCORE.command}\n" in text
+    text = section(results_page([ROW, dataclasses.replace(ROW, task="qbert")]), "## IMPALA")
+    assert text.count(ROW.command) == 1
+    assert f"\n    {ROW.command}\n" in text
 
 
 def test_the_command_of_one_statement_stands_above_its_rows():
@@ -70,15 +69,15 @@ def test_the_command_of_one_statement_stands_above_its_rows():
 
 
 def test_commands_that_differ_stand_in_their_rows():
-    other = dataclasses.replace(SCORE, task="qbert", command="make reproduce-impala TASK=qbert")
-    lines = section(results_page([SCORE, other]), "## IMPALA").splitlines()
-    for row in (SCORE, other):
+    other = dataclasses.replace(ROW, task="qbert", command="make reproduce-impala TASK=qbert")
+    lines = section(results_page([ROW, other]), "## IMPALA").splitlines()
+    for row in (ROW, other):
         (line,) = (line for line in lines if line.startswith(f"| {row.task} "))
         assert line.endswith(f"| `{row.command}` |")
 
 
 def test_rows_stand_below_their_table_and_statement():
-    page = results_page([CLAIM, SCORE, NOT_RUN, OWN])
+    page = results_page([CLAIM, ROW, NOT_RUN, OWN])
     assert "Not run: Table C.1 (1)." in page
     claim = section(page, "### Section 6: Results named in the conclusion")
     assert claim.index("Deep beats shallow. Unit: probability.") < claim.index("| atari57 |")
@@ -98,4 +97,4 @@ def test_units_that_differ_have_a_column():
 
 
 def test_a_bar_in_a_text_does_not_end_its_cell():
-    assert r"| a\|b |" in results_page([dataclasses.replace(SCORE, column="a|b")])
+    assert r"| a\|b |" in results_page([dataclasses.replace(ROW, column="a|b")])

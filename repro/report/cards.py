@@ -1,0 +1,264 @@
+"""What was measured on one task of one experiment: learning curves of its agents, their runs and settings."""
+
+import collections
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from repro.evidence import bands, comparisons, published, staleness
+from repro.evidence.records import RecordError, StoredRecord
+from repro.evidence.rows import Group, Key, Row
+from repro.evidence.statistics import human_normalised
+from repro.report import aggregates, curves, densities, figures, tables
+
+# What differs between scales and agents by their nature, so says nothing about a deviation.
+SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale", "agent")
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What another publication reports on a task: its title, protocol in words, unit, and (agent, number)."""
+
+    title: str
+    protocol: str
+    unit: str
+    numbers: Sequence[tuple[str, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Runs:
+    """One agent's runs on a task.
+
+    Attributes:
+        anchor: id of its place in the page.
+        row: the row that its evaluation answers.
+        stored: its records with their files, one a seed.
+        facts: name and text of what else there is to know.
+        differences: field, value and the paper's value of each setting that differs.
+    """
+
+    anchor: str
+    row: Row
+    stored: Sequence[StoredRecord]
+    facts: Sequence[tuple[str, str]]
+    differences: Sequence[tuple[str, Any, Any]]
+
+    @property
+    def records(self) -> list[Mapping[str, Any]]:
+        return [item.record for item in self.stored]
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """One task of one experiment.
+
+    Attributes:
+        anchor: id of its place in the page.
+        experiment, task: as in the records.
+        images: learning curves by frames and by wall time, and densities of contraction rates, where records have
+            them.
+        runs: of each agent.
+        context: numbers of other publications.
+    """
+
+    anchor: str
+    experiment: str
+    task: str
+    images: Sequence[figures.Image]
+    runs: Sequence[Runs]
+    context: Sequence[Context]
+
+
+def make_cards(
+    rows: Sequence[Row],
+    groups: Mapping[Key, Group],
+    stored: Iterable[StoredRecord],
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> list[Card]:
+    """Returns the cards of one paper's rows, those with learning curves first.
+
+    Args:
+        rows: of one paper.
+        groups: records behind them.
+        stored: all records with their files.
+        published_dir, configs_dir: as for `contents.collect`.
+    """
+    item_of = {_run_key(item.record): item for item in stored}
+    found: dict[Key, Runs] = {}
+    for row in sorted(rows, key=lambda row: not is_evaluation(row, groups)):
+        key = row_key(row)
+        if row.seeds and row.statistic is None and key in groups and key not in found:
+            items = [item_of[_run_key(record)] for record in groups[key].records]
+            found[key] = _runs(row, items, configs_dir)
+    by_task = collections.defaultdict(list)
+    for runs in found.values():
+        by_task[str(runs.row.experiment), runs.row.task].append(runs)
+    indices = agent_indices(rows)
+    cards = [_card(task_runs, indices, published_dir) for task_runs in by_task.values()]
+    return sorted(cards, key=lambda card: not card.images)
+
+
+def anchor(row: Row) -> str:
+    """Returns the id of the place where a row's result is shown."""
+    if row.statistic is not None or row.task in comparisons.TASK_SETS:
+        return aggregates.anchor(row)
+    return "-".join(filter(None, (row.paper, row.experiment, row.task, row.agent)))
+
+
+def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
+    """Returns the place of each (experiment, agent) with a result among those of its experiment.
+
+    By it an agent keeps its colour over the tasks of an experiment.
+
+    Args:
+        rows: of one paper.
+    """
+    names = dict.fromkeys((str(row.experiment), str(row.agent)) for row in rows if row.seeds)
+    counters: dict[str, Iterator[int]] = collections.defaultdict(itertools.count)
+    return {name: next(counters[name[0]]) for name in names}
+
+
+def is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:
+    """Whether a row's number is the final evaluation that the curve of its records leads to, and not a claim's.
+
+    Args:
+        row: any.
+        groups: all records.
+    """
+    return row_key(row) in groups and row.unit in {r["evaluation"]["unit"] for r in groups[row_key(row)].records}
+
+
+def row_key(row: Row) -> Key:
+    """Returns where the records of a row's own agent and task are."""
+    return (row.paper, str(row.experiment), row.task, str(row.agent))
+
+
+def _run_key(record: Mapping[str, Any]) -> tuple[Key, int, str]:
+    return comparisons.key_of(record), record["seed"], record["scale"]
+
+
+def _card(runs: Sequence[Runs], indices: Mapping[tuple[str, str], int], published_dir: pathlib.Path) -> Card:
+    row, config = runs[0].row, runs[0].records[0]["config"]
+    place = f"{row.paper}-{row.experiment}-{row.task}"
+    index = {str(item.row.agent): indices[str(row.experiment), str(item.row.agent)] for item in runs}
+    images = []
+    for timed in (False, True):
+        images += _curve_images(place, runs, index, timed)
+    rates = {
+        str(item.row.agent): (index[str(item.row.agent)], densities.make_densities(item.records))
+        for item in runs
+        if densities.has_rates(item.records)
+    }
+    if rates:
+        alt = " ".join(densities.title_of(made, agent, row.task) for agent, (_, made) in rates.items())
+        images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.draw_densities(rates)), "rates"))
+    return Card(place, str(row.experiment), row.task, images, runs, _context(row, config, published_dir))
+
+
+def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], timed: bool) -> list[figures.Image]:
+    """A figure of all agents with a curve, one for each unit of their returns."""
+    by_unit = collections.defaultdict(list)
+    for item in runs:
+        drawn = curves.has_times(item.records) if timed else any(record["curve"] for record in item.records)
+        if drawn:
+            by_unit[item.records[0]["evaluation"]["unit"]].append(item)
+    images = []
+    for number, same_unit in enumerate(by_unit.values(), start=1):
+        name = f"{place}-{'time' if timed else 'curve'}" + (f"-{number}" if number > 1 else "")
+        plot = curves.make_plot(
+            [curves.make_curve(item.records, item.row, timed, index[str(item.row.agent)]) for item in same_unit],
+            same_unit[0].records[0],
+            timed,
+        )
+        svg = figures.svg_text(curves.draw_curves(plot))
+        alt = ("The same against the wall time of training. " if timed else "") + _curve_alt(same_unit)
+        images.append(figures.Image(name, alt, svg, "by-time" if timed else "by-steps"))
+    return images
+
+
+def _curve_alt(runs: Sequence[Runs]) -> str:
+    """What learning curves show, in words."""
+    agents = ", ".join(str(item.row.agent) for item in runs)
+    ends = "; ".join(
+        f"{item.row.agent}: {len(item.stored)} seed{'s' if len(item.stored) > 1 else ''}, "
+        f"to {tables.budget(item.row)}, final evaluation {tables.ours(item.row)}, "
+        f"published {tables.exact(item.row.published)}"
+        for item in runs
+    )
+    return f"Learning curve{'s' if len(runs) > 1 else ''} of {agents} on {runs[0].row.task}. {ends}."
+
+
+def _runs(row: Row, stored: Sequence[StoredRecord], configs_dir: pathlib.Path) -> Runs:
+    config = stored[0].record["config"]
+    try:
+        where = row.paper, str(row.experiment), "paper"
+        paper_config = staleness.agent_config(*where, str(row.agent), configs_dir)
+        own = staleness.current_config(*where, configs_dir).get("variants", {}).get(str(row.agent), {})
+        ignored = (*SCALE_FIELDS, *_unread_sections(config, own))
+        difference = staleness.config_difference(config, paper_config, ignored)
+    except RecordError:
+        difference = {}
+    differences = [(field, value, reference) for field, (value, reference) in difference.items()]
+    return Runs(anchor(row), row, stored, _facts(row, stored), differences)
+
+
+def _unread_sections(config: Mapping[str, Any], own: Mapping[str, Any]) -> set[str]:
+    """The sections that an agent does not read, where its own fields bring another algorithm with all its sections."""
+    sections = {name for name, value in own.items() if isinstance(value, Mapping)}
+    if "algorithm" not in own or not sections:
+        return set()
+    return {name for name, value in config.items() if isinstance(value, Mapping)} - sections - {"env"}
+
+
+def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:
+    environment = config.get("env", {}).get("name", "")
+    return [
+        Context(table.title, _pairs(table.protocol), table.unit, list(numbers.items()))
+        for table in published.context(published_dir / "context")
+        if row.paper in table.papers and (numbers := table.task_numbers(row.task, environment))
+    ]
+
+
+def _facts(row: Row, stored: Sequence[StoredRecord]) -> list[tuple[str, str]]:
+    records = [item.record for item in stored]
+
+    def unique(values: Iterable[str]) -> str:
+        return "; ".join(dict.fromkeys(values))
+
+    facts = [("Evaluation", unique(_protocol(record["evaluation"]["protocol"]) for record in records))]
+    if row.value is not None and row.random is not None and row.human is not None:
+        facts.append(("Human-normalized", f"{100 * human_normalised(row.value, row.random, row.human):.1f} %"))
+    facts += [
+        ("Band", _band(bands.band_path(stored[0].path, records[0]["scale"]))),
+        ("Hardware", unique(_hardware(record["hardware"]) for record in records)),
+        ("Versions", unique(_pairs(record["versions"]) for record in records)),
+    ]
+    return facts
+
+
+def _band(path: pathlib.Path) -> str:
+    try:
+        band = bands.read_band(path)
+    except bands.BandError as error:
+        return str(error)
+    if band is None:
+        return f"none: it takes {bands.MIN_RUNS} seeds"
+    ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
+    alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
+    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
+
+
+def _protocol(protocol: str | Mapping[str, Any]) -> str:
+    return protocol if isinstance(protocol, str) else _pairs(protocol)
+
+
+def _hardware(hardware: Mapping[str, Any]) -> str:
+    cores = f"{hardware['cores']} core{'s' if hardware['cores'] != 1 else ''}"
+    return f"{hardware['cpu']}, {cores}, {hardware['gpu'] or 'no GPU'}"
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)

@@ -1,0 +1,135 @@
+"""Look and files of the report's figures: matplotlib without pyplot, the same bytes each time, light and dark."""
+
+import dataclasses
+import io
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from repro.report.tables import amount
+
+WIDTH, HEIGHT = 360, 240
+"""Points of a figure without its legend; the page scales it to its column."""
+POINTS_PER_INCH = 72
+LEGEND_LINE = 15
+"""Points that a line of the legend below the axes takes."""
+INK, GRID, MUTED = "#2b2b2a", "#dbdad2", "#7b7a74"
+DARK = {INK: "#d9d8d0", GRID: "#3b3b38", MUTED: "#8f8e88"}
+"""Colours of text, grid and reference lines, and what a browser in dark mode shows for them."""
+COLORS = ("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#56b4e9")
+"""Distinguishable with any colour vision, and on a light and on a dark page."""
+STYLE: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.facecolor": "none",
+    "font.size": 10,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "hatch.linewidth": 0.8,
+    "legend.fontsize": "small",
+    "legend.frameon": False,
+    "legend.title_fontsize": "small",
+    "path.simplify": True,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "repro",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """A figure as the page shows it.
+
+    Attributes:
+        name: file name without `.svg`, unique on the page.
+        alt: what it shows, in words.
+        svg: text of the file.
+        kind: CSS class of the image.
+    """
+
+    name: str
+    alt: str
+    svg: str
+    kind: str = ""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in the units of its `viewBox`, rounded."""
+        box = re.search(r'viewBox="[\d.-]+ [\d.-]+ ([\d.]+) ([\d.]+)"', self.svg)
+        assert box is not None, f"{self.name} has no viewBox"
+        return round(float(box[1])), round(float(box[2]))
+
+
+def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Makes a function draw in the style of the report."""
+    return matplotlib.rc_context(STYLE)(draw)
+
+
+def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WIDTH) -> Figure:
+    """Returns an empty figure, without pyplot, so that nothing keeps it but its caller.
+
+    Args:
+        legend_lines: lines of text below the axes, for which the figure is made taller.
+        height, width: of the rest, in points.
+    """
+    size = width / POINTS_PER_INCH, (height + LEGEND_LINE * legend_lines) / POINTS_PER_INCH
+    return Figure(figsize=size, layout="constrained")
+
+
+def color_of(index: int) -> dict[str, Any]:
+    """Returns color and line style of the agent with this index among those of its experiment."""
+    return {"color": COLORS[index % len(COLORS)], "linestyle": "-" if index < len(COLORS) else "-."}
+
+
+def label_amounts(axes: Axes) -> None:
+    """Writes the ticks of the x axis as 200k and 1.5M where it reaches so far."""
+    if axes.get_xlim()[1] >= 1000:
+        axes.xaxis.set_major_formatter(lambda value, _: amount(int(value)))
+
+
+def svg_text(figure: Figure) -> str:
+    """Returns a figure as SVG whose text, grid and reference lines follow the light or dark mode of the browser.
+
+    Coordinates are in hundredths of a point. The text names no date and no version: it is the same each time.
+    """
+    buffer = io.StringIO()
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = re.sub(r"<!--.*?-->|<!DOCTYPE[^>]*>\s*", "", buffer.getvalue(), flags=re.DOTALL)
+    text = re.sub(r'(?<=[ \n](?:d|x|y))="[^"]*"|transform="[^"]*"', _hundredths, text)
+    for i, color in enumerate(DARK):
+        text = text.replace(color, f"var(--c{i},{color})")
+    dark = "".join(f"--c{i}:{color};" for i, color in enumerate(DARK.values()))
+    style = '<style type="text/css">'
+    return text.replace(style, f"{style}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}", 1)
+
+
+def save_png(figure: Figure, path_png: str | os.PathLike[str], dpi: int = 220) -> None:
+    """Writes a figure on white as a PNG, the same bytes each time.
+
+    Args:
+        figure: of any of the functions that draw.
+        path_png: file to write.
+        dpi: pixels per inch; `WIDTH` is 5 inches.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with matplotlib.rc_context(STYLE):
+        figure.savefig(path_png, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+
+
+def _hundredths(found: re.Match[str]) -> str:
+    return re.sub(r"(\.\d\d)\d+", r"\1", found[0])
