@@ -14,6 +14,7 @@ import numpy as np
 from repro.evidence import comparisons, intervals, published, statistics, task_measures
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedError, PublishedRow
+from repro.evidence.random_player import Level
 from repro.evidence.task_measures import OfTask, Record
 
 DIGITS = 12
@@ -25,12 +26,11 @@ MIN_BOOTSTRAP_RUNS = 4
 class References(NamedTuple):
     """What a claim is read against besides its own runs.
 
-    random_bound: from a record to the upper end of the interval of a random player's score on its task; None without
-        a record of a random player.
+    random: from a record to what a random player scores on its task; None without a record of one.
     differences: from a record to its settings that are not the paper's, by field: (ours, the paper's).
     """
 
-    random_bound: Callable[[Record], float | None]
+    random: Callable[[Record], Level | None]
     differences: Callable[[Record], Mapping[str, tuple[Any, Any]]]
 
 
@@ -194,10 +194,10 @@ def _at_random_level(claim: Claim, task: str, by_agent: Sequence[Records], refer
     """Says that a claim about scores has none above a random player's, or nothing to tell by; empty otherwise."""
     if claim.level is None:
         return ""
-    bound, level = references.random_bound(by_agent[0][0]), claim.level(by_agent)
-    if bound is None:
+    random, level = references.random(by_agent[0][0]), claim.level(by_agent)
+    if random is None:
         return f"no record of a random player on {task}"
-    return "" if level > bound else f"{level:.4g} on {task} is not above a random player's {bound:.4g}"
+    return "" if level > random.upper else f"{level:.4g} on {task} is not above a random player's {random.upper:.4g}"
 
 
 def _measure(

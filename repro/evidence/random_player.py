@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from repro.evidence import intervals
 
@@ -23,19 +23,26 @@ NOT_OF_PLAY = (
 """Fields of a configuration's `env` that change what an agent sees or learns from, and not what a random one scores."""
 
 
-def upper_bounds(records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Returns the upper end of the 95 % interval of a random player's mean score, by the game that `game_of` names.
+class Level(NamedTuple):
+    """What a random player scores: the mean of its games, and the upper end of the mean's 95 % interval."""
+
+    mean: float
+    upper: float
+
+
+def levels(records: Iterable[Mapping[str, Any]]) -> dict[str, Level]:
+    """Returns what a random player scores, by the game that `game_of` names.
 
     Args:
         records: any; those of other agents are passed over.
     """
-    bounds = {}
+    found = {}
     for record in records:
         if record["agent"] == AGENT:
-            evaluation = record["evaluation"]
-            interval = intervals.mean_interval(evaluation["returns"])
-            bounds[game_of(record)] = evaluation["mean"] if interval is None else interval[1]
-    return bounds
+            mean = record["evaluation"]["mean"]
+            interval = intervals.mean_interval(record["evaluation"]["returns"])
+            found[game_of(record)] = Level(mean, mean if interval is None else interval[1])
+    return found
 
 
 def game_of(record: Mapping[str, Any]) -> str:

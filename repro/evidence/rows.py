@@ -52,7 +52,7 @@ class Row:
         interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
         interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study, or
             bootstrap `resamples` of them.
-        random, human: reference scores of the task, or None.
+        random, human: reference scores of the task, printed or of our own random player, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
         seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
@@ -205,7 +205,7 @@ def make_rows(
         answered = {_key(row) for row in printed if _compares(row, groups.get(_key(row)))}
         rows += [_printed_row(row, groups, references, published_dir, configs_dir) for row in printed]
         rows += [
-            _own_row(key, of_scale, configs_dir)
+            _own_row(key, of_scale, references, configs_dir)
             for key, group in sorted(groups.items())
             if key[0] == paper and key not in answered
             for of_scale in _scales(group)
@@ -257,12 +257,18 @@ class _Ours:
 def _references(
     groups: Mapping[Key, Group], published_dir: pathlib.Path, configs_dir: pathlib.Path
 ) -> claims.References:
-    bounds = random_player.upper_bounds(record for group in groups.values() for record in group.every)
+    levels = random_player.levels(record for group in groups.values() for record in group.every)
 
     def differences(record: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any]]:
         return settings.differences(record, configs_dir, published_dir)
 
-    return claims.References(lambda record: bounds.get(random_player.game_of(record)), differences)
+    return claims.References(lambda record: levels.get(random_player.game_of(record)), differences)
+
+
+def _random_score(used: Sequence[Mapping[str, Any]], references: claims.References) -> float | None:
+    """What a random player scores on the task of some records; None without a record of one, or for several tasks."""
+    level = references.random(used[0]) if len({record["task"] for record in used}) == 1 else None
+    return None if level is None else level.mean
 
 
 def _printed_row(
@@ -287,6 +293,8 @@ def _printed_row(
     differing = _differing_settings(ours.used, references)
     shortfalls = _shortfalls(printed, ours, share, len(differing)) if ours.fields else ()
     random = scores.get(printed.task, {}).get("random")
+    if random is None and printed.claim is None:
+        random = _random_score(ours.used, references)
     note = ours.note
     if not ours.fields and printed.cannot_run is not None:
         note = "; ".join(filter(None, (ours.note, f"needs {printed.cannot_run}")))
@@ -507,7 +515,7 @@ def _scales(group: Group) -> list[Group]:
     return found
 
 
-def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
+def _own_row(key: Key, group: Group, references: claims.References, configs_dir: pathlib.Path) -> Row:
     """The row of runs that answer no printed number."""
     paper, experiment, task, agent = key
     units = sorted({record["evaluation"]["unit"] for record in group.records})
@@ -518,6 +526,7 @@ def _own_row(key: Key, group: Group, configs_dir: pathlib.Path) -> Row:
         task=task,
         agent=agent,
         unit=", ".join(units),
+        random=_random_score(group.records, references),
         command=commands.command(runs, configs_dir),
         note="; ".join(group.notes),
         **_of_runs(group.records if len(units) == 1 else (), "frames"),

@@ -42,7 +42,7 @@ def test_a_random_player_of_a_control_task_is_recorded(tmp_path):
     stored = records.StoredRecord(tmp_path / "seed_1.json", record)
     (row,) = [row for row in rows.rows_for([stored]) if row.seeds]
     assert "AGENT=random TASK=Hopper" in row.command
-    assert random_player.upper_bounds([record])[random_player.game_of(record)] > evaluation["mean"]
+    assert random_player.levels([record])[random_player.game_of(record)].upper > evaluation["mean"]
 
 
 def test_the_same_seed_plays_the_same_games_and_another_one_others(tmp_path):
