@@ -142,7 +142,9 @@ def test_rows_without_an_answer_say_which_runs_they_wait_for(some):
 
 def test_every_row_that_these_agents_can_answer_is_answered(some):
     there = {*FINAL, *RETURNS}
-    of_figures = [row for row in published.load("acer").rows if row.agent in there and row.claim and "against" in row.protocol]
+    of_figures = [
+        row for row in published.load("acer").rows if row.agent in there and row.claim and "against" in row.protocol
+    ]
     silent = [
         row.column
         for row in of_figures
