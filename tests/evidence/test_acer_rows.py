@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import published, records, rows, staleness
+from repro.evidence import claims, intervals, published, random_player, records, rows, staleness
 from tests.evidence.synthetic_records import make_record
 
 GAMES = ("pong", "breakout")
 TASKS = ("cartpole", "reacher3", "cheetah")
+CONTROL = (*TASKS, "fish", "walker", "humanoid")
 BY = {"acer_ratio_0": 80, "acer_ratio_1": 40, "acer_ratio_4": 20, "acer_ratio_4_no_trust_region": 50}
 """Agent to the share of training, in percent, after which its curve stands at its end."""
 PACE = {"acer_ratio_0": 1e-3, "acer_ratio_1": 2e-3, "acer_ratio_4": 5e-3, "acer_ratio_4_no_trust_region": 5e-3}
@@ -18,9 +19,7 @@ PACE = {"acer_ratio_0": 1e-3, "acer_ratio_1": 2e-3, "acer_ratio_4": 5e-3, "acer_
 FINAL = {"acer_ratio_0": 10.0, "acer_ratio_1": 30.0, "acer_ratio_4": 40.0, "acer_ratio_4_no_trust_region": 20.0}
 RETURNS = {"acer": 50.0, "a3c": 10.0, "tis": 20.0}
 ALL_OTHERS = ("a3c", "trust_a3c", "tis", "trust_tis")
-FEW_GAMES = "over the 2 of 57 tasks with records of "
-FEW_TASKS = "over the 3 of 6 tasks with records of "
-NO_TRUST = "without trust_a3c, trust_tis, which cannot be compared for lack of runs"
+NO_TRUST = "without trust_a3c, trust_tis"
 READING = "The text says domains of higher action dimension; which they are is our reading of Figure 2's caption."
 
 
@@ -32,6 +31,18 @@ def _record(experiment, task, agent, seed, final, by=100, pace=1e-3, **changes):
     logged = [[float(x), float(pace * x), 0.1] for x in frames]
     series = {"columns": ["frames", "seconds", "kl"], "rows": logged}
     return record | {"paper": "acer", "task": task, "curve": curve, "series": series}
+
+
+def _random(experiment, agent, tasks, scale="desk"):
+    """A random player's record on each task, with a score below all others; an agent's for the rest."""
+    config = staleness.current_config("acer", experiment, scale)
+    return [
+        _record(experiment, task, agent, 1, -1000.0, scale=scale) | {"agent": random_player.AGENT, "config": config}
+        for task in tasks
+    ]
+
+
+RANDOM = (*_random("atari", "acer_ratio_0", GAMES), *_random("continuous", "acer", CONTROL))
 
 
 def _games(*agents, seeds=(1, 2), games=GAMES):
@@ -53,9 +64,10 @@ def _control(*agents, seeds=(1, 2), tasks=TASKS, **changes):
     ]
 
 
-def _rows(made):
+def _rows(made, random=RANDOM):
     path = records.record_path("r", "p", "e", "t", "a", 0)
-    found = rows.make_rows(rows.group_records([records.StoredRecord(path, r) for r in made]), papers=["acer"])
+    groups = rows.group_records([records.StoredRecord(path, record) for record in [*made, *random]])
+    found = rows.make_rows(groups, papers=["acer"])
     return {(row.table, row.task, row.column): row for row in found if row.table}
 
 
@@ -80,28 +92,30 @@ def some():
 def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
     row = some["Figure 1", "atari57", column]
     assert row.value == pytest.approx(value)
-    assert (row.verdict, row.seeds, row.scale) == ("partial", (1, 2), "desk")
-    assert row.interval == pytest.approx((value, value))  # both runs of an agent have the same curve
-    assert row.note.startswith(FEW_GAMES)
+    assert (row.finding, row.seeds, row.scale) == ("undecided", (1, 2), "desk")
+    assert row.shortfalls == ("scale desk", "2 of 5 runs", "3 settings differ", "2 of 57 tasks")
+    if "by environment steps" not in column:
+        assert row.interval is None  # no bootstrap of two runs
 
 
 def test_sample_efficiency_is_answered_for_games_and_for_control(some):
     games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
-    assert (games.value, games.verdict) == (1.0, "partial")
-    ratio = "; The text names no replay ratio; 4 is our reading."
-    assert games.note == FEW_GAMES + "all agents compared" + ratio
+    assert (games.value, games.finding) == (1.0, "undecided")
+    assert games.shortfalls == ("scale desk", "2 of 5 runs", "3 settings differ", "2 of 57 tasks")
+    assert games.note == "The text names no replay ratio; 4 is our reading."
     control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
-    assert (control.value, control.verdict) == (1.0, "partial")
-    assert control.note == FEW_TASKS + "all agents compared"
+    assert (control.value, control.finding) == (1.0, "undecided")
+    assert (control.shortfalls, control.note) == (("scale desk", "2 of 30 runs", "3 of 6 tasks"), "")
 
 
 def test_figure_2_is_answered_by_the_agents_there_are(some):
     won = some["Figure 2", "acer_control", "ACER over all other methods"]
-    assert (won.published, won.value, won.interval, won.verdict) == (6, 3.0, (3.0, 3.0), "partial")
-    assert won.note.startswith(f"{NO_TRUST}; {FEW_TASKS}all agents compared; The caption says")
+    assert (won.published, won.value, won.verdict) == (6, None, "not run")  # all agents are compared at once
+    assert won.note.startswith("needs 2 runs of trust_a3c, trust_tis on one task; The caption says")
     cheetah = some["Figure 2", "cheetah", "ACER over all other methods"]
-    assert (cheetah.value, cheetah.interval, cheetah.verdict) == (1.0, (1.0, 1.0), "partial")
-    assert cheetah.note == NO_TRUST
+    assert (cheetah.value, cheetah.verdict) == (1.0, "undecided")
+    assert cheetah.interval == pytest.approx(intervals.improvement_interval(1.0, 2, 2))
+    assert (cheetah.shortfalls, cheetah.note) == (("scale desk", "2 of 30 runs", NO_TRUST), "")
     assert cheetah.command == (
         "make reproduce-acer EXPERIMENT=continuous AGENT=acer,a3c,tis TASK=cheetah SCALE=desk SEEDS=2"
     )
@@ -128,15 +142,20 @@ def test_rows_without_an_answer_say_which_runs_they_wait_for(some):
 
 def test_every_row_that_these_agents_can_answer_is_answered(some):
     there = {*FINAL, *RETURNS}
-    of_figures = [row for row in published.load("acer").rows if row.agent in there and "against" in row.protocol]
+    of_figures = [
+        row for row in published.load("acer").rows if row.agent in there and row.claim and "against" in row.protocol
+    ]
     silent = [
         row.column
         for row in of_figures
         if there.intersection(row.protocol["against"])
         and row.task in ("atari57", "acer_control", *TASKS)
-        and some[row.table, row.task, row.column].verdict != "partial"
+        and not claims.find_claim(row).together
+        and some[row.table, row.task, row.column].verdict != "undecided"
     ]
     assert silent == []
+    together = [row.column for row in of_figures if row.claim is not None and claims.find_claim(row).together]
+    assert together == ["ACER over all other methods"]
 
 
 def test_runs_of_other_scales_or_of_one_seed_are_named():
@@ -157,7 +176,8 @@ def test_diminishing_returns_with_all_four_ratios():
         means[record["agent"]].append(record["evaluation"]["mean"])
     zero, one, four, eight = (np.mean(means[f"acer_ratio_{ratio}"]) for ratio in (0, 1, 4, 8))
     assert row.value == pytest.approx((eight - four) / (one - zero))
-    assert (row.verdict, row.note) == ("partial", FEW_GAMES + "all agents compared")
+    assert (row.finding, row.note, row.interval) == ("undecided", "", None)
+    assert row.shortfalls[-1] == "2 of 57 tasks"
 
 
 def _thirty(ours, theirs, count=30):
@@ -168,25 +188,30 @@ def _thirty(ours, theirs, count=30):
         made += [
             _record("continuous", "humanoid", agent, seed, mean + seed, scale="paper") for seed in range(1, count + 1)
         ]
-    return _rows(made)["Figure 2", "humanoid", "ACER over all other methods"]
+    return _rows(made, _random("continuous", "acer", ("humanoid",), "paper"))[
+        "Figure 2", "humanoid", "ACER over all other methods"
+    ]
 
 
 def test_the_best_five_of_thirty_settings_decide_figure_2():
-    for ours, theirs, value, verdict in ((200.0, 10.0, 1.0, "reproduced"), (10.0, 200.0, 0.0, "below")):
+    for ours, theirs, value, verdict in ((200.0, 10.0, 1.0, "reproduced"), (10.0, 200.0, 0.0, "contradicts")):
         row = _thirty(ours, theirs)
-        assert (row.value, row.interval, row.verdict) == (value, (value, value), verdict)
+        assert (row.value, row.verdict, row.shortfalls) == (value, verdict, ())
+        assert row.interval == pytest.approx(intervals.improvement_interval(value, 5, 5))
         assert (row.seeds, row.published_seeds) == (tuple(range(1, 31)), 30)
         assert row.note == "the best 5 of 30 runs of each agent count"
 
 
 @pytest.mark.parametrize("count", [5, 29])
-def test_fewer_settings_than_the_paper_s_do_not_decide_figure_2(count):
-    for ours, theirs in ((200.0, 10.0), (10.0, 200.0)):
+def test_fewer_settings_than_the_paper_s_do_not_reproduce_figure_2(count):
+    """They have the same finding, with what is missing beside it."""
+    for ours, theirs, finding in ((200.0, 10.0, "agrees"), (10.0, 200.0, "contradicts")):
         row = _thirty(ours, theirs, count)
-        assert (len(row.seeds), row.verdict) == (count, "partial")
+        assert (len(row.seeds), row.verdict) == (count, finding)
+        assert row.shortfalls == (f"{count} of 30 runs",)
 
 
-def test_agents_with_unequal_numbers_of_settings_do_not_decide_speed():
+def test_agents_with_unequal_numbers_of_settings_do_not_reproduce_speed():
     place = "Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"
     tasks = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
     made = [
@@ -195,16 +220,19 @@ def test_agents_with_unequal_numbers_of_settings_do_not_decide_speed():
         for agent in ("acer", "a3c")
         for seed in range(1, 31)
     ]
-    row = _rows(made)[place]
+    random = _random("continuous", "acer", tasks, "paper")
+    row = _rows(made, random)[place]
     assert (row.value, row.verdict, row.note) == (1.0, "reproduced", "the best 5 of 30 runs of each agent count")
     made += [_record("continuous", "fish", "acer", 31, RETURNS["acer"], by=20, scale="paper")]
-    row = _rows(made)[place]
-    assert (row.value, len(row.seeds), row.verdict) == (1.0, 30, "partial")
-    assert row.note == "the best 5 of 30 to 31 runs of each agent count, though not all agents have equally many"
+    row = _rows(made, random)[place]
+    assert (row.value, len(row.seeds), row.verdict) == (1.0, 30, "agrees")
+    assert row.note == "the best 5 of 30 to 31 runs of each agent count"
+    assert row.shortfalls == ("unequal numbers of runs to choose from",)
     made = made[:-1]
     made[-1]["curve"] = []  # of a3c on humanoid
-    row = _rows(made)[place]
-    assert (len(row.seeds), row.verdict) == (29, "partial")
+    row = _rows(made, random)[place]
+    assert (len(row.seeds), row.verdict) == (29, "agrees")
+    assert row.shortfalls == ("29 of 30 runs", "unequal numbers of runs to choose from")
 
 
 def _sensitivity(settings, scale="paper"):
@@ -213,7 +241,7 @@ def _sensitivity(settings, scale="paper"):
     for record, (rate, delta, mean) in zip(made, settings):
         record["drawn"] = {"learning_rate": rate, "delta": delta}
         record["evaluation"] |= {"mean": mean}
-    found = _rows(made)
+    found = _rows(made, _random("continuous", "acer", ("cheetah",), scale))
     return found["Figure 3", "cheetah", "ACER, log learning rate"], found["Figure 4", "cheetah", "ACER, delta"]
 
 
@@ -225,24 +253,29 @@ def test_sensitivity_is_spearman_s_correlation():
     for row, drawn in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):
         assert row.value == pytest.approx(scipy.stats.spearmanr(drawn, settings[:, 2]).statistic)
         assert (len(row.seeds), row.interval_over, row.published, row.note) == (30, "seeds", 0, READING)
-    assert (rate.verdict, delta.verdict) == ("partial", "reproduced")  # zero lies in the first interval
+    assert (rate.verdict, delta.verdict) == ("undecided", "reproduced")  # zero lies in the first interval
     assert rate.interval[0] < 0 < rate.interval[1]
     assert delta.interval[1] < 0
     rises = settings * (1, -1, 1)
-    assert _sensitivity(rises)[1].verdict == "below"
+    assert _sensitivity(rises)[1].verdict == "contradicts"
 
 
-def test_fewer_settings_or_less_budget_are_partial():
+def test_fewer_settings_or_less_budget_do_not_reproduce():
     falls = [(1e-4 * i, 0.06 * i, -float(i)) for i in range(1, 31)]
     assert [row.verdict for row in _sensitivity(falls)] == ["reproduced", "reproduced"]
-    for rows_of in (_sensitivity(falls[:29]), _sensitivity(falls, "desk"), _sensitivity(falls[:3])):
-        assert [(row.value, row.verdict) for row in rows_of] == [(-1.0, "partial")] * 2
+    for rows_of, finding in (
+        (_sensitivity(falls[:29]), "agrees"),
+        (_sensitivity(falls, "desk"), "agrees"),
+        (_sensitivity(falls[:3]), "undecided"),
+    ):
+        assert [(row.value, row.verdict) for row in rows_of] == [(-1.0, finding)] * 2
+        assert all(row.shortfalls for row in rows_of)
     assert [row.value for row in _sensitivity(falls[:2])] == [None, None]
 
 
 def test_equal_returns_are_no_sensitivity():
     same = [(1e-4 * i, 0.06 * i, 7.0) for i in range(1, 31)]
-    assert [(row.value, row.interval, row.verdict) for row in _sensitivity(same)] == [(0.0, (0.0, 0.0), "partial")] * 2
+    assert [(row.value, row.verdict) for row in _sensitivity(same)] == [(0.0, "undecided")] * 2
 
 
 def test_a_record_without_the_hyper_parameter_does_not_count():
@@ -257,8 +290,8 @@ def test_a_record_without_the_hyper_parameter_does_not_count():
 
 def test_the_gain_on_atari_against_that_in_control_says_why_it_is_not_answered(some):
     row = some["Figure 2", "acer_control", "Trust region, gain in continuous control against gain on Atari"]
-    assert (row.verdict, row.value) == ("not run", None)
-    assert row.note.startswith("Not answered: ")
+    assert (row.verdict, row.value) == ("cannot run here", None)
+    assert row.note.startswith("needs a zero of the score")
 
 
 def test_rows_do_not_depend_on_the_order_of_records():

@@ -81,6 +81,12 @@ def test_the_samples_are_well_formed(tmp_path):
         (("rows", 0, "statistic"), "mode", r"rows\[0\].statistic"),
         (("rows", 0, "measure"), "joules", r"rows\[0\].measure"),
         (("rows", 0, "better"), "higher", r"rows\[0\].better"),
+        (("rows", 0, "margin"), ["absolute", 1], r"rows\[0\]: 'margin_note' is a dependency"),
+        (("rows", 0, "claim"), "improvement", r"rows\[0\]: 'statement' is a dependency"),
+        (("rows", 0, "sentence"), "Two Words", r"rows\[0\].sentence"),
+        (("rows", 0, "cannot_run"), "", r"rows\[0\].cannot_run"),
+        (("tables", "1", "margin"), ["share", 0.1], r"tables.1: 'margin_note' is a dependency"),
+        (("tables", "1", "sentence"), "one", r"tables.1"),
         (("rows", 0, "protocol"), {"against": []}, r"rows\[0\].protocol.against"),
         (("rows", 0, "protocol"), {"nested": {}}, r"rows\[0\].protocol.nested"),
         (("rows", 0, "table"), "9", r"'9', named by rows\[0\]"),
@@ -98,6 +104,30 @@ def test_a_malformed_paper_is_refused(tmp_path, path, value, entry):
     with pytest.raises(published.PublishedError, match=rf"new\.json.*{entry}") as error:
         load_paper(tmp_path, changed(PAPER, path, value))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "margin", [["percent", 1], ["absolute", -1], ["factor", 1], ["factor", 0.5], ["share"], ["share", 0.1, 2], 0.1]
+)
+def test_a_malformed_margin_is_refused(tmp_path, margin):
+    row = ROW | {"margin": margin, "margin_note": "why"}
+    with pytest.raises(published.PublishedError, match=r"new\.json.*rows\[0\].margin"):
+        load_paper(tmp_path, changed(PAPER, ("rows", 0), row))
+
+
+def test_a_row_takes_its_margin_and_what_it_needs_from_its_table(tmp_path):
+    table = TABLE | {"margin": ["share", 0.1], "margin_note": "of the table", "cannot_run": "a laboratory"}
+    own = ROW | {"column": "d", "margin": ["factor", 2], "margin_note": "own", "sentence": "one", "cannot_run": "more"}
+    data = changed(changed(PAPER, ("tables", "1"), table), ("rows", "+"), own)
+    first, second = load_paper(tmp_path, data).rows
+    assert (first.margin, first.margin_note, first.sentence, first.cannot_run) == (
+        ("share", 0.1), "of the table", None, "a laboratory",
+    )  # fmt: skip
+    assert (second.margin, second.margin_note, second.sentence, second.cannot_run) == (
+        ("factor", 2.0), "own", "one", "more",
+    )  # fmt: skip
+    assert first.tolerance(random=-9.0) == (0.0, 2.0)  # a tenth of the ten from -9 to 1
+    assert second.tolerance(random=-9.0) == (0.5, 2.0)
 
 
 @pytest.mark.parametrize("difference", [{"task": "b"}, {"column": "d"}, {"statistic": "mean"}, {"unit": "percent"}])

@@ -181,15 +181,9 @@ def _answers(
         protocol = f"{PROTOCOL}: {labels[behind]}, against {labels[ahead]}, each the best of its kind by its mean"
         found[name] = Answer(UNITS[name], curves[when][behind] - curves[when][ahead], protocol)
     weights = _resamples(config, errors.shape[-1], rng)
-    at_first, at_last = (best_alphas(config, values, weights) for values in (early, late))
-    for when, alphas, limits in (
-        ("early", at_first, (0.0, 1.0)),
-        ("late", at_last, (0.0, 1.0)),
-        ("rise", at_last - at_first, (-1.0, 1.0)),
-    ):
-        name = f"evaluation_best_alpha_{when}"
-        interval = _grid_interval(alphas, resolution(config) * (1 if when == "rise" else 0.5), limits)
-        found[name] = Answer(UNITS[name], alphas, RESAMPLED, interval=interval)
+    for when, values in (("early", early), ("late", late)):
+        alphas, name = best_alphas(config, values, weights), f"evaluation_best_alpha_{when}"
+        found[name] = Answer(UNITS[name], alphas, RESAMPLED, interval=_grid_interval(alphas, resolution(config) / 2))
     return found
 
 
@@ -198,10 +192,10 @@ def resolution(config: ml_collections.ConfigDict) -> float:
     return float(np.diff(np.unique([line.alpha for line in methods(config).values()])).max())
 
 
-def _grid_interval(values: np.ndarray, reach: float, limits: tuple[float, float]) -> tuple[float, float]:
-    """The 95 % interval of resampled best values of a grid, wider by what the grid leaves open on either side."""
+def _grid_interval(values: np.ndarray, reach: float) -> tuple[float, float]:
+    """The 95 % interval of resampled best values of a grid in [0, 1], wider by what the grid leaves open each side."""
     low, high = np.quantile(values, 0.025, method="lower"), np.quantile(values, 0.975, method="higher")
-    return max(float(low) - reach, limits[0]), min(float(high) + reach, limits[1])
+    return max(float(low) - reach, 0.0), min(float(high) + reach, 1.0)
 
 
 def _best(values: np.ndarray, members: np.ndarray) -> int:
@@ -243,7 +237,6 @@ UNITS = {
     "evaluation_late_importance": "error of the best importance weighted return minus error at alpha = 1, at the end",
     "evaluation_best_alpha_early": "alpha of least mean error early",
     "evaluation_best_alpha_late": "alpha of least mean error at the end",
-    "evaluation_best_alpha_rise": "alpha of least mean error at the end minus early",
     "control_early": "loss of value of the best unbiased method minus loss of the best biased one that contracts "
     "faster than Retrace, early",
     "control_late": "loss of value at small alpha minus loss at alpha = 1, at the end",

@@ -1,0 +1,237 @@
+"""How the published rows read the papers: strict words, margins, sentences that count once, and what cannot be run."""
+
+import collections
+import re
+
+import pytest
+
+from repro.evidence import claims, published, staleness
+from repro.evidence.verdicts import find
+
+ROWS = [row for paper in published.papers() for row in published.load(paper).rows]
+STRICT = re.compile(
+    r"\b(better|worse|faster|slower|higher|lower|less|fewer|outperforms?|improves?|gains?|above|below|ahead|decreases?)\b"
+)
+WEAK = re.compile(r"comparable or superior|similar or worse|matches|competitive|at most|attains")
+COUNTED = re.compile(r"tasks (won )?of \d|share of the tasks|percent of (setups|the time)|1 if ")
+NEUTRAL = {"probability of improvement": 0.5, "difference": 0, "ratio": 1}
+"""Beginnings of units to the number that says that two agents are equal."""
+SCORES = ("percent", "game score", "episode return")
+
+
+def one(paper, table, column, task=None):
+    found = [r for r in published.load(paper).rows if (r.table, r.column) == (table, column) and task in (None, r.task)]
+    assert len(found) == 1
+    return found[0]
+
+
+def judge(row, low, high, random=0.0):
+    return find(row.value, row.better, (low, high), row.tolerance(random))
+
+
+def parts(paper, sentence):
+    return [row for row in published.load(paper).rows if row.sentence == sentence]
+
+
+def test_strict_words_are_not_read_as_numbers_to_be_reached():
+    loose = [
+        f"{row.paper}, {row.table}: {row.statement}"
+        for row in ROWS
+        if row.statement is not None
+        and row.better in ("more", "less")
+        and not COUNTED.match(row.unit)
+        and STRICT.search(row.statement)
+        and not WEAK.search(row.statement)
+    ]
+    assert loose == []
+
+
+def test_agents_that_may_be_equal_are_compared_by_weak_words_alone():
+    equal = [row for row in ROWS for unit, value in NEUTRAL.items() if row.unit.startswith(unit) and row.value == value]
+    assert len(equal) > 100
+    odd = [row.column for row in equal if row.better in ("more", "less") and not WEAK.search(str(row.statement))]
+    assert odd == []
+
+
+def test_every_number_to_be_met_has_a_margin_and_every_margin_a_reason():
+    assert [(row.paper, row.column) for row in ROWS if row.better == "equal" and row.margin is None] == []
+    assert [(row.paper, row.column) for row in ROWS if (row.margin is None) != (row.margin_note is None)] == []
+    strict = [row for row in ROWS if row.better in ("above", "under") and row.margin is not None]
+    assert all(published.load(row.paper).tables[row.table].get("margin") for row in strict)  # not one of their own
+
+
+def test_every_score_may_fall_short_by_a_tenth():
+    scores = [
+        row
+        for row in ROWS
+        if row.statement is None and row.unit in SCORES and row.measure == "evaluation" and row.agent
+    ]
+    assert len(scores) > 250
+    assert {(row.better, row.margin) for row in scores} == {("more", ("share", 0.1))}
+    pong = next(row for row in scores if (row.task, row.agent) == ("pong", "impala_shallow"))  # 20.4 printed
+    assert pong.tolerance(-20.7)[0] == pytest.approx(20.4 - 0.1 * 41.1)
+
+
+def test_exact_numbers_are_met_exactly():
+    units = ("network evaluations for a gradient", "network outputs", "beta", "metaparameters", "largest difference")
+    exact = [row for row in ROWS if row.unit in units or "Largest divergence possible" in row.column]
+    exact += [row for row in ROWS if row.unit.startswith("distance of its fixed point")]
+    assert len(exact) == 1 + 2 + 2 + 2 + 5 + 2 + 2
+    assert {(row.better, row.margin, row.margin_note) for row in exact} == {
+        ("equal", ("absolute", 0), "an exact number")
+    }
+    assert {judge(row, row.value, row.value) for row in exact} == {"agrees"}
+    assert {judge(row, row.value + 1e-6, row.value + 1e-6) for row in exact if row.value <= 1} == {"contradicts"}
+
+
+def test_claims_can_be_answered_as_they_are_named():
+    for row in ROWS:
+        if row.claim is not None:
+            claims.find_claim(row)
+            assert row.agent
+    without = {row.unit for row in ROWS if row.claim is None and row.agent and "against" in row.protocol}
+    assert not {unit for unit in without if unit.startswith(("place among 4 corrections", "rank correlation"))}
+
+
+def test_stac_s_improvements_are_strict():
+    """A difference of 0 is none."""
+    differences = [row for row in published.load("stac").rows if row.unit.startswith("difference")]
+    assert len(differences) == 5 + 17
+    for row in differences:
+        if row.better == "equal":
+            assert row.margin == ("absolute", 50)
+        else:
+            assert judge(row, 0.0, 0.0) == "contradicts"
+    of_atari = [row for row in differences if row.table == "Figure 2"]
+    assert {row.claim for row in of_atari} == {"human_normalised_median_difference"}
+    assert {row.sentence for row in of_atari} == {"two_trends"}
+
+
+def test_stac_s_metaparameters_and_printed_theorem_have_rows():
+    counts = parts("stac", "metaparameters")
+    assert [(row.value, row.better) for row in counts] == [(21, "equal"), (2, "equal")]
+    assert judge(counts[0], 18, 18) == "contradicts"
+    theorem = parts("stac", "theorem_2")
+    assert len(theorem) == 2
+    for row in theorem:
+        assert "alpha_rho >= alpha_c" in row.statement
+        assert "wrong way round" in row.note
+
+
+def test_about_is_read_both_ways():
+    cost = one("refer", "Section 4", "V-RACER against ACER")
+    assert [judge(cost, x, x) for x in (0.001, 0.005, 0.01, 0.02, 0.05)] == [
+        "contradicts", "agrees", "agrees", "agrees", "contradicts",
+    ]  # fmt: skip
+    for task, value in (("Humanoid", 100), ("Walker2d", 50)):
+        row = one("refer", "Figure 2", "DDPG with ER", task)
+        found = [judge(row, share * value, share * value) for share in (0.4, 0.7, 1.5, 3.0)]
+        assert found == ["contradicts", "agrees", "agrees", "contradicts"]
+    time = one("stac", "Section 9.4", "Self-tuning, extra time")
+    assert [judge(time, x, x) for x in (10, 23, 25, 29, 40)] == [
+        "contradicts", "agrees", "agrees", "agrees", "contradicts",
+    ]  # fmt: skip
+    hours = one("impala", "Section 5.3.1", "IMPALA, 1 learner, to the final performance of A3C")
+    assert [judge(hours, x, x) for x in (1, 10, 20)] == ["contradicts", "agrees", "contradicts"]
+    assert (
+        judge(one("refer", "Figure 5", "V-RACER with ReF-ER against PPO, divergence at the end"), 0.6, 0.7)
+        == "contradicts"
+    )
+
+
+def test_the_same_share_of_problems_has_the_same_finding_whatever_their_number():
+    shares = [row for row in published.load("ctrace").rows if row.column.endswith("less bias at every n")]
+    assert len(shares) == 2 + 18
+    for row in shares:
+        assert row.tolerance() == pytest.approx((0.95, 1.05))
+        for ends in ((0.9568, 0.9969), (0.9766, 0.9923), (0.9817, 1.0), (1.0, 1.0)):  # 200 problems, 1000, 200, one
+            assert judge(row, *ends) == "agrees"
+        assert judge(row, 0.80, 0.90) == "contradicts"
+
+
+def test_c_trace_s_sentences_count_once():
+    robust = parts("ctrace", "robust")
+    assert len(robust) == 36
+    assert {row.table for row in robust} == {"Figure 6", "Figure 7", "Figure 8"}
+    efficient = parts("ctrace", "pareto_efficient")
+    assert [(row.table, row.agent) for row in efficient] == [
+        (table, agent) for table in ("Figure 1", "Figure 5") for agent in ("pareto_share", "pareto_bias_ratio")
+    ]
+    assert [row.agent for row in parts("ctrace", "best_alpha")] == [
+        "evaluation_late",
+        "evaluation_best_alpha_early",
+        "evaluation_best_alpha_late",
+    ]
+    assert not [row for row in ROWS if "rise" in str(row.agent)]
+    assert not [
+        name for name in staleness.current_config("ctrace", "tabular_fig3", "paper")["answers"] if "rise" in name
+    ]
+
+
+def test_large_n_is_among_the_best_only_ahead_of_all_other_methods():
+    few = parts("ctrace", "evaluation_few_steps")
+    assert {"evaluation_early_rest", "evaluation_early_n_rest"} < {row.agent for row in few}
+    assert {row.better for row in few} == {"above"}
+
+
+def test_a_sentence_has_several_rows():
+    counts = collections.Counter((row.paper, row.sentence) for row in ROWS if row.sentence is not None)
+    assert [name for name, count in counts.items() if count == 1] == []
+
+
+def test_a_number_that_stands_several_times_counts_once():
+    same = collections.defaultdict(list)
+    for row in ROWS:
+        if row.agent is not None and row.claim is None and "against" not in row.protocol and row.better == "more":
+            same[row.paper, row.experiment, row.agent, row.task, row.statistic, row.unit, row.value].append(row)
+    several = [rows for rows in same.values() if len(rows) > 1]
+    assert len(several) >= 6
+    for rows in several:
+        assert rows[0].sentence is not None
+        assert len({row.sentence for row in rows}) == 1
+    assert [row.value for row in parts("impala", "throughput_250k")] == [250_000, 250_000, 250_000, 21e9, 250_000]
+    assert len(parts("impala", "dmlab30_49_4")) == 4
+    assert [row.value for row in parts("impala", "atari57_59_7")] == [60, 59.7, 59.7]
+
+
+def test_every_row_of_deepmind_lab_says_what_it_needs():
+    rows = [
+        r
+        for r in ROWS
+        if "DMLab" in r.protocol.get("environment", "") or "DeepMind Lab" in r.protocol.get("environment", "")
+    ]
+    rows += [row for row in ROWS if row.task.startswith("dmlab")]
+    assert len(rows) > 150
+    assert {
+        row.column for row in rows if not str(row.cannot_run).startswith("DeepMind Lab, which has no package")
+    } == set()
+
+
+def test_aggregates_of_all_games_and_agents_that_are_not_built_say_what_they_need():
+    for row in ROWS:
+        if row.task == "atari57" and row.statistic is not None and row.protocol.get("budget") == 200_000_000:
+            assert row.cannot_run is not None, row.column
+        if row.agent is None and row.task not in ("finite_mdp", "any"):
+            assert row.cannot_run is not None, row.column
+
+
+def test_what_is_merely_not_run_yet_needs_nothing():
+    """Comparisons are answered by some of the games, and a single game is days of work at most."""
+    games = set(published.normaliser("atari57"))
+    for row in ROWS:
+        runnable = row.paper in ("acer", "ctrace", "refer") and row.claim is not None and row.task != "flow"
+        if runnable or (row.task in games and row.agent != "impala_multitask") or row.task == "finite_mdp":
+            assert row.cannot_run is None, row.column
+
+
+def test_what_a_row_needs_follows_the_word_needs():
+    for text in {row.cannot_run for row in ROWS if row.cannot_run is not None}:
+        assert not text.endswith(".")
+        assert re.match(r"[a-z0-9]|DeepMind Lab|DDPG", text)
+
+
+def test_the_best_run_of_a_sweep_is_one_run():
+    assert {row.n_seeds for row in published.load("impala").rows if row.table in ("3", "B.1")} == {1}
+    assert {row.n_seeds for row in published.load("impala").rows if row.agent == "impala_multitask"} == {1}
+    experts = [row for row in published.load("impala").rows if row.table == "C.1" and row.agent != "impala_multitask"]
+    assert {row.n_seeds for row in experts} == {None}  # the paper does not say
