@@ -9,7 +9,7 @@ import numpy as np
 from repro.acting.actor import Episode
 from repro.distributions import gaussian
 from repro.environments.batched import VectorEnvironment
-from repro.papers.refer.ppo import Ppo, Rollout
+from repro.papers.refer.ppo import Ppo, RolloutBatch
 from repro.papers.refer.refer_rules import annealed_learning_rate
 from repro.training.learner import NonFiniteLossError
 from repro.training.rng_state import pack_rng, unpack_rng
@@ -103,14 +103,14 @@ class PpoTrainer(Trainer):
             raise NonFiniteLossError(f"the update after step {first} gave loss={scalars['loss']}")
         return scalars, 0.0
 
-    def _play(self, steps: int) -> Rollout:
+    def _play(self, steps: int) -> RolloutBatch:
         """Environment steps with the weights of the last `refresh`, actions of the truncated normal (Appendix A)."""
         agent, environment = self._agent, self._environment
         state, next_state = (np.empty((steps, environment.state_size), np.float32) for _ in range(2))
         action, mean = (np.empty((steps, environment.num_actions), np.float32) for _ in range(2))
         reward, last, terminated = np.empty(steps, np.float32), np.empty(steps, bool), np.empty(steps, bool)
         noise = gaussian.sample_truncated(self._generator, np.zeros_like(action), np.ones(environment.num_actions))
-        noise *= agent.deviation  # [T, A]
+        noise *= agent.std  # [T, A]
         for t in range(steps):
             state[t] = self._observation
             mean[t] = agent.act(self._observation)
@@ -121,7 +121,7 @@ class PpoTrainer(Trainer):
             if last[t]:
                 self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
                 self._observation = environment.step(action[t : t + 1])[0][0]  # the next episode begins
-        return Rollout(state, next_state, action, mean, agent.deviation, reward, last, terminated)
+        return RolloutBatch(state, next_state, action, mean, agent.std, reward, last, terminated)
 
     def _get_state(self) -> dict[str, Any]:
         return {
