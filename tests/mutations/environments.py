@@ -2,6 +2,7 @@
 
 from tests.mutations.variant import Variant
 
+STEPPED = "repro/environments/stepped.py"
 GYMNASIUM = "repro/environments/gymnasium.py"
 SPACES = "repro/environments/gymnasium_spaces.py"
 TEST = "tests/environments/test_gymnasium.py"
@@ -9,21 +10,21 @@ TEST = "tests/environments/test_gymnasium.py"
 VARIANTS = [
     Variant(
         "gymnasium: a time limit is an end",
-        GYMNASIUM,
+        STEPPED,
         "(terminated if ended else truncated)[row]",
         "(terminated if ended or steps >= self._step_limit else truncated)[row]",
         f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
     ),
     Variant(
         "gymnasium: truncations of the environment itself are missed",
-        GYMNASIUM,
+        STEPPED,
         "if ended or cut or steps",
         "if ended or steps",
         f"{TEST}::test_each_kind_of_end",
     ),
     Variant(
         "gymnasium: the time limit comes a step late",
-        GYMNASIUM,
+        STEPPED,
         "steps >= self._step_limit",
         "steps > self._step_limit",
         f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
