@@ -1,4 +1,4 @@
-"""Wrong variants of what batches of Gymnasium environments report, scale and restore."""
+"""Wrong variants of what batches of Gymnasium and MuJoCo environments report, scale and restore."""
 
 from tests.mutations.variant import Variant
 
@@ -28,6 +28,13 @@ VARIANTS = [
         "steps >= self._step_limit",
         "steps > self._step_limit",
         f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
+    ),
+    Variant(
+        "stepped: the next episode keeps the return of the last",
+        STEPPED,
+        "self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0",
+        "self._over[row], self._steps[row] = False, 0",
+        f"{TEST}::test_equals_bare_gymnasium",
     ),
     Variant(
         "gymnasium: actions without the centre of their bounds",
