@@ -27,8 +27,8 @@ def main(argv: list[str]) -> None:
     import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver
 
-    from repro.acting.actor import Episode
     from repro.acting.evaluation import play
+    from repro.acting.rollout import Episode
     from repro.acting.video import record_game
     from repro.papers import find_experiment
     from repro.training import devices

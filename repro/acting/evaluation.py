@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import ml_collections
-import numpy as np
 from tf_agents.policies import tf_policy
-from tf_agents.trajectories import StepType
 
-from repro.acting.actor import Episode, compile_act, next_step_type
+from repro.acting.rollout import CompiledPolicy, Episode, Rollout
 from repro.environments.batched import BatchedEnvironment
 
 
@@ -40,22 +38,13 @@ def play(
     num_envs = environment.num_envs
     if episodes % num_envs:
         raise ValueError(f"{episodes} games do not divide evenly among {num_envs} environments.")
-    act = compile_act(policy, num_envs)
+    rollout = Rollout(environment, CompiledPolicy(policy, num_envs, seed))
+    rollout.reset()
     games: list[list[Episode]] = [[] for _ in range(num_envs)]
     left = episodes
-    observation, _ = environment.reset()
-    step_type = np.full(num_envs, StepType.FIRST, np.int32)
-    policy_state = policy.get_initial_state(num_envs)
-    step = 0
     while left:
-        choice = act(observation, step_type, policy_state, np.array([seed, step], np.int32))
-        policy_state = choice.state
-        observation, _, terminated, _, info = environment.step(choice.action.numpy())
-        step_type = next_step_type(step_type, terminated, info["game_over"])
-        step += 1
-        for i in np.flatnonzero(info["game_over"]):
+        for i, game in rollout.step().episodes:
             if len(games[i]) < episodes // num_envs:
-                game = Episode(float(info["episode_return"][i]), int(info["episode_frames"][i]))
                 games[i].append(game)
                 left -= 1
                 on_episode(game)

@@ -14,7 +14,7 @@ import reverb
 import tensorflow as tf
 from tf_agents.experimental.distributed import reverb_variable_container
 
-from repro.acting.actor import Episode
+from repro.acting.rollout import Episode
 from repro.acting.weights import WeightsPublisher, WeightsSnapshot
 from repro.quiet import suppress_stderr
 

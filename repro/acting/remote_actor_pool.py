@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from repro.acting.actor import Episode
 from repro.acting.actor_pool import ActorPoolError
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
+from repro.acting.rollout import Episode
 from repro.replay.sequences import SequenceReplay
 
 POLL_SECONDS = 0.02

@@ -7,9 +7,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 from tf_agents.policies import tf_policy
-from tf_agents.trajectories import StepType
 
-from repro.acting.actor import compile_act
+from repro.acting.rollout import CompiledPolicy, Episode, Rollout
 from repro.environments.batched import BatchedEnvironment
 
 SCALE = 4
@@ -33,26 +32,22 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
         ValueError: the file cannot be written, or the observations are no images.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    act = compile_act(policy, 1)
-    policy_state = policy.get_initial_state(1)
-    observation, _ = environment.reset()
-    if isinstance(observation, np.ndarray) and observation.ndim != 4:
+    rollout = Rollout(environment, CompiledPolicy(policy, 1, seed))
+    rollout.reset()
+    if isinstance(rollout.observation, np.ndarray) and rollout.observation.ndim != 4:
         raise ValueError("a video shows what the agent sees, and this one sees no images.")
-    height, width = newest_frame(observation).shape
+    height, width = newest_frame(rollout.observation).shape
     size = (width * SCALE, height * SCALE)
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), STEPS_PER_SECOND, size)
     if not writer.isOpened():
         raise ValueError(f"--video={path} cannot be written.")
-    step_type, step, over = np.array([StepType.FIRST], np.int32), 0, False
-    while not over:
-        picture = cv2.resize(newest_frame(observation), size, interpolation=cv2.INTER_NEAREST)
+    finished: list[tuple[int, Episode]] = []
+    while not finished:
+        picture = cv2.resize(newest_frame(rollout.observation), size, interpolation=cv2.INTER_NEAREST)
         writer.write(cv2.cvtColor(picture, cv2.COLOR_GRAY2BGR))
-        choice = act(observation, step_type, policy_state, np.array([seed, step], np.int32))
-        policy_state = choice.state
-        observation, _, _, _, info = environment.step(choice.action.numpy())
-        step_type, step, over = np.array([StepType.MID], np.int32), step + 1, bool(info["game_over"][0])
+        finished = rollout.step().episodes
     writer.release()
-    return float(info["episode_return"][0])
+    return finished[0][1].score
 
 
 def newest_frame(observation: np.ndarray | dict[str, np.ndarray]) -> np.ndarray:

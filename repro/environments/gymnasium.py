@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import difflib
 import importlib
-import math
 import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +15,10 @@ import ml_collections
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
-from gymnasium.vector import AutoresetMode
-from gymnasium.vector.utils import batch_space
-from tf_agents.trajectories import time_step as ts
 
-from repro.environments import specs
-from repro.environments.batched import check_batch, check_reset, read_config
+from repro.environments.batched import check_batch, read_config
 from repro.environments.gymnasium_spaces import KIND, Encoder, read_actions, read_observations
+from repro.environments.stepped import SteppedEnvironment
 
 RESERVED = ("id", "max_episode_steps", "disable_env_checker")
 """Arguments of `gymnasium.make` that are not the environment's own."""
@@ -136,14 +132,11 @@ def make_gymnasium(env_config: Mapping[str, Any], num_envs: int, seed: int) -> G
     return GymnasiumEnvironment(read_config(KIND, GymnasiumConfig, env_config), num_envs, seed)
 
 
-class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
-    """A batch of one Gymnasium environment, stepped in the calling thread.
-
-    An episode that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no
-    action and returns the first observation of the new episode with reward 0. Rewards are those of the environment.
+class GymnasiumEnvironment(SteppedEnvironment):
+    """A batch of one Gymnasium environment; see `SteppedEnvironment` for how it is stepped.
 
     Observations are vectors, float32 [state_size], or images, uint8 [H, W, C]; `gymnasium_spaces.read_observations`
-    says which.
+    says which. Rewards are those of the environment.
 
     Discrete actions are the learner's int32 in [0, num_actions). Components of a Box that are bounded on both sides
     are scaled linearly, so that [-1, 1] of the learner is the whole range,
@@ -157,11 +150,8 @@ class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
     alone) the episodes that were open are lost: after `set_state` each environment stays at its last observation, its
     next step takes no action, has reward 0 and cuts the episode as a time limit does, and a new episode follows.
 
-    One instance belongs to one thread at a time; several instances may be stepped by as many threads.
-
     Attributes:
         config: the protocol.
-        num_actions: number of Discrete actions, or components of a Box action.
         discrete: whether actions are Discrete.
         image: whether observations are images.
         saves_episodes: whether a saved state continues open episodes, as above.
@@ -170,32 +160,15 @@ class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
     def __init__(self, config: GymnasiumConfig, num_envs: int, seed: int) -> None:
         check_batch(KIND, num_envs, seed)
         self.config = config
-        self.num_envs = num_envs
-        self._tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
-        task, label = self._tasks[0], config.label
-        self.single_action_space, self._decode = read_actions(task.action_space, label)
-        self.single_observation_space, self._encode = read_observations(task.observation_space, label)
-        self.discrete = isinstance(self.single_action_space, spaces.Discrete)
-        self.num_actions = spaces.utils.flatdim(self.single_action_space)
-        self.image = self.single_observation_space.dtype == np.uint8
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
-        self.observation_spec = specs.tensor_spec_of(self.single_observation_space, "observation")
-        self.action_spec = specs.tensor_spec_of(self.single_action_space, "action")
-        self.time_step_spec = ts.time_step_spec(self.observation_spec)
-        self.saves_episodes = is_restored_by_pickle(task, self._encode)
-
-        self._step_limit = config.step_limit or math.inf
-        self._seed = seed
+        tasks: list[Any] = [config.make_task() for _ in range(num_envs)]
+        actions, self._decode_checked = read_actions(tasks[0].action_space, config.label)
+        observations, self._encode = read_observations(tasks[0].observation_space, config.label)
+        super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
+        self.discrete = isinstance(actions, spaces.Discrete)
+        self.image = observations.dtype == np.uint8
+        self.saves_episodes = is_restored_by_pickle(tasks[0], self._encode)
         self._restarts = 0  # times that open episodes were lost
-        self._is_reset = False
-        self._observation = np.zeros(self.observation_space.shape or (), self.single_observation_space.dtype)
-        # Lists: Python's numbers are several times faster than elements of arrays.
-        self._over = [False] * num_envs
         self._lost = [False] * num_envs
-        self._steps = [0] * num_envs
-        self._returns = [0.0] * num_envs
 
     @property
     def max_steps(self) -> int:
@@ -227,86 +200,27 @@ class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins an episode in every environment, each with a seed of its own.
+        self._restarts, self._lost = 0, [False] * self.num_envs
+        return super().reset(seed=seed, options=options)
 
-        Args:
-            seed: replaces the run's seed; None takes it again.
-            options: none are known.
+    def _episode_seed(self, row: int) -> int:
+        return episode_seed(self._seed, row, self._restarts)
 
-        Returns:
-            observation: float32 [N, state_size] or uint8 [N, H, W, C]; an info that is empty.
+    def _begin(self, row: int, seed: int | None) -> np.ndarray:
+        obs, _ = self._tasks[row].reset(seed=seed)
+        return self._encode(obs)
 
-        Raises:
-            ValueError: an option was given or the seed is negative; or an observation does not fit its space.
-        """
-        check_reset(KIND, seed, options)
-        if seed is not None:
-            self._seed = seed
-        n, self._restarts = self.num_envs, 0
-        for row, task in enumerate(self._tasks):
-            obs, _ = task.reset(seed=episode_seed(self._seed, row, 0))
-            self._observation[row] = self._encode(obs)
-        self._over, self._lost, self._steps, self._returns = [False] * n, [False] * n, [0] * n, [0.0] * n
-        self._is_reset = True
-        return self._observation.copy(), {}
-
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Makes one step of every environment.
-
-        Args:
-            actions: the learner's, int32 [N] or float32 [N, A]. Not read where the last step ended an episode.
-
-        Returns:
-            observation: as `reset` returns it, new memory that is read again by `get_state`, and so not to be written
-              to before the next step. A step that ends an episode returns its last.
-            reward: as the environment gives it, float32 [N]. 0 where an episode begins.
-            terminated: bool [N], the environment ended the episode: what follows is worth 0.
-            truncated: bool [N], the time limit was reached, or the environment cut the episode itself, and it is not
-              terminated: the observation's value counts.
-            info: `game_over` bool [N], this step ended the episode, either way; `episode_return` float32 [N],
-              the sum of its rewards so far; `episode_frames` int32 [N], its steps so far.
-
-        Raises:
-            ValueError: the actions have a wrong shape or range; or an observation does not fit its space.
-            RuntimeError: called before `reset` or `set_state`.
-        """
-        if not self._is_reset:
-            raise RuntimeError(f"{KIND}: step was called before reset.")
-        n = self.num_envs
-        decoded = self._decode(self._checked(actions))
-        observation = np.empty_like(self._observation)
-        reward, episode_return = np.zeros(n, np.float32), np.zeros(n, np.float32)
-        terminated, truncated, game_over = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
-        episode_frames = np.zeros(n, np.int32)
-        for row, task in enumerate(self._tasks):
-            if self._over[row]:
-                obs, _ = task.reset()
-                observation[row] = self._encode(obs)
-                self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0
-                continue
-            if self._lost[row]:
-                observation[row], step_reward, ended, cut = self._observation[row], 0.0, False, True
-                self._lost[row] = False
-            else:
-                obs, step_reward, ended, cut, _ = task.step(decoded[row])
-                observation[row] = self._encode(obs)
-            self._steps[row] = steps = self._steps[row] + 1
-            self._returns[row] = total = self._returns[row] + float(step_reward)
-            reward[row], episode_return[row], episode_frames[row] = step_reward, total, steps
-            if ended or cut or steps >= self._step_limit:
-                (terminated if ended else truncated)[row] = game_over[row] = self._over[row] = True
-        self._observation = observation
-        info = {"game_over": game_over, "episode_return": episode_return, "episode_frames": episode_frames}
-        return observation, reward, terminated, truncated, info
-
-    def _checked(self, actions: np.ndarray) -> np.ndarray:
-        """The learner's actions, int32 [N] or float32 [N, A], refused where their shape or range is wrong."""
-        actions = np.asarray(actions, np.int32 if self.discrete else np.float32)
-        if actions.shape != self.action_space.shape:
-            raise ValueError(f"{KIND}: actions must have shape {self.action_space.shape}, got {actions.shape}.")
+    def _decode(self, actions: np.ndarray) -> Sequence[Any] | np.ndarray:
         if self.discrete and (actions.min() < 0 or actions.max() >= self.num_actions):
             raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
-        return actions
+        return self._decode_checked(actions)
+
+    def _advance(self, row: int, action: Any) -> tuple[np.ndarray, float, bool, bool]:
+        if self._lost[row]:
+            self._lost[row] = False
+            return self._observation[row], 0.0, False, True
+        obs, reward, ended, cut, _ = self._tasks[row].step(action)
+        return self._encode(obs), reward, ended, cut
 
     def get_state(self) -> dict[str, Any]:
         """Returns what `set_state` needs: numpy arrays, numbers and strings.
@@ -320,17 +234,12 @@ class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
                 pickled = pickle.dumps(self._tasks)
             except Exception:  # noqa: BLE001 - whatever a user's class raises; training goes on
                 self.saves_episodes = False
-        return {
-            "task": self.config.label,
-            "seed": self._seed,
+        own = {
             "restarts": self._restarts,
-            "observation": self._observation.copy(),
-            "over": np.array(self._over),
             "lost": np.array(self._lost),
-            "steps": np.array(self._steps),
-            "returns": np.array(self._returns),
             "pickled": np.frombuffer(pickled, np.uint8),
         }
+        return super().get_state() | own
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
         """Brings every environment to where `get_state` was called, or lets it begin a new episode (see the class).
@@ -348,31 +257,17 @@ class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
             ValueError: the state is of another environment, another number of environments or other observations, or
                 cannot be loaded.
         """
-        label, observation = self.config.label, np.asarray(state["observation"])
-        if str(state["task"]) != label:
-            raise ValueError(f"{KIND}: the state is of {state['task']}, the environment is {label}.")
-        if len(observation) != self.num_envs:
-            raise ValueError(f"{KIND}: the state is of {len(observation)} environments, the batch has {self.num_envs}.")
-        if observation.shape != self._observation.shape:
-            raise ValueError(
-                f"{KIND}: the state has observations of shape {observation.shape[1:]}, "
-                f"the environment of {self._observation.shape[1:]}."
-            )
-        self._seed, self._restarts = int(state["seed"]), int(state["restarts"])
-        self._observation = observation.astype(self._observation.dtype)
-        self._over, self._lost, self._steps, self._returns = (
-            np.asarray(state[name]).tolist() for name in ("over", "lost", "steps", "returns")
-        )
+        observation = super().set_state(state)
+        self._restarts, self._lost = int(state["restarts"]), np.asarray(state["lost"]).tolist()
         pickled = np.asarray(state["pickled"], np.uint8).tobytes()
         if pickled:
             self._load(pickled)
         else:
             self._restarts += 1
             for row, task in enumerate(self._tasks):
-                task.reset(seed=episode_seed(self._seed, row, self._restarts))
+                task.reset(seed=self._episode_seed(row))
             self._lost = [not over for over in self._over]
-        self._is_reset = True
-        return self._observation.copy()
+        return observation
 
     def _load(self, pickled: bytes) -> None:
         try:
@@ -384,11 +279,6 @@ class GymnasiumEnvironment(gymnasium.vector.VectorEnv):
             ) from error
         self.close()
         self._tasks = tasks
-
-    def close(self, **kwargs: Any) -> None:
-        """Closes every environment."""
-        for task in self._tasks:
-            task.close()
 
 
 def episode_seed(seed: int, row: int, restarts: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -20,6 +20,17 @@ class RetracedError(RuntimeError):
     """The train step was traced again after its first call, which costs seconds each time."""
 
 
+class LearnerOutput(NamedTuple):
+    """What one update gives.
+
+    scalars: the loss (summed over replicas) and the agent's scalar extras (their means) by name.
+    per_sequence: the agent's extras that have a value for each sequence of the batch, [B], by name.
+    """
+
+    scalars: dict[str, float]
+    per_sequence: dict[str, np.ndarray]
+
+
 class Learner:
     """Runs `agent.train` as one compiled function under a distribution strategy.
 
@@ -31,7 +42,6 @@ class Learner:
 
     Attributes:
         agent: as above.
-        per_sequence: extras of the last update that have a value for each sequence of the batch, [B], by name.
     """
 
     def __init__(
@@ -45,7 +55,6 @@ class Learner:
         self._strategy = strategy
         self._jit_compile = jit_compile
         self._names: list[str] = []
-        self.per_sequence: dict[str, np.ndarray] = {}
         train = train or agent.train
         compiled = tf.function(train, jit_compile=True) if jit_compile else train
 
@@ -85,8 +94,8 @@ class Learner:
 
         return self._strategy.experimental_distribute_values_from_function(share)
 
-    def step(self, trajectory: Any, *arguments: Any) -> dict[str, float]:
-        """One update; returns the loss (summed over replicas) and the agent's extras by name.
+    def step(self, trajectory: Any, *arguments: Any) -> LearnerOutput:
+        """One update.
 
         Args:
             trajectory: a batch as `place` gives it.
@@ -108,14 +117,13 @@ class Learner:
             except TypeError as error:
                 raise RetracedError("A batch changed its shape or type.") from error
         values = stacked.numpy()
-        self.per_sequence = {name: value.numpy() for name, value in per_sequence.items()}
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
             broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
             raise NonFiniteLossError(f"update {int(self.agent.train_step_counter)} gave {broken}")
         if self._trace.experimental_get_tracing_count() > 1:
             raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
-        return scalars
+        return LearnerOutput(scalars, {name: value.numpy() for name, value in per_sequence.items()})
 
     def _compile(self, batch: tuple[Any, ...]) -> Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]]:
         """The step for batches like this one. With one replica its calls need not look for it among several traces."""

@@ -47,9 +47,10 @@ class OnPolicyTrainer(Trainer):
     def close(self) -> None:
         self._source.close()
 
-    def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
-        return super().summary() | {"gradient_steps": self._gradient_steps}
+    @property
+    def gradient_steps(self) -> int:
+        """Made so far."""
+        return self._gradient_steps
 
     def _begin(self) -> None:
         self._weights.publish(self._gradient_steps)
@@ -57,7 +58,7 @@ class OnPolicyTrainer(Trainer):
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()
         lag = self._lag(batch)
-        scalars = self._learner.step(batch.trajectory)
+        scalars = self._learner.step(batch.trajectory).scalars
         self._gradient_steps += 1
         self._source.release(batch)
         self._publish()

@@ -36,7 +36,7 @@ class ReplayTrainer(OnPolicyTrainer):
             agent has a `train_on_policy(experience, acting)`, and `weights` keeps what it needs as `acting`.
         replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
         settings: see `ReplaySettings`.
-        generator: draws the number of replayed batches, and the batches.
+        rng: samples the number of replayed batches, and the batches.
         drawn: hyper-parameters that the seed drew, by name, for the record; None or empty: it drew none.
 
     Raises:
@@ -53,7 +53,7 @@ class ReplayTrainer(OnPolicyTrainer):
         frames_per_update: int,
         replay: UnrollReplay | None,
         settings: ReplaySettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         drawn: dict[str, float] | None = None,
     ) -> None:
         if settings.ratio > 0 and replay is None:
@@ -63,7 +63,7 @@ class ReplayTrainer(OnPolicyTrainer):
         self._on_policy = learner.with_train(learner.agent.train_on_policy) if settings.on_policy else None
         self._replay = replay
         self._settings = settings
-        self._generator = generator
+        self._rng = rng
         self._drawn = drawn or {}
         self._scalars: dict[str, float] = {}
         super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
@@ -78,7 +78,7 @@ class ReplayTrainer(OnPolicyTrainer):
         lag = self._lag(batch)
         steps = []
         if self._on_policy is not None:
-            steps.append(self._on_policy.step(batch.trajectory, batch.acting))
+            steps.append(self._on_policy.step(batch.trajectory, batch.acting).scalars)
         if self._replay is not None:
             for group in batch.groups:
                 self._replay.add(group.arrays)
@@ -95,23 +95,23 @@ class ReplayTrainer(OnPolicyTrainer):
         """The gradient steps on replayed batches of `size` unrolls."""
         if self._replay is None:
             return []
-        count = int(self._generator.poisson(self._settings.ratio))
+        count = int(self._rng.poisson(self._settings.ratio))
         if not self._settings.on_policy and not self._gradient_steps:
             count = max(count, 1)  # a log needs its columns from the first update on
         steps = []
         for _ in range(count):
-            unrolls = self._replay.sample(self._generator, size)
-            steps.append(self._learner.step(self._learner.place(unrolls)))
+            unrolls = self._replay.sample(self._rng, size)
+            steps.append(self._learner.step(self._learner.place(unrolls)).scalars)
         return steps
 
     def _get_state(self) -> dict[str, Any]:
-        own = {"generator": pack_rng(self._generator), "scalars": self._scalars}
+        own = {"generator": pack_rng(self._rng), "scalars": self._scalars}
         replay = {"replay": self._replay.get_state()} if self._replay is not None else {}
         return super()._get_state() | own | replay
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        unpack_rng(self._generator, state["generator"])
+        unpack_rng(self._rng, state["generator"])
         self._scalars = state["scalars"]
         if self._replay is not None:
             self._replay.set_state(state["replay"])

@@ -83,9 +83,10 @@ class SequenceTrainer(Trainer):
         self._players.close()
         self._replay.close()
 
-    def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
-        return super().summary() | {"gradient_steps": self._gradient_steps}
+    @property
+    def gradient_steps(self) -> int:
+        """Made so far."""
+        return self._gradient_steps
 
     def _begin(self) -> None:
         if not self.updates:
@@ -106,14 +107,14 @@ class SequenceTrainer(Trainer):
         """One gradient step; returns what it logs."""
         place, beta = self._learner.place, self._settings.importance_exponent
         if beta is None:
-            scalars = self._learner.step(place(sample.sequences))
+            output = self._learner.step(place(sample.sequences))
         else:
             weights = (sample.size * sample.probabilities) ** -beta
             weights = (weights / weights.max()).astype(np.float32)
-            scalars = self._learner.step(place(sample.sequences), place(weights))
-            self._replay.set_priorities(sample.keys, self._learner.per_sequence["priorities"])
+            output = self._learner.step(place(sample.sequences), place(weights))
+            self._replay.set_priorities(sample.keys, output.per_sequence["priorities"])
         self._gradient_steps += 1
-        return scalars
+        return output.scalars
 
     def _get_state(self) -> dict[str, Any]:
         return {

@@ -13,7 +13,7 @@ import ml_collections
 import numpy as np
 import tensorflow as tf
 
-from repro.acting.actor import Episode
+from repro.acting.rollout import Episode
 from repro.training import checkpoint
 from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
@@ -170,6 +170,11 @@ class Trainer(abc.ABC):
         return self.updates * self.frames_per_update
 
     @property
+    def gradient_steps(self) -> int:
+        """Made so far; one an update, where a subclass does not say otherwise."""
+        return self.updates
+
+    @property
     def can_save(self) -> bool:
         """Whether a checkpoint of this moment can be made."""
         return True
@@ -213,7 +218,7 @@ class Trainer(abc.ABC):
         """Totals of the run so far, and its evaluation where no games need be played for it."""
         window = self._episodes.window
         return {
-            "gradient_steps": self.updates,
+            "gradient_steps": self.gradient_steps,
             "frames": self.frames,
             "seconds": self._seconds,
             "games": self._episodes.games,

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import StepType
 
-from repro.acting.actor import Actor, next_step_type
+from repro.acting.actor import Actor
+from repro.acting.rollout import next_step_type
 from repro.acting.unrolls import ALIGNMENT, UnrollGroup, aligned_zeros, stack_groups
 from repro.acting.weights import WeightsPublisher
 from repro.networks.actor_critic_policy import ActorCriticPolicy

@@ -15,10 +15,10 @@ import reverb
 import tensorflow as tf
 
 from repro.acting import remote_actor, remote_actor_pool
-from repro.acting.actor import Episode
 from repro.acting.actor_pool import ActorPoolError
 from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
 from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
+from repro.acting.rollout import Episode
 
 LONGEST_SECONDS = 60.0
 

@@ -508,5 +508,5 @@ def test_names_and_wrong_settings() -> None:
         make_acer_task({"task": "walker", "max_steps": 500, "version": "v5"}, 1, 0)
     walker = make("walker")
     walker.reset()
-    with pytest.raises(ValueError, match="the state is of acer_tasks/walker, the environment of acer_tasks/cheetah"):
+    with pytest.raises(ValueError, match="the state is of acer_tasks/walker, the environment is acer_tasks/cheetah"):
         make("cheetah").set_state(walker.get_state())

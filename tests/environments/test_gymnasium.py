@@ -16,7 +16,8 @@ import tensorflow as tf
 from gymnasium import spaces
 from tf_agents.trajectories import StepType
 
-from repro.acting.actor import Actor, Episode, next_step_type
+from repro.acting.actor import Actor
+from repro.acting.rollout import Episode, next_step_type
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.environments import names

@@ -114,7 +114,7 @@ def test_positions_alone_hide_all_velocities_or_are_refused(task: str, version: 
 def test_a_state_of_another_observation_is_refused() -> None:
     whole, shown = make(), make(observed="positions")
     whole.reset()
-    with pytest.raises(ValueError, match="the state shows 11 entries, the environment 5"):
+    with pytest.raises(ValueError, match=r"the state has observations of shape \(11,\), the environment of \(5,\)\."):
         shown.set_state(whole.get_state())
 
 
@@ -281,9 +281,9 @@ def test_wrong_settings_and_arguments() -> None:
     with pytest.raises(ValueError, match=r"actions must have shape \(2, 3\), got \(3, 2\)"):
         environment.step(np.zeros((3, 2)))
     state = environment.get_state()
-    with pytest.raises(ValueError, match="the state is of Hopper-v5, the environment of Hopper-v4"):
+    with pytest.raises(ValueError, match="the state is of Hopper-v5, the environment is Hopper-v4"):
         make(version="v4").set_state(state)
-    with pytest.raises(ValueError, match="the state is of 2 environments, the environment of 1"):
+    with pytest.raises(ValueError, match="the state is of 2 environments, the batch has 1"):
         make(num_envs=1).set_state(state)
 
 

@@ -1,7 +1,8 @@
-"""Wrong variants of what batches of Gymnasium environments report, scale and restore."""
+"""Wrong variants of what batches of Gymnasium and MuJoCo environments report, scale and restore."""
 
 from tests.mutations.variant import Variant
 
+STEPPED = "repro/environments/stepped.py"
 GYMNASIUM = "repro/environments/gymnasium.py"
 SPACES = "repro/environments/gymnasium_spaces.py"
 TEST = "tests/environments/test_gymnasium.py"
@@ -9,24 +10,31 @@ TEST = "tests/environments/test_gymnasium.py"
 VARIANTS = [
     Variant(
         "gymnasium: a time limit is an end",
-        GYMNASIUM,
+        STEPPED,
         "(terminated if ended else truncated)[row]",
         "(terminated if ended or steps >= self._step_limit else truncated)[row]",
         f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
     ),
     Variant(
         "gymnasium: truncations of the environment itself are missed",
-        GYMNASIUM,
+        STEPPED,
         "if ended or cut or steps",
         "if ended or steps",
         f"{TEST}::test_each_kind_of_end",
     ),
     Variant(
         "gymnasium: the time limit comes a step late",
-        GYMNASIUM,
+        STEPPED,
         "steps >= self._step_limit",
         "steps > self._step_limit",
         f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
+    ),
+    Variant(
+        "stepped: the next episode keeps the return of the last",
+        STEPPED,
+        "self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0",
+        "self._over[row], self._steps[row] = False, 0",
+        f"{TEST}::test_equals_bare_gymnasium",
     ),
     Variant(
         "gymnasium: actions without the centre of their bounds",

@@ -8,6 +8,8 @@ LOSS = "repro/papers/refer/loss.py"
 ADVANTAGES = "repro/papers/refer/advantages.py"
 EXPLORATION = "repro/papers/refer/exploration.py"
 GAE = "repro/papers/refer/ppo_advantages.py"
+PPO = "repro/papers/refer/ppo.py"
+PPO_LOSS = "repro/papers/refer/ppo_loss.py"
 PRIORITISED = "repro/papers/refer/prioritised.py"
 DDPG = "repro/papers/refer/ddpg.py"
 VRACER = "repro/papers/refer/vracer.py"
@@ -17,7 +19,9 @@ TEST_BETA_UPDATE = "tests/papers/refer/test_beta_update.py"
 TEST_LOSS = "tests/papers/refer/test_loss.py"
 TEST_ADVANTAGES = "tests/papers/refer/test_advantages.py"
 TEST_EXPLORATION = "tests/papers/refer/test_exploration.py"
+TEST_PPO = "tests/papers/refer/test_ppo.py"
 TEST_PPO_ADVANTAGES = "tests/papers/refer/test_ppo_advantages.py"
+TEST_PPO_LOSS = "tests/papers/refer/test_ppo_loss.py"
 TEST_PRIORITISED = "tests/papers/refer/test_prioritised.py"
 TEST_FUSED = "tests/papers/refer/test_fused.py"
 TEST_DDPG = "tests/papers/refer/test_ddpg.py"
@@ -388,6 +392,90 @@ VARIANTS = [
         "while self._memory.num_seen <= self._settings.start_steps:",
         f"{TEST_TRAINING}::test_learning_begins_with_the_episode_that_completes_n_start_steps",
         slow=True,
+    ),
+    Variant(
+        "PPO: the larger of both objectives",
+        PPO_LOSS,
+        "-tf.minimum(",
+        "-tf.maximum(",
+        f"{TEST_PPO_LOSS}::test_the_surrogate_by_hand",
+    ),
+    Variant(
+        "PPO: the objective is clipped on both sides",
+        PPO_LOSS,
+        "-tf.minimum(rho * advantage, tf.clip_by_value(rho, 1.0 - clip, 1.0 + clip) * advantage)",
+        "-tf.clip_by_value(rho, 1.0 - clip, 1.0 + clip) * advantage",
+        f"{TEST_PPO_LOSS}::test_loss_and_gradients_are_those_of_tf_agents",
+    ),
+    Variant(
+        "PPO: no clip from below",
+        PPO_LOSS,
+        "tf.clip_by_value(rho, 1.0 - clip, 1.0 + clip)",
+        "tf.minimum(rho, 1.0 + clip)",
+        f"{TEST_PPO_LOSS}::test_the_surrogate_by_hand",
+    ),
+    Variant(
+        "PPO: the objective is minimised",
+        PPO_LOSS,
+        "return -tf.minimum(",
+        "return tf.minimum(",
+        f"{TEST_PPO_LOSS}::test_loss_and_gradients_are_those_of_tf_agents",
+    ),
+    Variant(
+        "PPO: advantages receive gradient",
+        PPO_LOSS,
+        "advantage = tf.stop_gradient(advantage)",
+        "advantage = tf.identity(advantage)",
+        f"{TEST_PPO_LOSS}::test_who_receives_gradient",
+    ),
+    Variant(
+        "PPO: advantages as they are",
+        PPO_LOSS,
+        "standardise(advantage), clip",
+        "advantage, clip",
+        f"{TEST_PPO_LOSS}::test_loss_and_gradients_are_those_of_tf_agents",
+    ),
+    Variant(
+        "PPO: advantages keep their mean",
+        PPO_LOSS,
+        "(advantage - mean) * tf.math.rsqrt",
+        "advantage * tf.math.rsqrt",
+        f"{TEST_PPO_LOSS}::test_losses_of_each_step",
+    ),
+    Variant(
+        "PPO: advantages divided by their variance",
+        PPO_LOSS,
+        "tf.math.rsqrt(variance + VARIANCE_EPSILON)",
+        "1.0 / (variance + VARIANCE_EPSILON)",
+        f"{TEST_PPO_LOSS}::test_advantages_of_a_minibatch_have_mean_0_and_variance_1",
+    ),
+    Variant(
+        "PPO: clipped from above alone is counted",
+        PPO_LOSS,
+        "clipped = tf.abs(rho - 1.0) > clip",
+        "clipped = rho - 1.0 > clip",
+        f"{TEST_PPO_LOSS}::test_losses_of_each_step",
+    ),
+    Variant(
+        "PPO: the divergence the other way",
+        PPO_LOSS,
+        "gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)",
+        "gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, policies.behaviour_deviation)",
+        f"{TEST_PPO_LOSS}::test_losses_of_each_step",
+    ),
+    Variant(
+        "PPO: one learning rate for both networks",
+        PPO,
+        "self._value_optimizer.learning_rate.assign(value_learning_rate)",
+        "self._value_optimizer.learning_rate.assign(policy_learning_rate)",
+        f"{TEST_PPO}::test_each_network_has_its_own_learning_rate",
+    ),
+    Variant(
+        "PPO: rewards as they are",
+        PPO,
+        "rollout.reward / scale",
+        "rollout.reward",
+        f"{TEST_PPO}::test_rewards_count_in_units_of_their_root_mean_square",
     ),
     Variant(
         "GAE: bootstraps after a fall",

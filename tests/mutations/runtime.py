@@ -4,8 +4,10 @@ from tests.mutations.variant import Variant
 
 WEIGHTS = "repro/acting/weights.py"
 ACTOR = "repro/acting/actor.py"
+ROLLOUT = "repro/acting/rollout.py"
 TRAINING = "repro/training/on_policy_trainer.py"
 TEST_ACTOR = "tests/acting/test_actor.py"
+TEST_ROLLOUT = "tests/acting/test_rollout.py"
 TEST_TRAINING = "tests/training/test_trainer.py"
 
 VARIANTS = [
@@ -23,6 +25,48 @@ VARIANTS = [
         "version * self._version < 0:",
         f"{TEST_TRAINING}::test_async_runs_to_its_budget_with_groups_of_any_fit",
         slow=True,
+    ),
+    Variant(
+        "rollout: the step that begins a game is one of it",
+        ROLLOUT,
+        "np.where(step_type == LAST, FIRST, following)",
+        "following",
+        f"{TEST_ACTOR}::test_next_step_type",
+    ),
+    Variant(
+        "rollout: the step after an end is like others",
+        ROLLOUT,
+        "if ended.size or self._has_last or",
+        "if ended.size or",
+        f"{TEST_ROLLOUT}::test_steps_are_those_of_the_environment",
+    ),
+    Variant(
+        "rollout: lost lives are missed",
+        ROLLOUT,
+        " or terminated.nonzero()[0].size:",
+        ":",
+        f"{TEST_ROLLOUT}::test_steps_are_those_of_the_environment",
+    ),
+    Variant(
+        "rollout: a saved end is lost",
+        ROLLOUT,
+        "self._has_last = LAST in self.step_type",
+        "self._has_last = False",
+        f"{TEST_ROLLOUT}::test_it_goes_on_where_it_was_saved",
+    ),
+    Variant(
+        "rollout: one seed for all calls of a policy",
+        ROLLOUT,
+        "self._seed[1] += 1",
+        "self._seed[1] += 0",
+        f"{TEST_ROLLOUT}::test_a_policy_has_a_new_seed_at_each_call_and_goes_on_where_it_was_saved",
+    ),
+    Variant(
+        "actor: an observation is written in the row of its reward",
+        ACTOR,
+        "played.write(row + 1, observation",
+        "played.write(row, observation",
+        f"{TEST_ACTOR}::test_rows_hold_what_the_game_did",
     ),
     Variant(
         "runtime: lag of the newest unroll alone",

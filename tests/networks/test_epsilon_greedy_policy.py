@@ -7,7 +7,7 @@ from scipy import stats
 from tf_agents.specs import BoundedTensorSpec
 from tf_agents.trajectories import time_step as ts
 
-from repro.acting.actor import compile_act
+from repro.acting.rollout import compile_act
 from repro.networks.atari import shallow_torso
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy, ape_x_epsilons
 from repro.networks.q_network import QNetwork

@@ -9,7 +9,7 @@ from scipy import stats
 from tf_agents.specs import BoundedTensorSpec
 from tf_agents.trajectories import time_step as ts
 
-from repro.acting.actor import compile_act
+from repro.acting.rollout import compile_act
 from repro.networks import mlp
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from repro.acting.unrolls import UnrollGroup
+from repro.training.learner import LearnerOutput
 from repro.training.replay_trainer import ReplaySettings
 from tests.support.training import UNROLL, make_loop, weights_of
 
@@ -57,7 +58,8 @@ def test_the_number_of_replays_is_poissons(tmp_path):
     """Not the same in every update, nor of another law of that mean: frequencies of 0 to 6 replays, by chi-squared."""
     loop, _, agent = make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 2.0))
     loop._replay.add(UnrollGroup(agent.collect_data_spec, 1, UNROLL).arrays)
-    loop._learner.step = loop._learner.place = lambda batch: {}
+    loop._learner.place = lambda batch: batch
+    loop._learner.step = lambda batch: LearnerOutput({}, {})
     counts = np.array([len(loop._learn_again(1)) for _ in range(4000)])
     loop.close()
     expected = 4000 * np.array([math.exp(-2.0) * 2.0**k / math.factorial(k) for k in range(7)])

@@ -9,6 +9,7 @@ import pytest
 
 from repro.replay.sequences import Sample
 from repro.training.checkpoint import CheckpointError
+from repro.training.learner import LearnerOutput
 from tests.papers.ctrace.small import make_loop
 
 
@@ -49,15 +50,15 @@ def test_importance_weights_and_priorities_go_around(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=30, prioritised=True)
     given, written = [], []
 
-    class Learner:
-        per_sequence = {"priorities": np.float32([0.5, 3.0, 1.5])}
+    output = LearnerOutput({"loss": 1.0}, {"priorities": np.float32([0.5, 3.0, 1.5])})
 
+    class Learner:
         def place(self, x):
             return x
 
         def step(self, sequences, weights):
             given.append((sequences, weights))
-            return {"loss": 1.0}
+            return output
 
     class Replay:
         def set_priorities(self, keys, priorities):
@@ -65,12 +66,13 @@ def test_importance_weights_and_priorities_go_around(tmp_path):
 
     loop._learner, loop._replay = Learner(), Replay()
     probabilities, keys = np.array([0.02, 0.32, 0.005]), np.uint64([7, 8, 9])
-    loop._learn(Sample("sequences", keys, probabilities, np.int64([50, 50, 50])))
+    logged = loop._learn(Sample("sequences", keys, probabilities, np.int64([50, 50, 50])))
+    assert logged == output.scalars
     (sequences, weights), (written_keys, priorities) = given[0], written[0]
     assert sequences == "sequences"
     np.testing.assert_allclose(weights, [0.25**0.4, 64.0**-0.4, 1.0], rtol=1e-6)
     np.testing.assert_array_equal(written_keys, keys)
-    np.testing.assert_array_equal(priorities, Learner.per_sequence["priorities"])
+    np.testing.assert_array_equal(priorities, output.per_sequence["priorities"])
 
 
 def test_replay_that_cannot_be_written_leaves_the_checkpoint_before(tmp_path, monkeypatch):

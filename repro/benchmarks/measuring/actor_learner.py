@@ -12,7 +12,7 @@ from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import PolicyStep, StepType
 
-from repro.acting.actor import compile_act
+from repro.acting.rollout import compile_act
 from repro.acting.unrolls import UnrollGroup
 from repro.benchmarks.measuring import timing
 from repro.config import frames_per_step

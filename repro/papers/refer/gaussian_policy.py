@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from repro.papers.refer.fused import FusedAgent
 from repro.papers.refer.recurrent_vracer import RecurrentVRacer
+
+
+class GaussianAgent(Protocol):
+    """What is read of an agent: its `forward` gives a value, the policy's mean, and whatever else it has."""
+
+    weights: tf.Variable
+    state_mean: tf.Variable
+    state_deviation: tf.Variable
+
+    def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, ...]: ...
 
 
 class GaussianPolicy(tf_policy.TFPolicy):
@@ -22,7 +32,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
         agent: gives the mean.
     """
 
-    def __init__(self, time_step_spec: ts.TimeStep, action_spec: tf.TensorSpec, agent: FusedAgent) -> None:
+    def __init__(self, time_step_spec: ts.TimeStep, action_spec: tf.TensorSpec, agent: GaussianAgent) -> None:
         super().__init__(time_step_spec, action_spec, clip=False, automatic_state_reset=False, name="gaussian_policy")
         self._agent = agent
         self._kept = [agent.weights, agent.state_mean, agent.state_deviation]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from repro.acting.actor import Episode
+from repro.acting.rollout import LAST
 from repro.distributions import gaussian
 from repro.environments.batched import VectorEnvironment
-from repro.papers.refer.ppo import Ppo, Rollout
+from repro.papers.refer.control_trainer import ControlTrainer
+from repro.papers.refer.ppo import Ppo, RolloutBatch
 from repro.papers.refer.refer_rules import annealed_learning_rate
 from repro.training.learner import NonFiniteLossError
-from repro.training.rng_state import pack_rng, unpack_rng
-from repro.training.trainer import EpisodeLog, RunSettings, Trainer
+from repro.training.trainer import EpisodeLog, RunSettings
 
 
 class PpoTrainerSettings(NamedTuple):
@@ -36,14 +36,14 @@ class PpoTrainerSettings(NamedTuple):
     annealing: float
 
 
-class PpoTrainer(Trainer):
+class PpoTrainer(ControlTrainer):
     """An update is one rollout and the passes over it.
 
     Args:
         agent: acts and learns.
         environment: one task.
         settings: see `PpoTrainerSettings`.
-        generator: draws actions and minibatches.
+        rng: samples actions and minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run: its budget are the steps that are learned from; those before the first rollout come on top.
 
@@ -58,27 +58,22 @@ class PpoTrainer(Trainer):
         agent: Ppo,
         environment: VectorEnvironment,
         settings: PpoTrainerSettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         episodes: EpisodeLog,
         run: RunSettings,
     ) -> None:
         if settings.steps % settings.batch_size:
             raise ValueError(f"ppo.steps={settings.steps} is no multiple of ppo.batch_size={settings.batch_size}.")
-        super().__init__(agent.checkpoint(), episodes, run, settings.steps)
+        super().__init__(agent.checkpoint(), environment, rng, episodes, run, settings.steps)
         self._agent = agent
-        self._environment = environment
         self._settings = settings
-        self._generator = generator
-        self._observation = environment.reset()[0][0]
+        self._noise = iter(np.empty((0, environment.num_actions), np.float32))  # of the actions to come
         self._restore()
 
-    def summary(self) -> dict[str, Any]:
-        """Totals of the run so far, and its evaluation."""
-        steps = self.frames * self._settings.epochs // self._settings.batch_size
-        return super().summary() | {"gradient_steps": steps}
-
-    def close(self) -> None:
-        self._environment.close()
+    @property
+    def gradient_steps(self) -> int:
+        """One for each minibatch."""
+        return self.frames * self._settings.epochs // self._settings.batch_size
 
     def _begin(self) -> None:
         """Before the first rollout: N_start steps, by whose states all later ones are standardised (Appendix B)."""
@@ -90,11 +85,11 @@ class PpoTrainer(Trainer):
     def _update(self) -> tuple[dict[str, float], float]:
         settings, first = self._settings, self.frames
         self._agent.refresh()
-        if np.isnan(self._agent.act(self._observation)).any():
+        if np.isnan(self._agent.act(self._rollout.observation[0])).any():
             raise NonFiniteLossError(f"the update before step {first} left a network that gives NaN")
         rollout = self._play(settings.steps)
         passes = np.tile(np.arange(settings.steps), (settings.epochs, 1))
-        indices = self._generator.permuted(passes, axis=1).reshape(-1, settings.batch_size)
+        indices = self._rng.permuted(passes, axis=1).reshape(-1, settings.batch_size)
         rates = (settings.policy_learning_rate, settings.value_learning_rate)
         scalars = self._agent.train(
             rollout, indices, *(annealed_learning_rate(first, r, settings.annealing) for r in rates)
@@ -103,32 +98,25 @@ class PpoTrainer(Trainer):
             raise NonFiniteLossError(f"the update after step {first} gave loss={scalars['loss']}")
         return scalars, 0.0
 
-    def _play(self, steps: int) -> Rollout:
+    def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean = self._agent.act(observation[0])
+        if step_type.item() == LAST:
+            return mean[None], mean
+        return (mean + next(self._noise))[None], mean
+
+    def _play(self, steps: int) -> RolloutBatch:
         """Environment steps with the weights of the last `refresh`, actions of the truncated normal (Appendix A)."""
-        agent, environment = self._agent, self._environment
+        agent, environment, rollout = self._agent, self._environment, self._rollout
         state, next_state = (np.empty((steps, environment.state_size), np.float32) for _ in range(2))
         action, mean = (np.empty((steps, environment.num_actions), np.float32) for _ in range(2))
         reward, last, terminated = np.empty(steps, np.float32), np.empty(steps, bool), np.empty(steps, bool)
-        noise = gaussian.sample_truncated(self._generator, np.zeros_like(action), np.ones(environment.num_actions))
-        noise *= agent.deviation  # [T, A]
+        noise = gaussian.sample_truncated(self._rng, np.zeros_like(action), np.ones(environment.num_actions))
+        self._noise = iter(noise * agent.std)  # [T, A]
         for t in range(steps):
-            state[t] = self._observation
-            mean[t] = agent.act(self._observation)
-            action[t] = mean[t] + noise[t]
-            observations, rewards, terminations, _, info = environment.step(action[t : t + 1])
-            next_state[t] = self._observation = observations[0]
-            reward[t], terminated[t], last[t] = rewards[0], terminations[0], info["game_over"][0]
+            state[t] = rollout.observation[0]
+            step = self._step()
+            action[t], mean[t], next_state[t] = step.action[0], step.info, rollout.observation[0]
+            reward[t], terminated[t], last[t] = step.reward[0], step.terminated[0], bool(step.episodes)
             if last[t]:
-                self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
-                self._observation = environment.step(action[t : t + 1])[0][0]  # the next episode begins
-        return Rollout(state, next_state, action, mean, agent.deviation, reward, last, terminated)
-
-    def _get_state(self) -> dict[str, Any]:
-        return {
-            "environment": self._environment.get_state(),
-            "generator": pack_rng(self._generator),
-        }
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        self._observation = self._environment.set_state(state["environment"])[0]
-        unpack_rng(self._generator, state["generator"])
+                self._begin_episode()
+        return RolloutBatch(state, next_state, action, mean, agent.std, reward, last, terminated)

@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.acting.actor import Episode
+from repro.acting.rollout import LAST
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
+from repro.papers.refer.control_trainer import ControlTrainer
 from repro.papers.refer.exploration import explore
-from repro.papers.refer.fused import FusedAgent
+from repro.papers.refer.fused import Acting, FusedAgent
 from repro.papers.refer.prioritised import Prioritised, draw_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
 from repro.training.learner import NonFiniteLossError
-from repro.training.rng_state import pack_rng, unpack_rng
-from repro.training.trainer import EpisodeLog, RunSettings, Trainer
+from repro.training.trainer import EpisodeLog, RunSettings
 
 REWARD_SCALE_EVERY = 1000
 """Gradient steps between two updates of the reward scale (Appendix B)."""
@@ -74,7 +74,7 @@ class OpenEpisode:
         self.coefficients = np.zeros((max_steps, coefficients), np.float32)
         self.length = 0
 
-    def into(self, memory: ReferMemory, agent: FusedAgent, terminated: bool) -> None:
+    def store_in(self, memory: ReferMemory, agent: FusedAgent, terminated: bool) -> None:
         """Stores the whole episode, whose last state and value are at `length`, and begins another."""
         n = self.length
         policy = self.actions[:n], self.means[:n], self.deviations[:n]
@@ -99,7 +99,7 @@ class OpenEpisode:
             getattr(self, name)[: len(state[name])] = state[name]
 
 
-class ReferTrainer(Trainer):
+class ReferTrainer(ControlTrainer):
     """An update is one call of K gradient steps, after F K environment steps.
 
     Args:
@@ -107,7 +107,7 @@ class ReferTrainer(Trainer):
         environment: one task.
         memory: of the task's sizes.
         settings: see `ReferSettings`.
-        generator: draws actions and minibatches.
+        rng: samples actions and minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run: its budget are the steps that are learned from; those before the first gradient step come on top.
 
@@ -123,7 +123,7 @@ class ReferTrainer(Trainer):
         environment: VectorEnvironment,
         memory: ReferMemory,
         settings: ReferSettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         episodes: EpisodeLog,
         run: RunSettings,
     ) -> None:
@@ -133,34 +133,24 @@ class ReferTrainer(Trainer):
                 f"learner.time_steps_per_gradient={settings.time_steps_per_gradient} times "
                 f"learner.steps_per_call={agent.steps_per_call} must be a whole number of environment steps."
             )
-        super().__init__(agent.checkpoint(), episodes, run, int(steps_per_update))
+        super().__init__(agent.checkpoint(), environment, rng, episodes, run, int(steps_per_update))
         self._agent = agent
-        self._environment = environment
         self._memory = memory
         self._settings = settings
-        self._generator = generator
         self._beta = settings.initial_beta
-        self._observation = environment.reset()[0][0]
         sizes = environment.max_steps, environment.state_size, environment.num_actions
         self._episode = OpenEpisode(*sizes, agent.num_coefficients)
         self._restore()
 
-    def summary(self) -> dict[str, Any]:
-        """Totals of the run so far, and its evaluation."""
-        return super().summary() | {"gradient_steps": self._gradient_steps}
-
-    def close(self) -> None:
-        self._environment.close()
-
     @property
-    def _gradient_steps(self) -> int:
+    def gradient_steps(self) -> int:
         """k of Algorithm 1: gradient steps made so far."""
         return self.updates * self._agent.steps_per_call
 
     def _update(self) -> tuple[dict[str, float], float]:
         self._agent.refresh()
         for _ in range(self.frames_per_update):
-            self._act()
+            self._play_step()
         return self._learn(), 0.0
 
     def _begin(self) -> None:
@@ -172,39 +162,45 @@ class ReferTrainer(Trainer):
         if self._memory.episodes and self.updates:
             return
         while self._memory.num_seen < self._settings.start_steps:
-            self._act()
+            self._play_step()
         self._agent.set_state_statistics(*self._memory.state_statistics())
         self._memory.refresh_reward_scale()
         self._memory.set_c_max(annealed_c_max(0, self._settings.c, self._settings.annealing))
 
-    def _act(self) -> None:
-        """One environment step (Algorithm 2); a finished episode enters the memory."""
-        acting = self._agent.act(self._observation)
+    def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, Acting]:
+        acting = self._agent.act(observation[0])
         if math.isnan(acting.value):
-            raise NonFiniteLossError(f"gradient step {self._gradient_steps} left a network that gives NaN")
+            raise NonFiniteLossError(f"gradient step {self.gradient_steps} left a network that gives NaN")
+        if step_type.item() == LAST:
+            return acting.mean[None], acting
         episode, t = self._episode, self._episode.length
         last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
         theta = self._settings.noise_theta
-        action = explore(self._generator, acting.mean, acting.deviation, last_noise, theta)
-        episode.states[t], episode.values[t] = self._observation, acting.value
-        episode.actions[t], episode.means[t], episode.deviations[t] = action, acting.mean, acting.deviation
-        episode.coefficients[t] = acting.coefficients
-        observation, reward, terminated, _, info = self._environment.step(action[None])
-        episode.rewards[t] = reward[0]
+        return explore(self._rng, acting.mean, acting.deviation, last_noise, theta)[None], acting
+
+    def _play_step(self) -> None:
+        """One environment step (Algorithm 2); a finished episode enters the memory."""
+        episode, t = self._episode, self._episode.length
+        episode.states[t] = self._rollout.observation[0]
+        step = self._step()
+        acting: Acting = step.info
+        episode.actions[t], episode.means[t], episode.deviations[t] = step.action[0], acting.mean, acting.deviation
+        episode.values[t], episode.coefficients[t], episode.rewards[t] = (
+            acting.value,
+            acting.coefficients,
+            step.reward[0],
+        )
         episode.length = t + 1
-        self._observation = observation[0]
-        if info["game_over"][0]:
-            episode.states[t + 1] = self._observation
-            episode.values[t + 1] = self._agent.act(self._observation).value
-            episode.into(self._memory, self._agent, bool(terminated[0]))
-            self._episodes.append(Episode(float(info["episode_return"][0]), int(info["episode_frames"][0])))
-            self._observation = self._environment.step(action[None])[0][0]  # the next episode begins
+        if step.episodes:
+            episode.states[t + 1] = self._rollout.observation[0]
+            episode.values[t + 1] = self._begin_episode().value
+            episode.store_in(self._memory, self._agent, bool(step.terminated[0]))
             self._agent.begin_episode()
 
     def _learn(self) -> dict[str, float]:
         """K gradient steps (Algorithm 3)."""
         memory, settings = self._memory, self._settings
-        first = self._gradient_steps
+        first = self.gradient_steps
         steps = range(first, first + self._agent.steps_per_call)
         times = [settings.time_steps_per_gradient * step for step in steps]  # t of each gradient step
         c_max = np.array([annealed_c_max(t, settings.c, settings.annealing) for t in times])
@@ -219,10 +215,10 @@ class ReferTrainer(Trainer):
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
             self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
         if settings.prioritised is None:
-            indices, weight = memory.draw(self._generator, len(steps) * settings.batch_size), None
+            indices, weight = memory.draw(self._rng, len(steps) * settings.batch_size), None
         else:
-            draw = settings.batch_size, steps, settings.prioritised
-            indices, weight = draw_minibatches(memory, self._generator, *draw)
+            sampling = settings.batch_size, steps, settings.prioritised
+            indices, weight = draw_minibatches(memory, self._rng, *sampling)
         if settings.refresh_last_value:
             self._refresh_last_values(indices)
         rho, value, advantage, td_error, scalars = self._agent.train(
@@ -244,20 +240,17 @@ class ReferTrainer(Trainer):
             self._memory.update_last_values(ends, self._agent.last_values(self._memory, ends))
 
     def _get_state(self) -> dict[str, Any]:
-        return {
+        return super()._get_state() | {
             "beta": self._beta,
             "memory": self._memory.get_state(),
             "episode": self._episode.get_state(),
             "acting": self._agent.get_acting_state(),
-            "environment": self._environment.get_state(),
-            "generator": pack_rng(self._generator),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
+        super()._set_state(state)
         self._beta = state["beta"]
         self._memory.set_state(state["memory"])
         self._episode.set_state(state["episode"])
-        self._observation = self._environment.set_state(state["environment"])[0]
-        unpack_rng(self._generator, state["generator"])
         self._agent.sync_normalizer()
         self._agent.set_acting_state(state["acting"])

@@ -19,9 +19,7 @@ METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
 
 
 def step(agent, batch, weights=None):
-    learner = Learner(agent, tf.distribute.get_strategy())
-    scalars = learner.step(batch, weights)
-    return scalars, learner.per_sequence
+    return Learner(agent, tf.distribute.get_strategy()).step(batch, weights)
 
 
 def snapshot(variables):

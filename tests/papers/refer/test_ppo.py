@@ -1,4 +1,4 @@
-"""PPO's agent: TF-Agents' gradient step is that of the paper, and what stands around it."""
+"""PPO's agent: its gradient step is that of the paper, and what stands around it."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ import tensorflow as tf
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
-from repro.papers.refer.ppo import NAMES, Ppo, PpoSettings, Rollout
+from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.ppo import NAMES, Experience, Ppo, PpoSettings, RolloutBatch
 from tests.papers.refer.gradients import first_gradient, network, ratio_and_kl, slopes, spread
 from tests.papers.refer.small import A, S
 
@@ -18,12 +19,10 @@ RATES = (1e-2, 3e-2)
 
 
 def _agent(compile_with_xla=False):
-    state_spec = tensor_spec.BoundedTensorSpec([S], tf.float32, -np.inf, np.inf)
-    action_spec = tensor_spec.BoundedTensorSpec([A], tf.float32, -np.inf, np.inf)
-    agent = Ppo(ts.time_step_spec(state_spec), action_spec, SETTINGS, np.random.default_rng(0), compile_with_xla)
+    agent = Ppo(S, A, SETTINGS, np.random.default_rng(0), compile_with_xla)
     g = np.random.default_rng(5)
-    mean, deviation = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
-    agent.set_state_statistics(mean, deviation)
+    mean, std = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
+    agent.set_state_statistics(mean, std)
     agent.refresh()
     return agent
 
@@ -33,24 +32,24 @@ def _rollout(agent):
     g = np.random.default_rng(6)
     state, next_state = (g.normal(size=(B, S)).astype(np.float32) for _ in range(2))
     mean = np.stack([agent.act(s) for s in state]) + 0.15 * g.normal(size=(B, A)).astype(np.float32)
-    deviation = np.array([0.4, 0.5], np.float32)
-    action = (mean + deviation * g.normal(size=(B, A))).astype(np.float32)
+    std = np.array([0.4, 0.5], np.float32)
+    action = (mean + std * g.normal(size=(B, A))).astype(np.float32)
     last = np.isin(np.arange(B), (3, 7))
-    return Rollout(state, next_state, action, mean, deviation, 3 * g.normal(size=B).astype(np.float32), last, last)
+    return RolloutBatch(state, next_state, action, mean, std, 3 * g.normal(size=B).astype(np.float32), last, last)
 
 
 def _float64(agent, rollout):
     """Weights of both networks, states as they see them, the step's normalised advantages and its targets."""
     policy, value = (flat.variable.numpy().astype(np.float64) for flat in (agent._policy, agent._value))
-    mean, deviation = (x.numpy().astype(np.float64) for x in (agent.state_mean, agent.state_deviation))
-    standard = (rollout.state - mean) / deviation
-    info = agent.experience(rollout).policy_info
-    advantage, target = (info[name][:, 0].numpy().astype(np.float64) for name in ("advantage", "return"))
+    mean, std = (x.numpy().astype(np.float64) for x in (agent.state_mean, agent.state_deviation))
+    standard = (rollout.state - mean) / std
+    experience = agent.experience(rollout)
+    advantage, target = (x.numpy().astype(np.float64) for x in (experience.advantage, experience.target))
     return policy, value, standard, (advantage - advantage.mean()) / advantage.std(), target
 
 
 def _optimizers(agent):
-    return agent._optimizers["policy"], agent._optimizers["value"]
+    return agent._policy_optimizer, agent._value_optimizer
 
 
 def test_one_step_has_the_gradient_of_the_clipped_objective():
@@ -111,7 +110,7 @@ def test_all_minibatches_of_a_rollout_have_the_targets_of_its_beginning():
     for optimizer, rate in zip(_optimizers(serial), RATES):
         optimizer.learning_rate.assign(rate)
     for minibatch in indices:
-        serial.agent.train(tf.nest.map_structure(lambda x, i=minibatch: tf.gather(x, i), experience))
+        serial.gradient_step(Experience(*[tf.gather(x, minibatch) for x in experience]), rollout.deviation)
     for one, other in zip((fused._policy, fused._value), (serial._policy, serial._value)):
         np.testing.assert_allclose(one.variable.numpy(), other.variable.numpy(), rtol=1e-4, atol=1e-6)
 
@@ -127,37 +126,41 @@ def test_xla_gives_what_the_graph_gives():
 def test_rewards_count_in_units_of_their_root_mean_square():
     agent = _agent()
     rollout = _rollout(agent)
-    info = agent.experience(rollout).policy_info
-    value = agent._value_network(rollout.state)[0].numpy()
+    experience = agent.experience(rollout)
+    value = agent.forward(rollout.state)[0].numpy()
     scale = np.sqrt(np.mean(np.square(rollout.reward)))
-    assert float(info["advantage"][3, 0]) == pytest.approx(
+    assert float(experience.advantage[3]) == pytest.approx(
         rollout.reward[3] / scale - value[3], rel=1e-4
     )  # it fell there
-    assert float(info["return"][3, 0]) == pytest.approx(rollout.reward[3] / scale, rel=1e-4)
-    larger = agent.experience(rollout._replace(reward=100 * rollout.reward)).policy_info
-    np.testing.assert_allclose(larger["return"], info["return"], rtol=1e-4, atol=1e-5)
+    assert float(experience.target[3]) == pytest.approx(rollout.reward[3] / scale, rel=1e-4)
+    larger = agent.experience(rollout._replace(reward=100 * rollout.reward))
+    np.testing.assert_allclose(larger.target, experience.target, rtol=1e-4, atol=1e-5)
 
 
 def test_what_follows_counts_where_a_time_limit_cut_and_not_after_a_fall():
     agent = _agent()
     rollout = _rollout(agent)  # ends at 3 and 7
     rollout = rollout._replace(terminated=np.arange(B) == 3)
-    advantage = agent.experience(rollout).policy_info["advantage"][:, 0].numpy()
+    advantage = agent.experience(rollout).advantage.numpy()
     reward = rollout.reward / np.sqrt(np.mean(np.square(rollout.reward)))
-    value, following = (agent._value_network(x)[0].numpy() for x in (rollout.state, rollout.next_state))
+    value, following = (agent.forward(x)[0].numpy() for x in (rollout.state, rollout.next_state))
     assert abs(following[[3, 7]]).min() > 1e-3
     np.testing.assert_allclose(advantage[3], reward[3] - value[3], rtol=1e-4)
     for t in (7, B - 1):  # the cut, and the end of the rollout
         np.testing.assert_allclose(advantage[t], reward[t] + GAMMA * following[t] - value[t], rtol=1e-4)
 
 
-def test_acting_is_the_policy_of_tf_agents_on_standardised_states():
+def test_acting_is_the_policy_that_is_exported_and_learned_from_on_standardised_states():
     agent = _agent()
-    states = _rollout(agent).state
+    rollout = _rollout(agent)
+    states = rollout.state
+    state_spec = tensor_spec.BoundedTensorSpec([S], tf.float32, -np.inf, np.inf)
+    action_spec = tensor_spec.BoundedTensorSpec([A], tf.float32, -np.inf, np.inf)
+    policy = GaussianPolicy(ts.time_step_spec(state_spec), action_spec, agent)
     time_step = ts.restart(states, batch_size=B)
-    collect = agent.agent.collect_policy.distribution(time_step).action
-    for mean in (collect.mean(), agent.policy.action(time_step).action):
+    for mean in (agent.forward(states)[1], policy.action(time_step).action):
         np.testing.assert_allclose(np.stack([agent.act(s) for s in states]), mean, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(collect.stddev()[0], agent.deviation, rtol=1e-5)
+    means = agent.gradient_step(agent.experience(rollout), rollout.deviation)
+    np.testing.assert_allclose(dict(zip(NAMES, means))["deviation"], agent.std.mean(), rtol=1e-5)
     agent.set_state_statistics(np.zeros(S), np.ones(S))
-    assert not np.allclose(agent.policy.action(time_step).action, mean)
+    assert not np.allclose(policy.action(time_step).action, mean)

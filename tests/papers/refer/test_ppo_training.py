@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tf_agents.agents.ppo.ppo_clip_agent import PPOClipAgent
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_1_ddpg, figure_4_vracer
 from repro.papers import find_experiment
+from repro.papers.refer import ppo_loss
 from repro.training.learner import NonFiniteLossError
 
 
@@ -51,8 +51,8 @@ def test_it_learns_to_balance(tmp_path):
 
 
 def test_with_the_sign_of_its_policy_gradient_turned_it_does_not(tmp_path, monkeypatch):
-    right = PPOClipAgent.policy_gradient_loss
-    monkeypatch.setattr(PPOClipAgent, "policy_gradient_loss", lambda *args, **named: -right(*args, **named))
+    right = ppo_loss.clipped_surrogate
+    monkeypatch.setattr(ppo_loss, "clipped_surrogate", lambda *arguments: -right(*arguments))
     training = _build(tmp_path, **LEARNING)
     _run(training)
     assert training.summary()["evaluation"]["mean"] < 10
@@ -83,7 +83,7 @@ def test_books(tmp_path):
     np.testing.assert_array_equal(trail[:, 0], [128, 256, 384])
     summary = training.summary()
     assert (summary["frames"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
-    assert int(training._agent.agent.train_step_counter) == 60
+    assert int(training._agent.train_step_counter) == 60
     assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"]
 
 

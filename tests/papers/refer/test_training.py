@@ -106,9 +106,9 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
 def test_f_environment_steps_have_one_gradient_step(tmp_path, monkeypatch, time_steps):
     """Rates follow the time steps t, of which there are F for each gradient step."""
     training = build(tmp_path, frames=320, time_steps=time_steps)
-    rates, played, train, act = [], [], training._agent.train, training._act
+    rates, played, train, play = [], [], training._agent.train, training._play_step
     monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[3]) or train(*arguments))
-    monkeypatch.setattr(training, "_act", lambda: played.append(1) or act())
+    monkeypatch.setattr(training, "_play_step", lambda: played.append(1) or play())
     trail = [update.frames for update in training]
     per_update = int(16 * time_steps)
     np.testing.assert_array_equal(trail, np.arange(per_update, 321, per_update))

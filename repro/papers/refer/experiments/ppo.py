@@ -8,6 +8,7 @@ from tf_agents.policies import tf_policy
 
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.experiment import ControlExperiment
+from repro.papers.refer.gaussian_policy import GaussianPolicy
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
 from repro.training.experiment import Experiment, Warn
@@ -28,7 +29,7 @@ class PpoExperiment(ControlExperiment[Ppo]):
             discount=self.config.learner.discount,
             gae_lambda=ppo.gae_lambda,
         )
-        return Ppo(environment.time_step_spec, environment.action_spec, settings, rng, self.use_xla)
+        return Ppo(environment.state_size, environment.num_actions, settings, rng, self.use_xla)
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> PpoTrainer:
         config, ppo = self.config, self.config.ppo
@@ -52,7 +53,7 @@ class PpoExperiment(ControlExperiment[Ppo]):
         )
 
     def make_policy(self, environment: VectorEnvironment, agent: Ppo) -> tf_policy.TFPolicy:
-        return agent.policy
+        return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent)
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

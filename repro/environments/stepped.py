@@ -1,0 +1,212 @@
+"""Batches of tasks that are stepped one after the other in the calling thread, and the books of their episodes."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from tf_agents.trajectories import time_step as ts
+
+from repro.environments import specs
+from repro.environments.batched import check_reset
+
+
+class SteppedEnvironment(gymnasium.vector.VectorEnv):
+    """A batch of one task, stepped in the calling thread. Subclasses say how one task is begun, stepped and saved.
+
+    An episode that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no
+    action and returns the first observation of the new episode with reward 0.
+
+    One instance belongs to one thread at a time; several instances may be stepped by as many threads.
+
+    Attributes:
+        num_actions: number of Discrete actions, or components of a Box action.
+
+    Args:
+        kind: of environment, for messages.
+        label: of the task, which a saved state must share with the environment that takes it up.
+        tasks: N of them, at least 1.
+        observation_space, action_space: what a learner sees of one task.
+        step_limit: steps after which an episode is cut; 0 for never.
+        seed: the run's, at least 0.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        label: str,
+        tasks: Sequence[Any],
+        observation_space: gymnasium.spaces.Box,
+        action_space: gymnasium.Space,
+        step_limit: int,
+        seed: int,
+    ) -> None:
+        self.num_envs = n = len(tasks)
+        self.single_observation_space, self.single_action_space = observation_space, action_space
+        self.observation_space, self.action_space = batch_space(observation_space, n), batch_space(action_space, n)
+        self.num_actions = gymnasium.spaces.utils.flatdim(action_space)
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.observation_spec = specs.tensor_spec_of(observation_space, "observation")
+        self.action_spec = specs.tensor_spec_of(action_space, "action")
+        self.time_step_spec = ts.time_step_spec(self.observation_spec)
+
+        self._kind, self._label = kind, label
+        self._tasks = list(tasks)
+        self._action_dtype = np.int32 if isinstance(action_space, gymnasium.spaces.Discrete) else np.float32
+        self._step_limit = step_limit or math.inf
+        self._seed = seed
+        self._is_reset = False
+        self._observation = np.zeros((n, *observation_space.shape), observation_space.dtype)
+        # Lists: Python's numbers are several times faster than elements of arrays.
+        self._over = [False] * n
+        self._steps = [0] * n
+        self._returns = [0.0] * n
+
+    @abc.abstractmethod
+    def _episode_seed(self, row: int) -> int:
+        """Seed of one task's generator, for `reset`."""
+
+    @abc.abstractmethod
+    def _begin(self, row: int, seed: int | None) -> np.ndarray:
+        """Begins an episode of one task; returns its first observation, as a learner sees it.
+
+        Args:
+            row: number of the task.
+            seed: of the task's generator; None goes on with the one it has.
+        """
+
+    @abc.abstractmethod
+    def _decode(self, actions: np.ndarray) -> Sequence[Any] | np.ndarray:
+        """One action for each task, of the learner's actions [N, ...], which are checked.
+
+        Raises:
+            ValueError: actions outside their range.
+        """
+
+    @abc.abstractmethod
+    def _advance(self, row: int, action: Any) -> tuple[np.ndarray, float, bool, bool]:
+        """Steps one task: observation as a learner sees it, reward, whether it ended, whether it cut itself."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins an episode in every task, each with a generator of its own, newly seeded.
+
+        Args:
+            seed: replaces the run's seed; None takes it again.
+            options: none are known.
+
+        Returns:
+            observation: [N, ...]; an info that is empty.
+
+        Raises:
+            ValueError: an option was given or the seed is negative; or an observation does not fit its space.
+        """
+        check_reset(self._kind, seed, options)
+        if seed is not None:
+            self._seed = seed
+        n = self.num_envs
+        for row in range(n):
+            self._observation[row] = self._begin(row, self._episode_seed(row))
+        self._over, self._steps, self._returns = [False] * n, [0] * n, [0.0] * n
+        self._is_reset = True
+        return self._observation.copy(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Makes one step of every task.
+
+        Args:
+            actions: the learner's, int32 [N] or float32 [N, A]. Not read where the last step ended an episode.
+
+        Returns:
+            observation: [N, ...], new memory that is read again by `get_state`, and so not to be written to before
+              the next step. A step that ends an episode returns its last.
+            reward: as the task gives it, float32 [N]. 0 where an episode begins.
+            terminated: bool [N], the task ended (as by a fall): what follows is worth 0.
+            truncated: bool [N], the time limit was reached, or the task cut the episode itself, and it had not ended:
+              the observation's value counts.
+            info: `game_over` bool [N], this step ended the episode, either way; `episode_return` float32 [N],
+              the sum of its rewards so far; `episode_frames` int32 [N], its steps so far.
+
+        Raises:
+            ValueError: the actions have a wrong shape or range; or an observation does not fit its space.
+            RuntimeError: called before `reset` or `set_state`.
+        """
+        if not self._is_reset:
+            raise RuntimeError(f"{self._kind}: step was called before reset.")
+        actions = np.asarray(actions, self._action_dtype)
+        if actions.shape != self.action_space.shape:
+            shape = self.action_space.shape
+            raise ValueError(f"{self._kind}: actions must have shape {shape}, got {actions.shape}.")
+        decoded = self._decode(actions)
+        n = self.num_envs
+        observation = np.empty_like(self._observation)
+        reward, episode_return = np.zeros(n, np.float32), np.zeros(n, np.float32)
+        terminated, truncated, game_over = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
+        episode_frames = np.zeros(n, np.int32)
+        for row in range(n):
+            if self._over[row]:
+                observation[row] = self._begin(row, None)
+                self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0
+                continue
+            observation[row], step_reward, ended, cut = self._advance(row, decoded[row])
+            self._steps[row] = steps = self._steps[row] + 1
+            self._returns[row] = total = self._returns[row] + float(step_reward)
+            reward[row], episode_return[row], episode_frames[row] = step_reward, total, steps
+            if ended or cut or steps >= self._step_limit:
+                (terminated if ended else truncated)[row] = game_over[row] = self._over[row] = True
+        self._observation = observation
+        info = {"game_over": game_over, "episode_return": episode_return, "episode_frames": episode_frames}
+        return observation, reward, terminated, truncated, info
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what `set_state` needs to go on exactly here: numpy arrays, numbers and strings."""
+        return {
+            "task": self._label,
+            "seed": self._seed,
+            "observation": self._observation.copy(),
+            "over": np.array(self._over),
+            "steps": np.array(self._steps),
+            "returns": np.array(self._returns),
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
+        """Takes the books of `get_state` over; subclasses do the same for the tasks.
+
+        Args:
+            state: from `get_state` of a batch of the same task and size.
+
+        Returns:
+            The current observation, as `step` or `reset` returned it.
+
+        Raises:
+            ValueError: the state is of another task, another number of environments or other observations.
+        """
+        kind, observation = self._kind, np.asarray(state["observation"])
+        if str(state["task"]) != self._label:
+            raise ValueError(f"{kind}: the state is of {state['task']}, the environment is {self._label}.")
+        if len(observation) != self.num_envs:
+            raise ValueError(f"{kind}: the state is of {len(observation)} environments, the batch has {self.num_envs}.")
+        if observation.shape != self._observation.shape:
+            raise ValueError(
+                f"{kind}: the state has observations of shape {observation.shape[1:]}, "
+                f"the environment of {self._observation.shape[1:]}."
+            )
+        self._seed = int(state["seed"])
+        self._observation = observation.astype(self._observation.dtype)
+        self._over, self._steps, self._returns = (
+            np.asarray(state[name]).tolist() for name in ("over", "steps", "returns")
+        )
+        self._is_reset = True
+        return self._observation.copy()
+
+    def close(self, **kwargs: Any) -> None:
+        """Closes every task."""
+        for task in self._tasks:
+            task.close()

@@ -1,0 +1,85 @@
+"""PPO's losses (Schulman et al. 2017, Eqs. 7 and 9) with what Appendix A sets: no entropy bonus, no clip of values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repro.distributions import gaussian
+from repro.ops import shapes
+from repro.papers.refer.loss import Policies, value_loss
+
+VARIANCE_EPSILON = 1e-8
+"""Added to the variance of a minibatch's advantages."""
+
+
+class PpoLoss(NamedTuple):
+    """What `ppo_loss` returns, each [B].
+
+    policy: the clipped surrogate, to be minimised.
+    value: loss of the value network.
+    extras: kl, KL(mu || pi); clipped, whether the ratio lies outside [1 - clip, 1 + clip].
+    """
+
+    policy: tf.Tensor
+    value: tf.Tensor
+    extras: dict[str, tf.Tensor]
+
+
+def clipped_surrogate(rho: tf.Tensor, advantage: tf.Tensor, clip: float) -> tf.Tensor:
+    """- min(rho_t A_t, clip(rho_t, 1 - clip, 1 + clip) A_t) (Schulman et al. 2017, Eq. 7).
+
+    Args:
+        rho: pi(a_t|s_t) / mu(a_t|s_t), [B]; receives the gradient, but where it has left the bounds to the side that
+            A_t favours: the loss is flat there.
+        advantage: A_t, [B]; no gradient.
+        clip: above 0.
+
+    Returns:
+        [B].
+
+    Raises:
+        ValueError: different shapes.
+    """
+    rho, advantage = tf.convert_to_tensor(rho), tf.convert_to_tensor(advantage)
+    shapes.assert_same_shape("clipped_surrogate", rho=rho, advantage=advantage)
+    advantage = tf.stop_gradient(advantage)
+    return -tf.minimum(rho * advantage, tf.clip_by_value(rho, 1.0 - clip, 1.0 + clip) * advantage)
+
+
+def standardise(advantage: tf.Tensor) -> tf.Tensor:
+    """Advantages [B] less their mean, divided by their standard deviation; all 0 where they are equal."""
+    mean, variance = tf.nn.moments(advantage, axes=[0])
+    return (advantage - mean) * tf.math.rsqrt(variance + VARIANCE_EPSILON)
+
+
+def ppo_loss(
+    action: tf.Tensor, policies: Policies, v: tf.Tensor, advantage: tf.Tensor, target: tf.Tensor, clip: float
+) -> PpoLoss:
+    """Losses of a minibatch, whose advantages are standardised by their own mean and deviation.
+
+        policy: - min(rho_t A_t, clip(rho_t, 1 - clip, 1 + clip) A_t)
+        value:  1/2 (V(s_t) - G_t)^2
+
+    Many implementations standardise the advantages of a minibatch; others standardise those of all steps together. The
+    paper does not say.
+
+    Args:
+        action: a_t, in the learner's units, [B, A].
+        policies: pi(.|s_t), and mu(.|s_t) that chose the action.
+        v: V(s_t), [B]; gradient of the value loss alone.
+        advantage: A_t as estimated when the rollout ended, [B]; no gradient.
+        target: G_t, likewise, [B]; no gradient.
+        clip: above 0.
+
+    Raises:
+        ValueError: wrong shapes.
+    """
+    rho = tf.exp(gaussian.log_ratio(action, *policies))  # [B]
+    v, advantage, target = (tf.convert_to_tensor(x) for x in (v, advantage, target))
+    shapes.assert_same_shape("ppo_loss", rho=rho, v=v, advantage=advantage, target=target)
+    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
+    clipped = tf.abs(rho - 1.0) > clip
+    policy = clipped_surrogate(rho, standardise(advantage), clip)
+    return PpoLoss(policy, value_loss(v, target), {"kl": kl, "clipped": clipped})
