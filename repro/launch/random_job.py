@@ -40,8 +40,8 @@ class RandomJob(RecordedJob):
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Plays the games; see `RecordedJob.run`. What was interrupted starts again."""
-        from repro.acting.actor import Episode
         from repro.acting.evaluation import describe_games, play, score_unit
+        from repro.acting.rollout import Episode
         from repro.acting.uniform_policy import UniformPolicy
         from repro.environments.make import make_evaluation_environment
 

@@ -35,7 +35,7 @@ def _record(experiment, task, agent, seed, final, by=100, pace=1e-3, **changes):
 
 def _random(experiment, agent, tasks, scale="desk"):
     """A random player's record on each task, with a score below all others; an agent's for the rest."""
-    config = staleness.current_config("acer", experiment, scale)
+    config = staleness.agent_config("acer", experiment, scale, random_player.AGENT)
     return [
         _record(experiment, task, agent, 1, -1000.0, scale=scale) | {"agent": random_player.AGENT, "config": config}
         for task in tasks
