@@ -123,11 +123,12 @@ def test_the_interval_of_a_rank_correlation_is_fisher_s(runs, correlation):
     assert -1 < low < correlation < high < 1
 
 
-def test_a_perfect_rank_correlation_has_an_interval():
+def test_a_perfect_rank_correlation_lies_in_its_interval():
     low, high = intervals.rank_correlation_interval(1.0, 5)
-    assert -1 < low < high <= 1
-    assert math.atanh(high) - 1.959964 * math.sqrt(1.5 / 2) == pytest.approx(math.atanh(1 - 6 / 120), rel=1e-6)
-    assert intervals.rank_correlation_interval(-1.0, 5) == pytest.approx((-high, -low))
+    most = 1 - 6 / 120
+    assert (low, high) == (pytest.approx(math.tanh(math.atanh(most) - 1.959964 * math.sqrt(1.5 / 2)), rel=1e-6), 1.0)
+    assert intervals.rank_correlation_interval(-1.0, 5) == (-1.0, pytest.approx(-low))
+    assert intervals.average([1.0, 1.0], [(low, high)] * 2)[1] == 1.0
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3])
