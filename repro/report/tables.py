@@ -9,7 +9,14 @@ import rich.text
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS
 
-STYLES = {"reproduced": "green", "below": "red", "partial": "yellow", "not run": "dim"}
+STYLES = {
+    "reproduced": "green",
+    "agrees": "green",
+    "contradicts": "red",
+    "undecided": "yellow",
+    "not run": "dim",
+    "cannot run here": "dim",
+}
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110

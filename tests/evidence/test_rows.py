@@ -257,24 +257,24 @@ PRINTED = {
 }
 
 
-def _table(tmp_path, made, *changed, settings=(), normaliser=None):
+def _table(tmp_path, made, *changed, settings=(), references=None):
     """The rows of printed numbers, each with some fields changed, that these records give."""
     table = {"title": "t", "source": "s", "confidence": "c", "unit": "game score", "protocol": {}}
     data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}}
     data["rows"] = [PRINTED | {"column": f"c{i}"} | change for i, change in enumerate(changed)]
     data["setting_tables"] = {"S": {"title": "t", "source": "s", "confidence": "c"}}
     data["settings"] = [{"table": "S", "experiments": ["atari_shallow"]} | setting for setting in settings]
-    if normaliser is not None:
+    if references is not None:
         (tmp_path / "normalisers").mkdir(exist_ok=True)
-        (tmp_path / "normalisers" / "n.json").write_text(json.dumps({"tasks": normaliser}))
+        (tmp_path / "normalisers" / "n.json").write_text(json.dumps({"tasks": references}))
         published.normaliser.cache_clear()
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
     return rows.make_rows(rows.group_records(_stored(*made)), published_dir=tmp_path)[: len(changed)]
 
 
-def _one(tmp_path, made, settings=(), normaliser=None, **change):
-    return _table(tmp_path, made, change, settings=settings, normaliser=normaliser)[0]
+def _one(tmp_path, made, settings=(), references=None, **change):
+    return _table(tmp_path, made, change, settings=settings, references=references)[0]
 
 
 def _seeds(count, final=15.0, **changes):
@@ -365,7 +365,7 @@ def test_margins_are_around_the_printed_number(tmp_path):
     assert _one(tmp_path, made, value=17.5, margin=["share", 0.1], **margin).finding == "contradicts"
     of_pong = {"normaliser": "n"} | margin
     random = {"pong": {"random": -20.7, "human": 14.6}}
-    found = _one(tmp_path, made, normaliser=random, value=17.5, margin=["share", 0.1], **of_pong)
+    found = _one(tmp_path, made, references=random, value=17.5, margin=["share", 0.1], **of_pong)
     assert (found.random, found.verdict) == (-20.7, "reproduced")
 
 
