@@ -18,7 +18,7 @@ from repro.evidence.random_player import Level
 from repro.evidence.task_measures import OfTask, Record
 
 DIGITS = 12
-"""Significant digits of a value: thirds of a run sum to one only nearly, and 0.5 must not be surpassed by that."""
+"""Significant digits of a value and its ends: thirds of a run sum to one only nearly; 0.5 is not surpassed by that."""
 MIN_BOOTSTRAP_RUNS = 4
 """Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
 
@@ -229,7 +229,10 @@ def _averaged_interval(
     """The interval of a mean over tasks from those of the tasks; None where a task has none."""
     found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
     known = [interval for interval in found if interval is not None]
-    return intervals.average(numbers, known) if len(known) == len(found) else None
+    if len(known) < len(found):
+        return None
+    low, high = map(_rounded, intervals.average(numbers, known))
+    return low, high
 
 
 def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:

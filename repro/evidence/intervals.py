@@ -96,14 +96,14 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
         confidence: probability content in (0, 1).
 
     Returns:
-        (low, high) in [-1, 1]; None with fewer than `MIN_CORRELATED` runs.
+        (low, high) in [-1, 1], `correlation` between them; None with fewer than `MIN_CORRELATED` runs.
     """
     if runs < MIN_CORRELATED:
         return None
     most = 1 - 6 / (runs * (runs**2 - 1))
     z = math.atanh(min(max(correlation, -most), most))
     reach = scipy.stats.norm.ppf(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
-    return math.tanh(z - reach), math.tanh(z + reach)
+    return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 
 
 def average(values: Sequence[float], intervals: Sequence[Interval]) -> Interval:

@@ -49,7 +49,7 @@ class Row:
         better: how `published` is met, as in `published.Better`.
         value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
             its tasks.
-        interval: 95 % bootstrap interval of `value`; None when not run, or with a single score.
+        interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
         interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study, or
             bootstrap `resamples` of them.
         random, human: reference scores of the task, printed or of our own random player, or None.

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from repro.config import resolve_plain
-from repro.evidence import migrations, published, records
+from repro.evidence import migrations, published, random_player, records
 from repro.evidence.staleness import current_config
 
 VERSIONS = ("python", "tensorflow", "tf_agents", "gymnasium", "ale_py", "mujoco")
@@ -17,7 +17,7 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
     generator = np.random.default_rng(seed)
     scale = changes.get("scale", "desk")
     config = changes.pop("config", None) or current_config("impala", experiment, scale)
-    if "variants" in config:
+    if "variants" in config and agent != random_player.AGENT:
         config = resolve_plain(config, agent)
     frames = changes.pop("frames", config["frames"])
     start = published.normaliser("atari57")[task]["random"]
@@ -59,6 +59,12 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
         "finished": "2024-05-01T12:12:00Z",
     }
     return record | changes
+
+
+def random_records(games=("pong",), final=-1000.0, **changes):
+    """A random player's record on each game, in the environment of `make_record`; its score is `final` or near it."""
+    made = [make_record(1, game, agent=random_player.AGENT, final=final, episodes=20, **changes) for game in games]
+    return [record | {"config": record["config"] | {"agent": random_player.AGENT}} for record in made]
 
 
 def write(results_dir, record):

@@ -219,7 +219,7 @@ def test_human_normalised_scores_are_compared_in_percentage_points(measured, bet
 def _random(games):
     """A random player's record on each game, with a score below all others."""
     made = [_run("retrace", game, 1, 0.97) for game in games]
-    config = staleness.current_config("ctrace", "r2d2", "desk")
+    config = staleness.agent_config("ctrace", "r2d2", "desk", random_player.AGENT)
     changes = {"agent": random_player.AGENT, "config": config}
     return [r | changes | {"evaluation": _evaluation(r["task"], "retrace", 1, -1000.0)} for r in made]
 

@@ -1,15 +1,15 @@
 """Rows: what is averaged, what the interval is over, what is left out and said."""
 
 import copy
+import dataclasses
 import json
 import pathlib
 
 import numpy as np
 import pytest
 
-from repro.evidence import published, records, rows, staleness
-from repro.evidence.statistics import bootstrap_interval
-from tests.evidence.synthetic_records import make_record
+from repro.evidence import intervals, published, records, rows, staleness
+from tests.evidence.synthetic_records import make_record, random_records
 
 
 def _stored(*made):
@@ -30,7 +30,9 @@ def _with_config(record, **learner):
 def test_every_published_number_has_a_row_without_any_record():
     made = rows.make_rows({})
     assert [row.paper for row in made] == [paper for paper in published.papers() for _ in published.load(paper).rows]
-    assert {row.verdict for row in made} == {"not run", None}  # None: a cell printed as not available
+    # None: a cell printed as not available
+    assert {row.verdict for row in made} - {"cannot run here"} == {"not run", None}
+    assert {row.shortfalls for row in made} == {row.settings for row in made} == {()}
     pong = next(row for row in made if (row.task, row.agent) == ("pong", "impala_shallow"))
     assert (pong.published, pong.random, pong.human, pong.value, pong.seeds) == (20.4, -20.7, 14.6, None, ())
     assert pong.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
@@ -68,7 +70,8 @@ def test_aggregate_follows_from_all_tasks_with_the_row_s_normaliser(all_games, s
     assert row.interval[0] < row.value < row.interval[1]
     assert (row.interval_over, row.seeds, row.episodes) == ("seeds", (1, 2), 200)
     assert row.share == pytest.approx(made[0]["frames"] / 200e6)
-    assert row.verdict == "partial"
+    assert row.finding == "undecided"  # two runs, and the interval is below with little training
+    assert row.shortfalls[0] == "4 % of the budget"
 
 
 def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
@@ -94,7 +97,7 @@ def test_rates_and_times_are_taken_from_the_run(tmp_path, measure, expected):
     (tmp_path / "impala.json").write_text(json.dumps(data))
     (row,) = rows.make_rows(rows.group_records(_stored(record)), published_dir=tmp_path)
     assert row.value == pytest.approx(expected)
-    assert row.verdict == "partial"  # one run has no interval
+    assert (row.interval, row.verdict) == (None, "undecided")  # one run has no interval
 
 
 def test_experiment_without_a_config_has_no_command(tmp_path):
@@ -109,7 +112,7 @@ def test_several_seeds_are_averaged_and_the_interval_is_over_them():
     assert row.value == pytest.approx(np.mean(means))
     assert row.seeds == (1, 2, 3)
     assert row.interval_over == "seeds"
-    assert row.interval == bootstrap_interval(means, np.random.default_rng(rows.BOOTSTRAP_SEED))
+    assert row.interval == intervals.mean_interval(means)
     assert row.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
 
 
@@ -118,12 +121,12 @@ def test_one_seed_has_an_interval_over_its_games():
     row = _row(record)
     assert row.interval_over == "games"
     games = record["evaluation"]["returns"]
-    assert row.interval == bootstrap_interval(games, np.random.default_rng(rows.BOOTSTRAP_SEED))
+    assert row.interval == intervals.mean_interval(games)
 
 
 def test_one_seed_and_one_game_have_no_interval():
     row = _row(make_record(1, episodes=1))
-    assert (row.interval, row.verdict) == (None, "partial")
+    assert (row.interval, row.verdict) == (None, "undecided")
 
 
 def test_the_interval_of_a_record_goes_before_that_of_its_returns():
@@ -153,13 +156,14 @@ def test_interval_does_not_depend_on_other_rows():
 def test_share_is_that_of_the_shortest_run():
     row = _row(make_record(1, frames=40_000_000), make_record(2, frames=30_000_000))
     assert (row.budget, row.published_budget, row.share) == (30_000_000, 200_000_000, 0.15)
-    assert row.verdict == "partial"
+    assert row.shortfalls[0] == "15 % of the budget"
 
 
 def test_full_budget_is_judged():
-    assert _row(make_record(1, scale="paper", final=21.0)).verdict == "reproduced"
-    assert _row(make_record(1, scale="paper", final=15.0)).verdict == "below"
-    assert _row(make_record(1, scale="paper", final=21.0, episodes=50)).verdict == "partial"
+    assert _row(*_seeds(5, final=21.0)).verdict == "reproduced"
+    assert _row(*_seeds(5, final=15.0)).verdict == "contradicts"
+    few = _row(*_seeds(5, final=21.0, episodes=50))
+    assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 games",))
 
 
 def test_stale_record_is_said_and_not_counted():
@@ -227,9 +231,12 @@ def test_rows_for_gives_the_claims_that_the_records_decide():
         for agent, final in (("vracer_refer", 15.0), ("vracer_er", 5.0))
         for seed in (1, 2)
     ]
-    found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(_stored(*made))}
+    changed = {"config": config, "experiment": "figure_4_vracer"}
+    (random,) = random_records(**changed)
+    random |= {"paper": "refer", "task": "HalfCheetah"}
+    found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(_stored(*made, random))}
     assert found.pop(("mujoco_gym", "V-RACER, ReF-ER over ER")) == 1.0
-    assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er")}
+    assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er"), ("HalfCheetah", "random")}
 
 
 def test_experiment_filter():
@@ -237,3 +244,222 @@ def test_experiment_filter():
     assert {row.experiment for row in made} == {"atari_deep"}
     assert {row.table for row in made} >= {"C.1", "4"}
     assert len([row for row in made if row.table == "C.1"]) == 57
+
+
+PRINTED = {
+    "table": "1",
+    "task": "pong",
+    "column": "c",
+    "value": 15.0,
+    "n_seeds": None,
+    "experiment": "atari_shallow",
+    "agent": "impala_shallow",
+}
+
+
+def _table(tmp_path, made, *changed, settings=(), references=None):
+    """The rows of printed numbers, each with some fields changed, that these records give."""
+    table = {"title": "t", "source": "s", "confidence": "c", "unit": "game score", "protocol": {}}
+    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}}
+    data["rows"] = [PRINTED | {"column": f"c{i}"} | change for i, change in enumerate(changed)]
+    data["setting_tables"] = {"S": {"title": "t", "source": "s", "confidence": "c"}}
+    data["settings"] = [{"table": "S", "experiments": ["atari_shallow"]} | setting for setting in settings]
+    if references is not None:
+        (tmp_path / "normalisers").mkdir(exist_ok=True)
+        (tmp_path / "normalisers" / "n.json").write_text(json.dumps({"tasks": references}))
+        published.normaliser.cache_clear()
+    (tmp_path / "impala.json").write_text(json.dumps(data))
+    published.load.cache_clear()
+    return rows.make_rows(rows.group_records(_stored(*made)), published_dir=tmp_path)[: len(changed)]
+
+
+def _one(tmp_path, made, settings=(), references=None, **change):
+    return _table(tmp_path, made, change, settings=settings, references=references)[0]
+
+
+def _seeds(count, final=15.0, **changes):
+    return [make_record(seed, final=final + 0.1 * seed, scale="paper", **changes) for seed in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "n_seeds", "finding", "shortfalls"),
+    [
+        (5, None, "agrees", ()),
+        (4, None, "undecided", ("4 of 5 runs",)),
+        (1, None, "undecided", ("1 of 5 runs",)),
+        (1, 1, "agrees", ()),  # over games
+        (2, 3, "undecided", ("2 of 3 runs",)),
+        (3, 3, "agrees", ()),
+        (4, 10, "undecided", ("4 of 10 runs",)),
+        (5, 10, "agrees", ("5 of 10 runs",)),
+    ],
+)
+def test_no_finding_below_five_runs_or_the_paper_s(tmp_path, runs, n_seeds, finding, shortfalls):
+    row = _one(tmp_path, _seeds(runs), value=10.0, n_seeds=n_seeds)
+    assert (row.finding, row.shortfalls) == (finding, shortfalls)
+    assert row.verdict == ("reproduced" if finding == "agrees" and not shortfalls else finding)
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "share", "finding"),
+    [
+        ("more", 10.0, 1.0, "agrees"),
+        ("more", 20.0, 1.0, "contradicts"),
+        ("more", 20.0, 0.5, "undecided"),  # more training may reach it
+        ("more", 20.0, 0.9995, "contradicts"),  # a whole batch
+        ("more", 10.0, 0.5, "agrees"),
+        ("less", 20.0, 0.5, "agrees"),
+        ("less", 10.0, 0.5, "undecided"),
+    ],
+)
+def test_a_score_that_is_not_reached_with_less_training_is_undecided(tmp_path, better, value, share, finding):
+    made = _seeds(5)
+    protocol = {"budget": round(made[0]["frames"] / share)}
+    row = _one(tmp_path, made, value=value, better=better, protocol=protocol)
+    assert (row.finding, row.share) == (finding, pytest.approx(share))
+    assert row.shortfalls == (("50 % of the budget",) if share == 0.5 else ())
+
+
+def test_the_scale_stands_for_a_budget_that_is_not_printed(tmp_path):
+    made = [make_record(seed, final=15.0 + 0.1 * seed) for seed in range(1, 6)]
+    assert _one(tmp_path, made, value=10.0).shortfalls == ("scale desk", "3 settings differ")
+    assert _one(tmp_path, made, value=10.0, protocol={"budget": 8_000_000}).shortfalls == ("3 settings differ",)
+
+
+def test_games_of_the_evaluation_are_counted(tmp_path):
+    assert _one(tmp_path, _seeds(5, episodes=30), protocol={"episodes": 31}).shortfalls == ("30 of 31 games",)
+    assert _one(tmp_path, _seeds(5, episodes=30), protocol={"episodes": 30}).shortfalls == ()
+
+
+def test_settings_that_differ_are_counted_and_listed(tmp_path):
+    changed = [{"name": "Batch", "value": 64, "field": "learner.batch_size"}]
+    row = _one(tmp_path, _seeds(5), settings=changed, value=10.0)
+    assert (row.verdict, row.shortfalls) == ("agrees", ("1 setting differs",))
+    assert row.settings == ("learner.batch_size 32 for 64",)
+    changed += [{"name": "Grey", "value": False, "field": "env.grey"}]
+    changed += [{"name": "Frames", "value": 7, "field": "frames"}, {"name": "In words", "value": 7, "field": None}]
+    changed += [{"name": "Discount", "value": 0.99, "field": "loss.discount"}]  # as here
+    changed += [{"name": "Another", "value": 7, "field": "env.stack", "experiments": ["atari_deep"]}]
+    row = _one(tmp_path, _seeds(5), settings=changed, value=10.0)
+    assert row.shortfalls == ("2 settings differ",)
+    assert row.settings == ("learner.batch_size 32 for 64", "env.grey True for False")
+    none = _one(tmp_path, [], settings=changed, value=10.0)
+    assert (none.settings, none.shortfalls) == ((), ())
+
+
+def test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s():
+    desk, paper = (staleness.current_config("impala", "atari_shallow", scale) for scale in ("desk", "paper"))
+    row = _row(make_record(1))
+    pair = f"learner.batch_size {desk['learner']['batch_size']} for {paper['learner']['batch_size']}"
+    assert pair in row.settings
+    assert not [text for text in row.settings if text.startswith(("frames ", "evaluation.episodes ", "scale "))]
+    assert _row(make_record(1, scale="paper")).settings == ()
+
+
+def test_margins_are_around_the_printed_number(tmp_path):
+    made = _seeds(5)  # 15.1 to 15.5 and a random player's -20.7
+    margin = {"margin_note": "m", "better": "equal"}
+    assert _one(tmp_path, made, value=16.0, better="equal").finding == "undecided"
+    assert _one(tmp_path, made, value=16.0, margin=["absolute", 3], **margin).verdict == "reproduced"
+    assert _one(tmp_path, made, value=16.0, margin=["absolute", 0.1], **margin).finding == "contradicts"
+    assert _one(tmp_path, made, value=17.5, margin=["share", 0.1], **margin).finding == "contradicts"
+    of_pong = {"normaliser": "n"} | margin
+    random = {"pong": {"random": -20.7, "human": 14.6}}
+    found = _one(tmp_path, made, references=random, value=17.5, margin=["share", 0.1], **of_pong)
+    assert (found.random, found.verdict) == (-20.7, "reproduced")
+
+
+def test_what_cannot_be_run_here_says_what_it_needs(tmp_path):
+    needs = {"cannot_run": "DeepMind Lab"}
+    row = _one(tmp_path, [], **needs, note="Printed twice.")
+    assert (row.finding, row.verdict, row.note) == (
+        "cannot run here",
+        "cannot run here",
+        "needs DeepMind Lab; Printed twice.",
+    )
+    ran = _one(tmp_path, _seeds(5), value=10.0, **needs)
+    assert (ran.verdict, ran.note) == ("reproduced", "")
+    assert _one(tmp_path, [], value=None, **needs).finding is None
+
+
+@pytest.mark.parametrize(("value", "finding"), [(0.0, "agrees"), (1e-12, "agrees"), (0.01, "contradicts")])
+def test_an_exact_number_needs_no_interval(tmp_path, value, finding):
+    record = make_record(1, scale="paper", episodes=1, schedule="study")
+    evaluation = {"mean": value, "std": 0.0, "returns": [value], "exact": True}
+    record["evaluation"] |= evaluation
+    met = {"value": 0.0, "better": "equal", "margin": ["absolute", 0], "margin_note": "m"}
+    row = _one(tmp_path, [record], **met)
+    assert (row.exact, row.interval, row.finding, row.shortfalls) == (True, None, finding, ())
+    del record["evaluation"]["exact"]
+    row = _one(tmp_path, [record], **met)
+    assert (row.exact, row.finding) == (False, "undecided")
+
+
+def test_all_runs_behind_an_exact_row_are_exact(tmp_path):
+    made = [make_record(seed, scale="paper", episodes=1, schedule="study") for seed in (1, 2)]
+    made[0]["evaluation"]["exact"] = True
+    assert not _one(tmp_path, made).exact
+    made[1]["evaluation"]["exact"] = True
+    assert _one(tmp_path, made).exact
+
+
+def test_a_study_needs_no_five_runs(tmp_path):
+    record = make_record(1, scale="paper", schedule="study")
+    assert _one(tmp_path, [record], value=10.0).verdict == "reproduced"
+
+
+def test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds(tmp_path):
+    one, five = _seeds(1), _seeds(5)
+    row = _one(tmp_path, one)
+    assert (row.interval_over, row.interval) == ("games", intervals.mean_interval(one[0]["evaluation"]["returns"]))
+    row = _one(tmp_path, five)
+    means = [record["evaluation"]["mean"] for record in five]
+    assert (row.interval_over, row.interval) == ("seeds", intervals.mean_interval(means))
+
+
+def test_runs_that_agree_in_all_digits_have_no_interval(tmp_path):
+    made = _seeds(5)
+    for record in made:
+        record["evaluation"] |= {"mean": 21.0, "std": 0.0, "returns": [21.0]}
+    row = _one(tmp_path, made, value=20.0)
+    assert (row.value, row.interval, row.finding) == (21.0, None, "undecided")
+
+
+def test_sentences_count_once_with_their_weakest_part(tmp_path):
+    one = {"sentence": "one"}
+    made = _table(
+        tmp_path,
+        _seeds(5, episodes=30),
+        {"value": 10.0} | one,
+        {"value": 10.0, "protocol": {"episodes": 50}} | one,
+        {"value": 20.0, "sentence": "two"},
+        {"value": 10.0} | one,
+        {"value": 20.0, "protocol": {"episodes": 60}} | one,
+        {"value": 10.0, "sentence": "two"},
+        {"value": 10.0},
+        {"value": 10.0},
+        {"value": None},
+        {"value": 10.0, "task": "alien"} | one,
+    )
+    first = ["agrees", "agrees", "contradicts", "agrees", "contradicts"]
+    assert [row.finding for row in made] == [*first, "agrees", "agrees", "agrees", None, "not run"]
+    found = rows.sentences(made)
+    assert [(row.column, finding, shortfalls) for row, finding, shortfalls in found] == [
+        ("c0", "contradicts", ("30 of 50 games", "30 of 60 games")),
+        ("c2", "contradicts", ()),
+        ("c6", "agrees", ()),
+        ("c7", "agrees", ()),
+    ]
+    answered = [row for row in made if row.finding == "agrees"]
+    assert [(finding, shortfalls) for _, finding, shortfalls in rows.sentences(answered)] == [
+        ("agrees", ("30 of 50 games",)),
+        ("agrees", ()),
+        ("agrees", ()),
+        ("agrees", ()),
+    ]
+
+
+def test_a_sentence_is_of_one_paper(tmp_path):
+    (row,) = _table(tmp_path, _seeds(5), {"value": 10.0, "sentence": "one"})
+    other = dataclasses.replace(row, paper="acer", finding="contradicts")
+    assert [finding for _, finding, _ in rows.sentences([row, other, row])] == ["agrees", "contradicts"]

@@ -25,7 +25,7 @@ def test_divergences_are_of_the_kl_column():
 
 def test_a_divergence_of_zero_still_has_a_logarithm():
     start, end = run_measures.divergences(_logged(frames=range(10), kl=[0.0] * 9 + [1.0]))
-    assert (start, end) == (run_measures.SMALLEST_DIVERGENCE, 1.0)
+    assert (start, end) == (run_measures.MIN_DIVERGENCE, 1.0)
 
 
 def test_contraction_rates_are_of_the_end_and_of_all_rows():

@@ -6,36 +6,39 @@ import pytest
 from repro.evidence import statistics
 from repro.evidence.statistics import (
     aggregate,
-    bootstrap_interval,
     human_normalised,
     pointwise_interval,
-    probability_of_improvement,
     stratified_interval,
 )
 
 
+def _alone(scores, generator, confidence=0.95):
+    """The interval of one task's mean."""
+    return stratified_interval({"task": scores}, statistics.mean, generator, confidence)
+
+
 def test_same_seed_same_interval_and_another_seed_another():
     scores = np.random.default_rng(1).normal(10, 3, 200)
-    first = bootstrap_interval(scores, np.random.default_rng(5))
-    assert first == bootstrap_interval(scores, np.random.default_rng(5))
-    assert first != bootstrap_interval(scores, np.random.default_rng(6))
+    first = _alone(scores, np.random.default_rng(5))
+    assert first == _alone(scores, np.random.default_rng(5))
+    assert first != _alone(scores, np.random.default_rng(6))
 
 
 def test_interval_of_many_scores_is_the_normal_one():
     scores = np.random.default_rng(2).normal(10, 3, 400)
-    low, high = bootstrap_interval(scores, np.random.default_rng(0))
+    low, high = _alone(scores, np.random.default_rng(0))
     half = 1.96 * scores.std() / np.sqrt(400)
     np.testing.assert_allclose([low, high], [scores.mean() - half, scores.mean() + half], atol=0.05 * half)
 
 
 def test_interval_of_two_scores_is_exact():
     # the resampled mean is 1, 2 or 3 with probabilities 1/4, 1/2, 1/4
-    assert bootstrap_interval([1.0, 3.0], np.random.default_rng(0)) == (1.0, 3.0)
-    assert bootstrap_interval([1.0, 3.0], np.random.default_rng(0), confidence=0.2) == (2.0, 2.0)
+    assert _alone([1.0, 3.0], np.random.default_rng(0)) == (1.0, 3.0)
+    assert _alone([1.0, 3.0], np.random.default_rng(0), confidence=0.2) == (2.0, 2.0)
 
 
 def test_equal_scores_have_an_interval_without_width():
-    assert bootstrap_interval([21.0] * 200, np.random.default_rng(0)) == (21.0, 21.0)
+    assert _alone([21.0] * 200, np.random.default_rng(0)) == (21.0, 21.0)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, le
     generator = np.random.default_rng(3)
     covered = 0
     for _ in range(1000):
-        low, high = bootstrap_interval(generator.normal(5.0, 2.0, runs), generator)
+        low, high = _alone(generator.normal(5.0, 2.0, runs), generator)
         covered += low <= 5.0 <= high
     assert least <= covered / 1000 <= most
 
@@ -57,7 +60,7 @@ def test_plain_percentile_interval_of_few_runs_would_cover_too_seldom(monkeypatc
     generator = np.random.default_rng(3)
     covered = 0
     for _ in range(1000):
-        low, high = bootstrap_interval(generator.normal(5.0, 2.0, 6), generator)
+        low, high = _alone(generator.normal(5.0, 2.0, 6), generator)
         covered += low <= 5.0 <= high
     assert covered / 1000 < 0.90
 
@@ -129,33 +132,10 @@ def test_a_task_with_one_run_has_no_stratified_interval():
         stratified_interval(SCORES, statistics.mean, np.random.default_rng(0))
 
 
-def test_probability_of_improvement_of_a_hand_case():
-    ours, theirs = {"a": [1.0, 3.0], "b": [0.0, 0.0]}, {"a": [2.0, 3.0, 0.0], "b": [0.0, 1.0]}
-    # a: 1 wins 1 of 3; 3 wins 2 and draws 1, so 3.5 of 6.  b: draws 2 and loses 2, so 1 of 4.
-    value, (low, high) = probability_of_improvement(ours, theirs, np.random.default_rng(0))
-    assert value == pytest.approx((3.5 / 6 + 1 / 4) / 2)
-    assert 0 <= low <= value <= high <= 1
-
-
-def test_probability_of_improvement_against_itself_and_against_worse():
-    runs = {"a": np.arange(6.0), "b": np.arange(6.0)}
-    value, (low, high) = probability_of_improvement(runs, runs, np.random.default_rng(0))
-    assert value == 0.5
-    assert low < 0.5 < high
-    better = {task: scores + 10 for task, scores in runs.items()}
-    assert probability_of_improvement(better, runs, np.random.default_rng(0)) == (1.0, (1.0, 1.0))
-    assert probability_of_improvement(runs, better, np.random.default_rng(0)) == (0.0, (0.0, 0.0))
-
-
-def test_probability_of_improvement_needs_the_same_tasks():
-    with pytest.raises(ValueError, match="b is only on one"):
-        probability_of_improvement({"a": [1, 2], "b": [1, 2]}, {"a": [1, 2]}, np.random.default_rng(0))
-
-
 @pytest.mark.parametrize("scores", [[], [1.0], [[1.0, 2.0]], [1.0, float("nan")]])
 def test_too_few_scores_or_no_numbers_are_refused(scores):
-    with pytest.raises(ValueError, match="bootstrap_interval"):
-        bootstrap_interval(scores, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="stratified_interval"):
+        _alone(scores, np.random.default_rng(0))
 
 
 def test_human_normalised():
@@ -170,7 +150,7 @@ def test_pointwise_interval_is_that_of_each_point_alone():
     generator = np.random.default_rng(0)
     lines = np.cumsum(generator.standard_normal((8, 5)), axis=1)
     band = pointwise_interval(lines, np.random.default_rng(1))
-    alone = [bootstrap_interval(column, np.random.default_rng(2)) for column in lines.T]
+    alone = [_alone(column, np.random.default_rng(2)) for column in lines.T]
     np.testing.assert_allclose(band, alone, atol=0.25 * lines.std(axis=0).max())
     assert band.shape == (5, 2)
     with pytest.raises(ValueError, match="pointwise_interval"):

@@ -66,7 +66,7 @@ def test_frames_are_of_the_mean_curves():
     ours = [run(0, 8, 8, 8), run(0, 0, 8, 8)]  # mean 0 4 8 8
     theirs = [run(0, 2, 3, 4), run(0, 2, 3, 4)]
     assert value(measures.ratio_of_frames, ours, theirs) == 20 / 40
-    assert value(measures.ratio_of_frames, theirs, ours) == measures.NEVER
+    assert value(measures.ratio_of_frames, theirs, ours) == measures.RATIO_CAP
 
 
 def test_frames_to_their_level_need_not_come_from_equal_points():
@@ -80,7 +80,7 @@ def test_time_is_that_of_the_log():
     assert value(measures.ratio_of_seconds, ours, theirs) == pytest.approx(6 / 4)
     mixed = [run(0, 4, 8, 8, pace=0.3), run(0, 4, 8, 8, pace=0.1)]
     assert value(measures.ratio_of_seconds, mixed, theirs) == pytest.approx(4 / 4)  # 0.2 s a frame on average
-    assert value(measures.ratio_of_seconds, theirs, ours) == measures.NEVER
+    assert value(measures.ratio_of_seconds, theirs, ours) == measures.RATIO_CAP
 
 
 def test_divergence_grows_and_differs_in_orders_of_magnitude():
@@ -119,6 +119,27 @@ def test_the_target_is_that_of_each_run():
     assert not measures.contracts_above(mixed, 0)
 
 
+def test_improvement_counts_pairs_of_runs():
+    ours, theirs = finals(1, 3), finals(2, 3, 0)
+    # 1 wins 1 of 3; 3 wins 2 and draws 1
+    assert value(measures.improvement, ours, theirs) == pytest.approx(3.5 / 6)
+    assert value(measures.improvement, theirs, ours) == pytest.approx(2.5 / 6)
+    assert value(measures.improvement, ours, ours) == 0.5
+    assert value(measures.improvement, finals(4, 5), ours) == 1.0
+
+
+def test_levels_are_of_the_agents_mean_curves_and_means():
+    """Of curves the running maximum of the mean, of scores the mean over runs, but for single runs of one agent."""
+    ours, theirs = [run(0, 8, 2, 2), run(0, 0, 8, 2)], [run(0, 0, 2, 3)] * 2
+    assert measures.common_level([ours, theirs]) == 3.0
+    assert measures.common_level([theirs, ours]) == 3.0
+    assert measures.their_level([ours, theirs]) == 3.0
+    assert measures.their_level([theirs, ours]) == 5.0
+    assert measures.higher_score([finals(1, 9), finals(4, 5)]) == 5.0
+    assert measures.higher_score([finals(4, 4), finals(1, 1)]) == 4.0
+    assert measures.best_score([finals(1, 9, 4)]) == 9.0
+
+
 def test_places_are_of_mean_evaluations():
     ours, better, worse = finals(1, 5), finals(4, 4), finals(20, -20)
     assert value(measures.place, ours, better, worse) == 2
@@ -131,8 +152,8 @@ def test_gains_are_over_the_first_one():
     first, second, third, ours = finals(1, 3), finals(5, 7), finals(8, 8), finals(8, 10)
     assert value(measures.ratio_of_gains, ours, first, second, third) == 1 / 4
     assert value(measures.ratio_of_gains, third, first, second, ours) == -1 / 4  # the last replay does harm
-    assert value(measures.ratio_of_gains, ours, second, first, third) == measures.NEVER
-    assert value(measures.ratio_of_gains, ours, second, second, third) == measures.NEVER
+    assert value(measures.ratio_of_gains, ours, second, first, third) == measures.RATIO_CAP
+    assert value(measures.ratio_of_gains, ours, second, second, third) == measures.RATIO_CAP
 
 
 def drawing(*pairs):
@@ -159,8 +180,8 @@ def test_rank_correlation_is_zero_without_an_order():
 
 def test_the_interval_of_a_rank_correlation_is_that_of_scipy_s_paired_bootstrap():
     pairs = np.random.default_rng(2).normal(size=(30, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
-    kind = claims.Kind(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
-    found = claims.interval(kind, [[drawing(*pairs)]], np.random.default_rng(0))
+    claim = claims.Claim(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
+    found = claims.bootstrap_interval(claim, [[drawing(*pairs)]], np.random.default_rng(0))
     expected = scipy.stats.bootstrap(
         (pairs[:, 0], pairs[:, 1]), lambda x, y: scipy.stats.spearmanr(x, y).statistic, paired=True, vectorized=False,
         n_resamples=3000, confidence_level=statistics.expanded_level(0.95, 30, 29), method="percentile",
@@ -181,6 +202,7 @@ def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
 @pytest.mark.parametrize(
     "name",
     [
+        "improvement",
         "ratio_of_frames",
         "ratio_of_seconds",
         "distance",

@@ -5,6 +5,7 @@ from tests.mutations import (
     ctrace,
     distributions,
     environments,
+    evidence,
     impala,
     networks,
     ops,
@@ -16,6 +17,19 @@ from tests.mutations import (
 
 VARIANTS = [
     variant
-    for module in (ops, distributions, optimizers, networks, impala, acer, refer, ctrace, replay, environments, runtime)
+    for module in (
+        ops,
+        distributions,
+        optimizers,
+        networks,
+        impala,
+        acer,
+        refer,
+        ctrace,
+        replay,
+        environments,
+        runtime,
+        evidence,
+    )
     for variant in module.VARIANTS
 ]

@@ -18,6 +18,7 @@ ROW = Row(
     budget=40_000_000,
     share=0.2,
     seeds=(1, 2, 3),
-    verdict="partial",
+    finding="undecided",
+    shortfalls=("20 % of the budget", "3 of 5 runs"),
     command="make reproduce-impala TASK=pong",
 )

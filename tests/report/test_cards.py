@@ -6,7 +6,7 @@ import pytest
 
 from repro.evidence import published, staleness
 from repro.report import contents, figures
-from tests.evidence.synthetic_records import make_record, write
+from tests.evidence.synthetic_records import make_record, random_records, write
 
 TABLE = {"title": "t", "source": "s", "confidence": "printed in text", "unit": "game score", "protocol": {}}
 ROW = {
@@ -20,7 +20,8 @@ ROW = {
 }
 CLAIM = ROW | {
     "unit": "probability of improvement",
-    "protocol": {"against": ["other"], "compared_by": "frames to the same score"},
+    "protocol": {"against": ["other"]},
+    "claim": "speed",
     "statement": "Ours is faster.",
 }
 
@@ -30,6 +31,7 @@ def test_a_curve_of_scores_is_shown_with_a_score_and_not_with_a_claim(tmp_path, 
     for agent in ("impala_shallow", "other"):
         for seed in (1, 2):
             write(tmp_path / "results", make_record(seed, agent=agent, final=5.0 * seed))
+    write(tmp_path / "results", *random_records())
     data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"Figure 1": TABLE}, "rows": printed}
     (tmp_path / "published").mkdir()
     (tmp_path / "published" / "impala.json").write_text(json.dumps(data))
@@ -41,6 +43,7 @@ def test_a_curve_of_scores_is_shown_with_a_score_and_not_with_a_claim(tmp_path, 
     assert [(runs.row.agent, runs.row.unit) for runs in card.runs] == [
         ("impala_shallow", "game score"),
         ("other", "game score"),
+        ("random", "game score"),
     ]
     assert card.runs[0].row.published == (0.5 if ROW in printed else None)
     (image,) = card.images  # both agents in one figure

@@ -10,12 +10,14 @@ import sys
 import pytest
 
 from repro import check
-from repro.evidence import published, records, staleness
+from repro.evidence import published, records, rows, staleness
 from tests.evidence.synthetic_records import make_record, write
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
-JUDGED = sum(row.value is not None for row in published.load("impala").rows)
+SENTENCES = rows.sentences(rows.make_rows({}, papers=["impala"]))
+COUNTED = len(SENTENCES)
+CANNOT_RUN = sum(finding == "cannot run here" for _, finding, _ in SENTENCES)
 RATE = make_record()["config"]["learner"]["learning_rate"]
 
 
@@ -166,12 +168,20 @@ def test_filters(results):
 def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path):
     done = run("repro.check", f"--results_dir={results}", f"--json={tmp_path / 'out.json'}")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "partial" in done.stdout
-    assert "1 partial, " in done.stdout
+    assert "undecided" in done.stdout
+    assert f"{COUNTED} printed numbers and sentences, " in done.stdout
+    assert "1 undecided, " in done.stdout
     assert "settings: 57 as printed, 0 otherwise" in done.stdout
     out = json.loads((tmp_path / "out.json").read_text())
     assert (out["records"], out["faults"], out["stale"]) == (2, [], [])
-    assert out["verdicts"]["impala"] == {"reproduced": 0, "below": 0, "partial": 1, "not run": JUDGED - 1}
+    assert out["verdicts"]["impala"] == {
+        "reproduced": 0,
+        "agrees": 0,
+        "contradicts": 0,
+        "undecided": 1,
+        "not run": COUNTED - CANNOT_RUN - 1,
+        "cannot run here": CANNOT_RUN,
+    }
     assert len(out["rows"]) == PRINTED
 
 

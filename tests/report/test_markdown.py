@@ -14,8 +14,8 @@ from tests.report.example_row import ROW
 CLAIM = dataclasses.replace(
     ROW, table="Section 6", task="atari57", statement="Deep beats shallow.", better="above", unit="probability"
 )
-NOT_RUN = dataclasses.replace(ROW, task="alien", seeds=(), value=None, interval=None, verdict="not run")
-OWN = dataclasses.replace(ROW, table=None, column=None, published=None, verdict=None, agent="impala_own")
+NOT_RUN = dataclasses.replace(ROW, task="alien", seeds=(), value=None, interval=None, finding="not run", shortfalls=())
+OWN = dataclasses.replace(ROW, table=None, column=None, published=None, finding=None, agent="impala_own")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_page_says_what_every_verdict_means_and_how_many_there_are():
     page = results_page([ROW, NOT_RUN])
     for verdict, meaning in MEANINGS.items():
         assert f"- **{verdict}**: {meaning}\n" in page
-    assert "| IMPALA | 0 | 0 | 1 | 1 | 2 |" in page
+    assert "| IMPALA | 0 | 0 | 0 | 1 | 1 | 0 | 2 |" in page
 
 
 def test_a_shared_command_stands_above_its_rows():

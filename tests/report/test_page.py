@@ -18,7 +18,9 @@ from tests.evidence.synthetic_records import make_record, write
 
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
 JUDGED = sum(row.value is not None for row in published.load("impala").rows)
-COUNTS = f"1 reproduced, 0 below, 1 partial, {JUDGED - 2} not run"
+CANNOT_RUN = sum(row.value is not None and row.cannot_run is not None for row in published.load("impala").rows)
+NOT_RUN = JUDGED - CANNOT_RUN - 2
+COUNTS = f"0 reproduced, 0 agrees, 0 contradicts, 2 undecided, {NOT_RUN} not run, {CANNOT_RUN} cannot run here"
 VOID = {"meta", "link", "input", "br", "img"}
 
 

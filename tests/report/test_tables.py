@@ -48,7 +48,7 @@ def test_cells_stand_under_their_headers():
         "Ours [95 %]": "-4.03 [-6.07, -1.98]",
         "Budget": "40M frames (20 %)",
         "Runs": "3 seeds",
-        "Verdict": "partial",
+        "Verdict": "undecided",
     }
 
 
@@ -71,8 +71,10 @@ def test_cells_of_other_rows(changes, header, text):
 
 def test_counts_as_markdown():
     lines = tables.markdown_counts({"impala": dict.fromkeys(tables.VERDICTS, 2)}).splitlines()
-    assert lines[0] == "| Paper | reproduced | below | partial | not run | printed numbers |"
-    assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 8 |"
+    assert lines[0] == (
+        "| Paper | reproduced | agrees | contradicts | undecided | not run | cannot run here | printed numbers |"
+    )
+    assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 2 | 2 | 12 |"
 
 
 def test_terminal_table_shows_every_cell():
@@ -84,7 +86,7 @@ def test_terminal_table_shows_every_cell():
 def test_narrow_terminal_keeps_task_result_and_verdict_whole():
     file = io.StringIO()
     rich.console.Console(file=file, width=80).print(tables.terminal_table([ROW], 80))
-    for text in ("pong", "20.4", "-4.03 [-6.07, -1.98]", "partial"):
+    for text in ("pong", "20.4", "-4.03 [-6.07, -1.98]", "undecided"):
         assert text in file.getvalue()
     assert "IMPALA C.1" not in file.getvalue()
 

@@ -1,0 +1,138 @@
+"""How often 95 % intervals of few runs hold the true number, by simulation.
+
+As a program, `python -m tests.evidence.test_coverage`, it prints the table of `docs/guide.md`.
+"""
+
+import functools
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from repro.evidence import claims, intervals
+
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
+RUNS = (2, 3, 4, 5, 7, 10)
+REPEATS = 1000
+BOOTSTRAP_REPEATS = 250
+MIN_COVERAGE = 0.8
+TASKS = 5
+
+Coverage = Callable[[int, np.random.Generator], float]
+"""From the runs of each agent to the share of simulated experiments whose interval holds the true number."""
+
+
+def _scores(shape, spread, rng):
+    """Normal scores of mean 0, or lognormal ones of mean 1."""
+    normal = rng.standard_normal(shape)
+    return normal if spread is None else np.exp(spread * normal - spread**2 / 2)
+
+
+def mean(spread: float | None, runs: int, rng: np.random.Generator) -> float:
+    """Of `intervals.mean_interval`; `spread` is the standard deviation of the logarithm, None for normal scores."""
+    truth = 0.0 if spread is None else 1.0
+    found = [intervals.mean_interval(scores) for scores in _scores((REPEATS, runs), spread, rng)]
+    return float(np.mean([low <= truth <= high for low, high in found]))
+
+
+def share(truth: float, runs: int, rng: np.random.Generator) -> float:
+    """Of `intervals.share_interval`."""
+    found = functools.cache(intervals.share_interval)
+    counts = rng.binomial(runs, truth, REPEATS)
+    return float(np.mean([low <= truth <= high for low, high in (found(int(count), runs) for count in counts)]))
+
+
+def improvement(truth: float, tasks: int, runs: int, rng: np.random.Generator) -> float:
+    """Of `intervals.improvement_interval` of normal scores, averaged over some tasks by `intervals.average`."""
+    found = functools.cache(intervals.improvement_interval)
+    theirs = rng.standard_normal((REPEATS, tasks, runs))
+    ours = rng.standard_normal((REPEATS, tasks, runs)) + np.sqrt(2) * scipy.stats.norm.ppf(truth)
+    probabilities = (ours[..., :, None] > theirs[..., None, :]).mean((-2, -1))
+    ends = [intervals.average(of, [found(float(p), runs, runs) for p in of]) for of in probabilities]
+    return float(np.mean([low <= truth <= high for low, high in ends]))
+
+
+def rank_correlation(truth: float, runs: int, rng: np.random.Generator) -> float:
+    """Of `intervals.rank_correlation_interval` of normal pairs with this rank correlation of all pairs."""
+    pearson = 2 * np.sin(np.pi / 6 * truth)
+    x = rng.standard_normal((REPEATS, runs))
+    y = pearson * x + np.sqrt(1 - pearson**2) * rng.standard_normal((REPEATS, runs))
+    ranks = [scipy.stats.rankdata(values, axis=1) - (runs + 1) / 2 for values in (x, y)]
+    found = (ranks[0] * ranks[1]).sum(1) / (ranks[0] ** 2).sum(1)
+    ends = map(functools.cache(intervals.rank_correlation_interval), map(float, found), [runs] * REPEATS)
+    return float(np.mean([low <= truth <= high for low, high in ends]))
+
+
+def bootstrap(spread: float | None, tasks: int, runs: int, rng: np.random.Generator) -> float:
+    """Of `claims.bootstrap_interval`, for the difference of two agents' mean scores, which is 0."""
+    claim = claims.Claim(
+        lambda by_agent: lambda weights: weights[0] @ by_agent[0] - weights[1] @ by_agent[1],
+        lambda numbers: numbers.mean(axis=0),
+        resamples=999,
+    )
+    held = 0
+    for _ in range(BOOTSTRAP_REPEATS):
+        low, high = claims.bootstrap_interval(claim, _scores((tasks, 2, runs), spread, rng), rng)
+        held += low <= 0.0 <= high
+    return held / BOOTSTRAP_REPEATS
+
+
+CASES: dict[str, tuple[Coverage, int, float]] = {
+    "mean, normal scores": (functools.partial(mean, None), 2, 0.93),
+    "mean, lognormal scores (0.5)": (functools.partial(mean, 0.5), 2, 0.89),
+    "mean, lognormal scores (1)": (functools.partial(mean, 1.0), 2, 0.81),
+    "share, 0.5": (functools.partial(share, 0.5), 2, 0.95),
+    "share, 0.9": (functools.partial(share, 0.9), 2, 0.95),
+    "improvement, 0.5": (functools.partial(improvement, 0.5, 1), 2, 0.88),
+    "improvement, 0.75": (functools.partial(improvement, 0.75, 1), 2, 0.94),
+    "improvement, 0.95": (functools.partial(improvement, 0.95, 1), 2, 0.93),
+    f"improvement, 0.5, {TASKS} tasks": (functools.partial(improvement, 0.5, TASKS), 2, 0.85),
+    f"improvement, 0.75, {TASKS} tasks": (functools.partial(improvement, 0.75, TASKS), 2, 0.88),
+    f"improvement, 0.95, {TASKS} tasks": (functools.partial(improvement, 0.95, TASKS), 2, 0.87),
+    "rank correlation, 0": (functools.partial(rank_correlation, 0.0), 4, 0.93),
+    "rank correlation, 0.6": (functools.partial(rank_correlation, 0.6), 4, 0.93),
+    "rank correlation, 0.9": (functools.partial(rank_correlation, 0.9), 4, 0.92),
+    "bootstrap of a difference, normal": (functools.partial(bootstrap, None, 1), 4, 0.9),
+    "bootstrap of a difference, lognormal (1)": (functools.partial(bootstrap, 1.0, 1), 4, 0.9),
+    f"bootstrap of a difference, normal, {TASKS} tasks": (functools.partial(bootstrap, None, TASKS), 4, 0.9),
+}
+"""Name to the simulation, the fewest runs that have an interval, and the coverage that is measured at least."""
+
+
+@functools.cache
+def coverage(name: str, runs: int) -> float | None:
+    """The coverage of one case, always from the same random numbers; None with too few runs for an interval."""
+    simulate, fewest, _ = CASES[name]
+    return simulate(runs, np.random.default_rng([runs, *name.encode()])) if runs >= fewest else None
+
+
+def table() -> str:
+    """All cases in Markdown, in percent."""
+    lines = ["| 95 % interval of | " + " | ".join(f"{runs} runs" for runs in RUNS) + " |"]
+    lines.append("| --- |" + " ---: |" * len(RUNS))
+    for name in CASES:
+        found = [coverage(name, runs) for runs in RUNS]
+        lines.append(f"| {name} | " + " | ".join("-" if x is None else f"{100 * x:.0f}" for x in found) + " |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_intervals_hold_the_true_number_about_as_often_as_they_say(name):
+    _, fewest, expected = CASES[name]
+    found = {runs: coverage(name, runs) for runs in RUNS if runs >= fewest}
+    assert min(found.values()) >= max(expected, MIN_COVERAGE), found
+
+
+def test_the_guide_has_the_measured_table():
+    assert table() in GUIDE.read_text(encoding="utf-8")
+
+
+def test_a_percentile_bootstrap_of_fewer_runs_would_hold_it_too_seldom(monkeypatch):
+    monkeypatch.setattr(claims, "MIN_BOOTSTRAP_RUNS", 2)
+    assert bootstrap(None, 1, 2, np.random.default_rng(0)) < MIN_COVERAGE
+
+
+if __name__ == "__main__":
+    print(table(), end="")
