@@ -26,7 +26,8 @@ def address(tmp_path_factory):
     for i, task in enumerate(("pong", "alien", "amidar", "assault", "asterix")):
         for seed in (1, 2, 3):
             write(root, make_record(seed, task, final=100.0 * i + seed))
-    write(root, make_record(1, "beam_rider", final=9000.0, scale="paper"))
+    for seed in range(1, 6):
+        write(root, make_record(seed, "beam_rider", final=9000.0, scale="paper"))
     return page.write_report(tmp_path_factory.mktemp("report"), root).as_uri()
 
 
