@@ -18,7 +18,7 @@ from repro.evidence.random_player import Level
 from repro.evidence.task_measures import OfTask, Record
 
 DIGITS = 12
-"""Significant digits of a value and its ends: thirds of a run sum to one only nearly; 0.5 is not surpassed by that."""
+"""Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
 MIN_BOOTSTRAP_RUNS = 4
 """Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
 

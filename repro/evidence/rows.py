@@ -340,7 +340,7 @@ def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, 
     if learned and printed.measure == "evaluation":
         if len(ours.fields["seeds"]) < min(MIN_RUNS, printed.n_seeds or MIN_RUNS):
             return "undecided"
-        too_early = share is not None and share < 1 - BUDGET_TOLERANCE
+        too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
         if found == "contradicts" and printed.statement is None and too_early:
             return "undecided"  # more training may reach a score
     return found

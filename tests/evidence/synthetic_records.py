@@ -64,7 +64,8 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
 def random_records(games=("pong",), final=-1000.0, **changes):
     """A random player's record on each game, in the environment of `make_record`; its score is `final` or near it."""
     made = [make_record(1, game, agent=random_player.AGENT, final=final, episodes=20, **changes) for game in games]
-    return [record | {"config": record["config"] | {"agent": random_player.AGENT}} for record in made]
+    configs = [record["config"] | {"agent": random_player.AGENT} for record in made]
+    return [r | {"config": c, "config_sha256": records.config_sha256(c)} for r, c in zip(made, configs)]
 
 
 def write(results_dir, record):

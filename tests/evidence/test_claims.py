@@ -396,7 +396,9 @@ def _printed(claim, **protocol):
 def test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing(ours, theirs, reason):
     """It proves nothing by losing."""
     differences = {"impala_shallow": ours, "other": theirs}
-    references = claims.References(lambda record: -990.0, lambda record: differences[record["agent"]])
+    references = claims.References(
+        lambda record: random_player.Level(-1000.0, -990.0), lambda record: differences[record["agent"]]
+    )
     by_key = {("impala", "atari_shallow", "pong", name): _runs(name, {}, {}) for name in differences}
     found = claims.answer(_printed("improvement", against=["other"]), by_key, np.random.default_rng(0), references)
     if reason is None:
@@ -464,7 +466,7 @@ def test_answers_depend_on_the_generator_only():
     runs = [{"by": 50}, {"by": 60}, {"by": 20}, {"by": 30}]
     made = {("impala", "atari_shallow", "pong", name): _runs(name, *runs) for name in names}
     row = _printed("frames_ratio", against=["other"])
-    references = claims.References(lambda record: -990.0, lambda record: {})
+    references = claims.References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
     first, second, third = (claims.answer(row, made, np.random.default_rng(i), references) for i in (3, 3, 4))
     assert first == second
     assert first.interval is not None
@@ -473,7 +475,7 @@ def test_answers_depend_on_the_generator_only():
 
 @pytest.mark.parametrize("claim", [None, "better", "rank_correlation", "human_gap_mean_difference"])
 def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
-    references = claims.References(lambda record: -990.0, lambda record: {})
+    references = claims.References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
     with pytest.raises(published.PublishedError, match=f"no such claim, '{claim}'"):
         claims.answer(_printed(claim), {}, np.random.default_rng(0), references)
 
@@ -490,7 +492,7 @@ def test_the_printed_claims_that_are_answered():
         for paper, of in found.items()
     }
     assert counts == {
-        "acer": {"Section 1": 2, "Figure 1": 10, "Figure 2": 7, "Figure 3": 4, "Figure 4": 4},
+        "acer": {"Section 1": 2, "Figure 1": 10, "Figure 2": 7, "Appendix E.3": 2, "Figure 3": 4, "Figure 4": 4},
         "refer": {
             "Figure 1": 10,
             "Figure 2": 4,

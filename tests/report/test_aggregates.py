@@ -100,7 +100,7 @@ def test_intervals_stand_beside_the_published_aggregates():
 
 
 def test_probabilities_of_improvement_are_drawn_for_claims_with_a_result():
-    claim = dataclasses.replace(ROW, unit="probability of improvement", value=0.8, interval=(0.6, 0.9), published=0.5)
+    claim = dataclasses.replace(ROW, claim="improvement", value=0.8, interval=(0.6, 0.9), published=0.5)
     assert aggregates.make_images("impala", [], [ROW, dataclasses.replace(claim, value=None)]) == []
     (image,) = aggregates.make_images("impala", [], [ROW, claim])
     assert image.alt.endswith("IMPALA, shallow, experts 0.800 [0.600, 0.900]")

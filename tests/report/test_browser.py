@@ -28,7 +28,8 @@ def address(tmp_path_factory):
             record = make_record(seed, task, final=100.0 * i + seed)
             series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [record["frames"], 7200.0]]}
             write(root, record | ({"series": series} if task == "pong" else {}))
-    write(root, make_record(1, "beam_rider", final=9000.0, scale="paper"))
+    for seed in range(1, 6):
+        write(root, make_record(seed, "beam_rider", final=9000.0, scale="paper"))
     return page.write_report(tmp_path_factory.mktemp("report"), root).as_uri()
 
 

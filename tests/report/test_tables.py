@@ -48,7 +48,7 @@ def test_cells_stand_under_their_headers():
         "Ours [95 %]": "-4.03 [-6.07, -1.98]",
         "Budget": "40M frames (20 %)",
         "Runs": "3 seeds",
-        "Verdict": "undecided",
+        "Verdict": "undecided: 20 % of the budget, 3 of 5 runs",
     }
 
 
@@ -72,7 +72,8 @@ def test_cells_of_other_rows(changes, header, text):
 def test_counts_as_markdown():
     lines = tables.markdown_counts({"impala": dict.fromkeys(tables.VERDICTS, 2)}).splitlines()
     assert lines[0] == (
-        "| Paper | reproduced | agrees | contradicts | undecided | not run | cannot run here | printed numbers |"
+        "| Paper | reproduced | agrees | contradicts | undecided | not run | cannot run here "
+        "| printed numbers and sentences |"
     )
     assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 2 | 2 | 12 |"
 
