@@ -21,7 +21,9 @@ from repro import cli
 from repro.config import agents
 from repro.launch.jobs import Job, StudyJob, run_jobs
 
-PAPER = flags.DEFINE_string("paper", None, "Folder in paper_configs: impala, acer, refer or ctrace.", required=True)
+PAPER = flags.DEFINE_string(
+    "paper", None, "Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
+)
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
 TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
