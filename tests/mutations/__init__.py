@@ -12,10 +12,24 @@ from tests.mutations import (
     refer,
     replay,
     runtime,
+    theorems,
 )
 
 VARIANTS = [
     variant
-    for module in (ops, distributions, optimizers, networks, impala, acer, refer, ctrace, replay, environments, runtime)
+    for module in (
+        ops,
+        distributions,
+        optimizers,
+        networks,
+        impala,
+        acer,
+        refer,
+        ctrace,
+        theorems,
+        replay,
+        environments,
+        runtime,
+    )
     for variant in module.VARIANTS
 ]
