@@ -35,13 +35,15 @@ def test_its_records_have_the_papers_statements(tmp_path):
     assert found["contraction"] <= 1.0
 
 
-def test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all():
+def test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all(monkeypatch):
+    numbers = iter([0.123456, 0.9, 0.5, 0.2])
+    monkeypatch.setattr(theorems, "find_on_problem", lambda config, *rest: dict.fromkeys(config.answers, next(numbers)))
     found = answers(theorems, smoke())
-    assert [len(found[name].values) for name in ("contraction", "fixed_point", "unbiased_q")] == [1, 4, 4]
-    config = smoke()
-    config.evaluation.episodes = 2
-    assert answers(theorems, config)["contraction"].values <= found["contraction"].values
-    assert "of 2 random problems" in answers(theorems, config)["contraction"].protocol
+    np.testing.assert_array_equal(found["contraction"].values, [0.9])
+    for name in ("fixed_point", "unbiased_q"):
+        np.testing.assert_array_equal(found[name].values, [0.1235, 0.9, 0.5, 0.2])
+    assert "largest of 4 random problems" in found["contraction"].protocol
+    assert "at most 9.0e-01 unrounded" in found["unbiased_q"].protocol
 
 
 def test_an_operator_that_does_not_truncate_rho_has_another_fixed_point(monkeypatch):
