@@ -23,7 +23,9 @@ from repro.evidence import random_player
 from repro.launch.jobs import Job, RecordedJob, StudyJob, run_jobs
 from repro.launch.random_job import RandomJob
 
-PAPER = flags.DEFINE_string("paper", None, "Folder in paper_configs: impala, acer, refer or ctrace.", required=True)
+PAPER = flags.DEFINE_string(
+    "paper", None, "Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
+)
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
 TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")

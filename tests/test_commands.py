@@ -64,7 +64,10 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
 def test_reproduce_names_what_it_knows(tmp_path):
     folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]
     for arguments, sentence in [
-        (["--paper=impalla"], "no experiments for paper 'impalla'; there are some for acer, ctrace, impala, refer."),
+        (
+            ["--paper=impalla"],
+            "no experiments for paper 'impalla'; there are some for acer, ctrace, impala, refer, stac.",
+        ),
         (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),

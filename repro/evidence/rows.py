@@ -545,8 +545,8 @@ def _of_runs(
     several = len(records) > 1
     values = [measured(record, measure) for record in records]
     games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
-    interval = intervals.mean_interval(values if several else games)
     exact = measure == "evaluation" and all(record["evaluation"].get("exact", False) for record in records)
+    interval = None if exact else intervals.mean_interval(values if several else games)
     if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
         low, high = records[0]["evaluation"]["interval"]
         interval = (low, high) if low < high else None

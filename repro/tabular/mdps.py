@@ -7,6 +7,7 @@ a method estimates for it: nothing is bootstrapped from it, and its own rows are
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,6 +65,14 @@ class FiniteMDP:
         return self.transitions * running[:, None, None] * running
 
 
+class Problem(NamedTuple):
+    """An evaluation problem: MDP, target policy pi and behaviour policy mu, both [S, A]."""
+
+    mdp: FiniteMDP
+    pi: np.ndarray
+    mu: np.ndarray
+
+
 def dirichlet_uniform(num_states: int, num_actions: int, discount: float, rng: np.random.Generator) -> FiniteMDP:
     """A random MDP: P(.|x, a) from Dirichlet(1, .., 1), r(x, a) uniform on [-1, 1], uniform first state."""
     transitions = rng.dirichlet(np.ones(num_states), size=(num_states, num_actions))
@@ -117,6 +126,14 @@ def dirichlet_policy(mdp: FiniteMDP, rng: np.random.Generator) -> np.ndarray:
 def uniform_policy(mdp: FiniteMDP) -> np.ndarray:
     """The uniform policy, [S, A]."""
     return np.full((mdp.num_states, mdp.num_actions), 1.0 / mdp.num_actions)
+
+
+def random_problem(
+    num_states: int, num_actions: int, discounts: tuple[float, float], rng: np.random.Generator
+) -> Problem:
+    """A `dirichlet_uniform` MDP of a discount uniform between two, and two policies from Dirichlet(1, .., 1)."""
+    mdp = dirichlet_uniform(num_states, num_actions, rng.uniform(*discounts), rng)
+    return Problem(mdp, dirichlet_policy(mdp, rng), dirichlet_policy(mdp, rng))
 
 
 def mix(pi: np.ndarray, mu: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:

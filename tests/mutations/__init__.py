@@ -13,6 +13,7 @@ from tests.mutations import (
     refer,
     replay,
     runtime,
+    theorems,
 )
 
 VARIANTS = [
@@ -26,6 +27,7 @@ VARIANTS = [
         acer,
         refer,
         ctrace,
+        theorems,
         replay,
         environments,
         runtime,

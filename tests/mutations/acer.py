@@ -90,8 +90,8 @@ VARIANTS = [
     Variant(
         "ACER: correction where nothing was truncated",
         LOSS,
-        "tf.math.expm1(tf.minimum(0.0, log_c - log_rho))",
-        "tf.math.expm1(log_c - log_rho)",
+        "tf.math.expm1(tf.minimum(0.0, _log(truncation) - log_rho))",
+        "tf.math.expm1(_log(truncation) - log_rho)",
         f"{TEST_LOSS}::test_gradient_in_phi_against_the_loop",
     ),
     Variant(
@@ -456,8 +456,8 @@ VARIANTS = [
     Variant(
         "ACER: correction truncated at 1/c",
         LOSS,
-        "tf.minimum(0.0, log_c - log_rho)) * (q",
-        "tf.minimum(0.0, -log_c - log_rho)) * (q",
+        "tf.minimum(0.0, _log(truncation) - log_rho)",
+        "tf.minimum(0.0, -_log(truncation) - log_rho)",
         f"{TEST_LOSS}::test_gradient_in_phi_against_the_loop",
     ),
     Variant(
@@ -506,7 +506,7 @@ VARIANTS = [
     Variant(
         "ACER: ratios logged before the clip",
         LOSS,
-        '"rho_clipped": tf.exp(tf.minimum(log_c, log_rho))',
+        '"rho_clipped": truncated_weight(log_rho, settings.truncation)',
         '"rho_clipped": tf.exp(log_rho)',
         f"{TEST_LOSS}::test_terms_and_extras_against_their_formulas",
     ),

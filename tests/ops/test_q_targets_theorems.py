@@ -12,7 +12,9 @@ import pytest
 
 from repro.ops import q_targets, traces
 from repro.papers.ctrace import alpha_update
-from tests.ops.finite_mdp import FiniteMDP, Paths, all_paths, random_mdp
+from repro.tabular import mdps
+from repro.tabular.mdps import FiniteMDP
+from repro.tabular.paths import all_paths
 
 NUM_STATES, NUM_ACTIONS, GAMMA = 3, 2, 0.9
 SEEDS = range(3)
@@ -27,14 +29,14 @@ class Problem(NamedTuple):
 
 def random_problem(seed: int) -> Problem:
     rng = np.random.default_rng(seed)
-    mdp = random_mdp(NUM_STATES, NUM_ACTIONS, GAMMA, rng)
+    mdp = mdps.dirichlet_uniform(NUM_STATES, NUM_ACTIONS, GAMMA, rng)
     pi, mu = 0.9 * rng.dirichlet(np.ones(NUM_ACTIONS), size=(2, NUM_STATES)) + 0.1 / NUM_ACTIONS
     return Problem(mdp, pi, mu, rng.normal(size=(NUM_STATES, NUM_ACTIONS)))
 
 
 def bellman(mdp: FiniteMDP, policy: np.ndarray, q: np.ndarray) -> np.ndarray:
     """T^policy Q (Eq. 1)."""
-    return mdp.reward + mdp.gamma * mdp.transition @ np.sum(policy * q, axis=1)
+    return mdp.rewards + mdp.discount * mdp.transitions @ np.sum(policy * q, axis=1)
 
 
 class Batch:
@@ -42,11 +44,11 @@ class Batch:
 
     def __init__(self, problem: Problem, num_steps: int) -> None:
         self.mdp, self.pi, self.mu, _ = problem
-        self.paths: Paths = all_paths(self.mdp, self.mu, num_steps)
-        self.x, self.a = self.paths.states[:-1], self.paths.actions
-        self.next_x = self.paths.states[1:]
-        self.r_t = self.mdp.reward[self.x, self.a]
-        self.discount_t = np.full(self.x.shape, self.mdp.gamma)
+        self.paths = all_paths(self.mdp, self.mu, num_steps)
+        states, self.a = self.paths.trajectories
+        self.x, self.next_x = states[:-1], states[1:]
+        self.r_t = self.mdp.rewards[self.x, self.a]
+        self.discount_t = np.full(self.x.shape, self.mdp.discount)
         self.log_rho_t = self.of_next_action(np.log(self.pi / self.mu))
 
     def of_next_action(self, table: np.ndarray) -> np.ndarray:
@@ -55,9 +57,7 @@ class Batch:
 
     def expectation(self, per_path: np.ndarray) -> np.ndarray:
         """E_mu[. | x_0, a_0], [S, A]."""
-        pairs = self.x[0] * NUM_ACTIONS + self.a[0]
-        sums = np.bincount(pairs, weights=self.paths.probability * per_path, minlength=NUM_STATES * NUM_ACTIONS)
-        return sums.reshape(NUM_STATES, NUM_ACTIONS) / self.mu
+        return self.paths.expectation(per_path, self.mdp)
 
     def multistep(self, c_t: np.ndarray, policy: np.ndarray, q: np.ndarray) -> np.ndarray:
         targets = q_targets.multistep_q(
@@ -115,20 +115,16 @@ def rules(batch: Batch, pi: np.ndarray, mu: np.ndarray) -> dict[str, tuple[np.nd
     }
 
 
-def action_values(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray:
-    return mdp.reward + mdp.gamma * mdp.transition @ mdp.value(policy)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_value_of_a_rules_policy_is_its_fixed_point(seed):
     """Retrace's theorem: whatever the coefficients, Q of the policy in the expectation is left as it is."""
     problem = random_problem(seed)
     batch = Batch(problem, num_steps=3)
     for name, (c_t, policy) in rules(batch, problem.pi, problem.mu).items():
-        fixed_point = action_values(problem.mdp, policy)
+        fixed_point = mdps.action_values(problem.mdp, policy)
         actual = batch.multistep(c_t, policy, fixed_point)
         np.testing.assert_allclose(actual, fixed_point, rtol=1e-4, atol=1e-5, err_msg=name)
-    wrong = action_values(problem.mdp, problem.pi)
+    wrong = mdps.action_values(problem.mdp, problem.pi)
     c_t, mixture = rules(batch, problem.pi, problem.mu)["alpha_retrace"]
     assert not np.allclose(batch.multistep(c_t, mixture, wrong), wrong, rtol=1e-2)
 

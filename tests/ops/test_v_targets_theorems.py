@@ -12,27 +12,17 @@ import numpy as np
 import pytest
 
 from repro.ops import v_targets
-from tests.ops.finite_mdp import FiniteMDP, all_paths, random_mdp
+from repro.tabular import mdps, vtrace
+from repro.tabular.mdps import Problem
+from repro.tabular.paths import all_paths, endless, sampled_rate
+from repro.tabular.vtrace import Weights as Settings
 
 NUM_STATES, NUM_ACTIONS = 3, 2
 
 
-class Problem(NamedTuple):
-    mdp: FiniteMDP
-    pi: np.ndarray
-    mu: np.ndarray
-
-
-class Settings(NamedTuple):
-    clip_rho: float | None
-    clip_c: float | None
-    alpha_rho: float = 1.0
-    alpha_c: float = 1.0
-
-
 def random_problem(seed: int) -> Problem:
     rng = np.random.default_rng(seed)
-    mdp = random_mdp(NUM_STATES, NUM_ACTIONS, gamma=0.9, rng=rng)
+    mdp = mdps.dirichlet_uniform(NUM_STATES, NUM_ACTIONS, 0.9, rng)
     pi, mu = 0.9 * rng.dirichlet(np.ones(NUM_ACTIONS), size=(2, NUM_STATES)) + 0.1 / NUM_ACTIONS
     return Problem(mdp, pi, mu)
 
@@ -47,21 +37,22 @@ def n_step_operator(problem: Problem, settings: Settings, num_steps: int, values
     """E_mu[v_0 | x_0] of the n-step targets under V = `values` [S], by `vtrace` on every path, [S]."""
     mdp, pi, mu = problem
     paths = all_paths(mdp, mu, num_steps)
-    x, a = paths.states[:-1], paths.actions
+    states, a = paths.trajectories
+    x = states[:-1]
     output = v_targets.vtrace(
         log_rho=np.log(pi[x, a] / mu[x, a]),
-        discount_t=np.full(x.shape, mdp.gamma),
-        r_t=mdp.reward[x, a],
+        discount_t=np.full(x.shape, mdp.discount),
+        r_t=mdp.rewards[x, a],
         v_tm1=values[x],
-        v_t=values[paths.states[1:]],
+        v_t=values[states[1:]],
         **settings._asdict(),
     )
-    return paths.expectation(output.targets[0].numpy())
+    return vtrace.expectation_by_state(paths, output.targets[0].numpy()[:, None], problem)[:, 0]
 
 
 def linear_part(problem: Problem, settings: Settings, num_steps: int) -> np.ndarray:
     """The matrix A of the affine n-step operator V -> A V + b, [S, S]."""
-    basis = np.eye(len(problem.mdp.reward))
+    basis = np.eye(len(problem.mdp.rewards))
     origin = n_step_operator(problem, settings, num_steps, 0 * basis[0])
     columns = [n_step_operator(problem, settings, num_steps, e) - origin for e in basis]
     return np.stack(columns, axis=1)
@@ -77,23 +68,10 @@ class Closed(NamedTuple):
 
 
 def closed_form(problem: Problem, settings: Settings) -> Closed:
-    mdp, pi, mu = problem
-
-    def weight(clip: float | None, alpha: float) -> np.ndarray:
-        """mu(a|x) times the weight, as Theorem 2 writes it, [S, A]."""
-        return pi if clip is None else alpha * np.minimum(clip * mu, pi) + (1 - alpha) * pi
-
-    rho, c = weight(settings.clip_rho, settings.alpha_rho), weight(settings.clip_c, settings.alpha_c)
-    decay, bootstrap = (mdp.gamma * np.einsum("xa,xay->xy", w, mdp.transition) for w in (c, rho))
-    return Closed(rho.sum(axis=1), decay, bootstrap, (rho * mdp.reward).sum(axis=1))
-
-
-def policy_of_the_theorem(problem: Problem, settings: Settings) -> np.ndarray:
-    """pi_{rho_bar} of IMPALA's Eq. (6), pi_{rho_bar, alpha_rho} of STAC's Eq. (9), [S, A]."""
-    pi, mu = problem.pi, problem.mu
-    truncated = pi if settings.clip_rho is None else np.minimum(settings.clip_rho * mu, pi)
-    mixed = settings.alpha_rho * truncated + (1 - settings.alpha_rho) * pi
-    return mixed / mixed.sum(axis=1, keepdims=True)
+    mdp = problem.mdp
+    rho, c = vtrace.expected_weights(problem, settings)
+    decay, bootstrap = (mdp.discount * np.einsum("xa,xay->xy", w, mdp.transitions) for w in (c, rho))
+    return Closed(rho.sum(axis=1), decay, bootstrap, (rho * mdp.rewards).sum(axis=1))
 
 
 def eta(problem: Problem, settings: Settings) -> np.ndarray:
@@ -101,26 +79,11 @@ def eta(problem: Problem, settings: Settings) -> np.ndarray:
 
     Summed as it stands until a term falls below 1e-12; rho_{-1} = 1.
     """
-    gamma, closed = problem.mdp.gamma, closed_form(problem, settings)
+    gamma, closed = problem.mdp.discount, closed_form(problem, settings)
     total, term = np.ones(NUM_STATES), gamma * closed.rho
     while np.max(term) > 1e-12:
         total, term = total + term, closed.decay @ term
     return 1 / gamma - (1 / gamma - 1) * total
-
-
-def stated_rate(problem: Problem, settings: Settings) -> float:
-    """1 - (1 - gamma) (alpha_rho beta + 1 - alpha_rho), with the largest beta for which E_mu rho_0 >= beta.
-
-    rho_0 is the truncated weight before the leak; alpha_rho = 1 gives IMPALA's 1 - (1 - gamma) beta.
-    """
-    beta = np.min(closed_form(problem, settings._replace(alpha_rho=1.0)).rho)
-    return 1 - (1 - problem.mdp.gamma) * (settings.alpha_rho * beta + 1 - settings.alpha_rho)
-
-
-def infinite_operator(problem: Problem, settings: Settings) -> np.ndarray:
-    """The matrix of V in Eq. (5): I + sum_t (gamma P_c)^t (gamma P_rho - E[rho]), [S, S]."""
-    closed, identity = closed_form(problem, settings), np.eye(len(problem.mdp.reward))
-    return identity + np.linalg.solve(identity - closed.decay, closed.bootstrap - np.diag(closed.rho))
 
 
 @pytest.mark.parametrize("settings", VTRACE + LEAKY)
@@ -143,7 +106,7 @@ def test_the_operator_in_expectation_is_the_sum_of_eq_5(settings, num_steps):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_fixed_point_is_the_value_of_the_clipped_policy(settings, seed):
     problem = random_problem(seed)
-    value = problem.mdp.value(policy_of_the_theorem(problem, settings))
+    value = mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, settings))
     for num_steps in (1, 3):
         image = n_step_operator(problem, settings, num_steps, value)
         np.testing.assert_allclose(image, value, rtol=1e-4, atol=1e-4)
@@ -153,15 +116,29 @@ def test_the_fixed_point_is_the_value_of_the_clipped_policy(settings, seed):
     np.testing.assert_allclose(solution, value, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("settings", VTRACE + LEAKY)
+@pytest.mark.parametrize("num_steps", [1, 3])
+def test_the_operator_of_endless_trajectories_follows_from_short_ones(settings, num_steps):
+    """A last state with the expected target of an endless trajectory gives Eq. (5), however short the path."""
+    problem = random_problem(0)
+    expected = vtrace.expected_targets(problem, settings, num_steps)
+    op, exact = endless(expected, NUM_STATES), vtrace.closed_form(problem, settings)
+    np.testing.assert_allclose(op.matrix, exact.matrix, atol=1e-5)
+    np.testing.assert_allclose(op.offset, exact.offset, atol=1e-5)
+    modulus = np.linalg.norm(exact.matrix, ord=np.inf)
+    sampled = sampled_rate(expected, op, 200, np.random.default_rng(0))
+    assert 0.7 * modulus - 1e-5 <= sampled <= modulus + 1e-5
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_other_policies_are_no_fixed_point(seed):
     """The theorem's policy is neither pi nor mu nor the one of another truncation or leak."""
     problem = random_problem(seed)
     settings = Settings(0.8, 0.8, 0.7, 0.7)
     wrong = [Settings(None, 1.0), Settings(1.2, 0.8, 0.7), Settings(0.8, 0.8, 1.0), Settings(0.8, 0.8, 0.3)]
-    policies = [problem.mu, *(policy_of_the_theorem(problem, other) for other in wrong)]
+    policies = [problem.mu, *(vtrace.evaluated_policy(problem, other) for other in wrong)]
     for policy in policies:
-        value = problem.mdp.value(policy)
+        value = mdps.state_values(problem.mdp, policy)
         image = n_step_operator(problem, settings, 3, value)
         assert np.max(np.abs(image - value)) > 1e-3
 
@@ -171,14 +148,14 @@ def test_other_policies_are_no_fixed_point(seed):
 def test_the_operator_contracts_no_slower_than_stated(settings, seed):
     """The modulus in sup-norm is the stated eta, which is at most the stated bound and below 1."""
     problem = random_problem(seed)
-    modulus = np.linalg.norm(infinite_operator(problem, settings), ord=np.inf)
+    modulus = np.linalg.norm(vtrace.closed_form(problem, settings).matrix, ord=np.inf)
     assert modulus == pytest.approx(np.max(eta(problem, settings)), abs=1e-9)
-    assert modulus <= stated_rate(problem, settings) + 1e-9
-    assert stated_rate(problem, settings) < 1
+    assert modulus <= vtrace.contraction_bound(problem, settings) + 1e-9
+    assert vtrace.contraction_bound(problem, settings) < 1
 
     # The n-step operator, from the code: its modulus falls with n, from below the stated bound towards eta.
     moduli = [np.linalg.norm(linear_part(problem, settings, n), ord=np.inf) for n in (1, 2, 3, 4)]
-    assert moduli[0] <= stated_rate(problem, settings) + 1e-5
+    assert moduli[0] <= vtrace.contraction_bound(problem, settings) + 1e-5
     assert all(later <= earlier + 1e-5 for earlier, later in zip(moduli, moduli[1:]))
     assert modulus <= moduli[-1] + 1e-5
 
@@ -187,7 +164,7 @@ def test_the_truncation_of_c_moves_the_rate_and_not_the_fixed_point():
     """Remark 3: c_bar sets the speed, rho_bar the fixed point; so do alpha_c and alpha_rho."""
     problem = random_problem(0)
     slow, fast = Settings(1.0, 0.3), Settings(1.0, 1.0)
-    value = problem.mdp.value(policy_of_the_theorem(problem, slow))
+    value = mdps.state_values(problem.mdp, vtrace.evaluated_policy(problem, slow))
     for settings in (slow, fast, Settings(1.0, 1.0, alpha_c=0.5)):
         np.testing.assert_allclose(n_step_operator(problem, settings, 4, value), value, rtol=1e-4, atol=1e-4)
     norms = [np.linalg.norm(linear_part(problem, s, 4), ord=np.inf) for s in (slow, fast)]
@@ -210,10 +187,13 @@ def test_theorem_2_needs_alpha_rho_at_most_alpha_c():
     transition = np.zeros([2, 2, 2])
     transition[0, 0, 0] = transition[0, 1, 1] = transition[1, :, 1] = 1.0
     mu, pi = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.1, 0.9], [0.5, 0.5]])
-    problem = Problem(FiniteMDP(transition, np.zeros([2, 2]), 0.9), pi, mu)
+    mdp = mdps.FiniteMDP(transition, np.zeros([2, 2]), 0.9, np.zeros(2, bool), np.full(2, 0.5))
+    problem = Problem(mdp, pi, mu)
     printed, reversed_ = Settings(1.0, 1.0, 1.0, 0.0), Settings(1.0, 1.0, 0.0, 1.0)
-    np.testing.assert_allclose(infinite_operator(problem, printed)[0], [0.8791, -0.7912], atol=1e-4)
-    assert np.linalg.norm(infinite_operator(problem, printed), ord=np.inf) > 1.6
-    assert stated_rate(problem, printed) == pytest.approx(0.98)
-    assert np.linalg.norm(infinite_operator(problem, reversed_), ord=np.inf) <= stated_rate(problem, reversed_)
+    np.testing.assert_allclose(vtrace.closed_form(problem, printed).matrix[0], [0.8791, -0.7912], atol=1e-4)
+    assert np.linalg.norm(vtrace.closed_form(problem, printed).matrix, ord=np.inf) > 1.6
+    assert vtrace.contraction_bound(problem, printed) == pytest.approx(0.98)
+    assert np.linalg.norm(vtrace.closed_form(problem, reversed_).matrix, ord=np.inf) <= vtrace.contraction_bound(
+        problem, reversed_
+    )
     assert np.min(linear_part(problem, printed, 4)) < -0.1  # in the code's operator too

@@ -11,16 +11,17 @@ import pytest
 
 from repro.evidence import published, records, staleness
 from repro.evidence.records import ROOT
-from repro.evidence.rows import group_records, make_rows
+from repro.evidence.rows import group_records, make_rows, sentences
 from repro.report import downloads, page, tables
 from repro.report.contents import paper_link
 from tests.evidence.synthetic_records import make_record, write
 
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
-JUDGED = sum(row.value is not None for row in published.load("impala").rows)
-CANNOT_RUN = sum(row.value is not None and row.cannot_run is not None for row in published.load("impala").rows)
-NOT_RUN = JUDGED - CANNOT_RUN - 2
-COUNTS = f"0 reproduced, 0 agrees, 0 contradicts, 2 undecided, {NOT_RUN} not run, {CANNOT_RUN} cannot run here"
+FINDINGS = [finding for _, finding, _ in sentences(make_rows({}, papers=["impala"]))]
+JUDGED, NOT_RUN = len(FINDINGS), FINDINGS.count("not run")
+COUNTS = (
+    f"0 reproduced, 0 agrees, 0 contradicts, 2 undecided, {NOT_RUN - 2} not run, {JUDGED - NOT_RUN} cannot run here"
+)
 VOID = {"meta", "link", "input", "br", "img"}
 
 
@@ -143,7 +144,7 @@ def test_csv_has_the_rows_of_the_page(folder, results):
     (pong,) = (line for line in lines if line["task"] == "pong" and line["ours"])
     (row,) = (row for row in rows if row.task == "pong" and row.seeds)
     assert (float(pong["ours"]), float(pong["low"]), float(pong["high"])) == (row.value, *row.interval)
-    assert (pong["published"], pong["verdict"], pong["seeds"]) == ("20.4", "partial", "1 2 3")
+    assert (pong["published"], pong["verdict"], pong["seeds"]) == ("20.4", "undecided", "1 2 3")
     assert json.loads(pong["budget"]) == 40_000_000
     assert {line["ours"] for line in lines if line["verdict"] == "not run"} == {""}
 
@@ -176,10 +177,12 @@ def test_result_links_lead_to_their_curves(outline):
 
 
 def test_a_claim_without_a_place_of_its_own_links_to_its_experiment(tmp_path):
-    for agent in ("acer", "acer_fast"):
+    for agent in ("acer", "acer_fast", "random"):
         for seed in (1, 2):
-            config = staleness.current_config("refer", "figure_4_vracer", "desk")
-            record = make_record(seed, agent=agent, final=float(seed), config=config)
+            config = staleness.agent_config("refer", "figure_4_vracer", "desk", agent)
+            config.pop("variants", None)
+            final = float(seed) if agent != "random" else -1000.0
+            record = make_record(seed, agent=agent, final=final, config=config)
             record["evaluation"]["unit"] = "episode return"
             names = {"paper": "refer", "experiment": "figure_4_vracer", "task": "HalfCheetah"}
             write(tmp_path / "results", record | names)
@@ -269,7 +272,7 @@ def test_page_without_records_says_so(tmp_path):
     text = page.write_report(tmp_path, tmp_path / "none").read_text()
     assert "No records yet." in text
     assert "Learning curves" not in text
-    assert f"{JUDGED}</b> not run" in text.replace("\n", "")
+    assert f"{NOT_RUN}</b> not run" in text.replace("\n", "")
 
 
 def test_runs_with_times_have_a_second_drawing_on_the_page(tmp_path):

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from repro.tabular import mdps
+from repro.tabular import mdps, paths
+from repro.tabular.mdps import Problem
 from repro.tabular.operators import Method
-from repro.tabular.simulation import Trajectories
-
-
-class Problem(NamedTuple):
-    mdp: mdps.FiniteMDP
-    pi: np.ndarray
-    mu: np.ndarray
 
 
 def random_problem(seed: int, num_states: int = 4, num_actions: int = 3, discount: float = 0.9) -> Problem:
@@ -30,28 +22,8 @@ def chain_problem(seed: int, num_states: int = 3, discount: float = 0.9) -> Prob
     return Problem(mdp, mdps.dirichlet_policy(mdp, rng), mdps.dirichlet_policy(mdp, rng))
 
 
-class Paths(NamedTuple):
-    """Every path of T steps; probability given its first pair, [N]."""
-
-    trajectories: Trajectories
-    probability: np.ndarray
-
-    def expectation(self, x: np.ndarray, mdp: mdps.FiniteMDP) -> np.ndarray:
-        """E[x | x_0, a_0] of a number per path, [S, A]."""
-        states, actions = self.trajectories
-        mean = np.zeros(mdp.rewards.shape)
-        np.add.at(mean, (states[0], actions[0]), self.probability * x)
-        return mean
-
-
-def all_paths(problem: Problem, num_steps: int) -> Paths:
-    mdp, _, mu = problem
-    indices = np.indices([mdp.num_states, *[mdp.num_actions, mdp.num_states] * num_steps])
-    indices = indices.reshape(len(indices), -1)
-    states, actions = indices[0::2], indices[1::2]
-    probability = np.prod(mdp.transitions[states[:-1], actions, states[1:]], axis=0)
-    probability *= np.prod(mu[states[1:-1], actions[1:]], axis=0)
-    return Paths(Trajectories(states, actions), probability)
+def all_paths(problem: Problem, num_steps: int) -> paths.Paths:
+    return paths.all_paths(problem.mdp, problem.mu, num_steps)
 
 
 def coefficient(problem: Problem, method: Method, x: int, a: int) -> float:

@@ -82,6 +82,28 @@ def retrace_target(
     )
 
 
+def truncated_weight(log_rho: tf.Tensor, truncation: float) -> tf.Tensor:
+    """min(c, rho), the truncated weight of Eq. 7.
+
+    Args:
+        log_rho: log(pi(a|x) / mu(a|x)), float32 of any shape.
+        truncation: c, at least 0; infinity for no truncation.
+
+    Returns:
+        float32 in [0, c], of that shape.
+    """
+    return tf.exp(tf.minimum(_log(truncation), log_rho))
+
+
+def correction_weight(log_rho: tf.Tensor, truncation: float) -> tf.Tensor:
+    """[1 - c / rho]_+, the weight of Eq. 7's bias correction. Arguments as for `truncated_weight`; in [0, 1]."""
+    return -tf.math.expm1(tf.minimum(0.0, _log(truncation) - log_rho))
+
+
+def _log(truncation: float) -> float:
+    return math.log(truncation) if truncation > 0.0 else -math.inf
+
+
 def policy_gradient(
     logits: tf.Tensor,
     q: tf.Tensor,
@@ -125,7 +147,7 @@ def policy_gradient(
     weight = tf.exp(tf.minimum(tf.minimum(log_c, log_rho_a) - log_pi_a, MAX_LOG_QUOTIENT))
     # [T, B], min(c, rho) / phi_a
     truncated = tf.one_hot(actions, logits.shape[-1]) * (weight * (constant(q_ret) - value))[..., tf.newaxis]
-    correction = -tf.math.expm1(tf.minimum(0.0, log_c - log_rho)) * (q - value[..., tf.newaxis])
+    correction = correction_weight(log_rho, truncation) * (q - value[..., tf.newaxis])
     return truncated + correction
 
 
@@ -212,7 +234,7 @@ def acer_loss(
     extras = {
         "entropy": entropy,
         "q": q_a,
-        "rho_clipped": tf.exp(tf.minimum(log_c, log_rho)),
+        "rho_clipped": truncated_weight(log_rho, settings.truncation),
         "truncated": tf.cast(log_rho > log_c, tf.float32),
     }
     if average_logits is not None:

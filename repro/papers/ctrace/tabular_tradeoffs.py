@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import ml_collections
 import numpy as np
 
 from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators, simulation
+from repro.tabular.mdps import Problem
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
 from repro.training.study import Advance, Answer, Study, map_pieces
 
@@ -25,14 +26,6 @@ EXACT = ("importance_bias",)
 """Answers that are the same number on every problem."""
 BIAS_DIGITS = 9
 """Decimals of a recorded bias: what is smaller is rounding of the linear solver."""
-
-
-class Problem(NamedTuple):
-    """An evaluation problem: MDP, target policy pi and behaviour policy mu, both [S, A]."""
-
-    mdp: mdps.FiniteMDP
-    pi: np.ndarray
-    mu: np.ndarray
 
 
 def run(

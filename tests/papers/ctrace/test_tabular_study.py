@@ -104,11 +104,11 @@ def test_pareto_ratios_are_bias_over_bias_at_equal_contraction(module, letter, s
         assert ratios[n - 2] == pytest.approx(best / operators.fixed_point_bias(op, mdp, pi), abs=2e-3)
 
 
-def one_state(pi: float, mu: float, reward: int) -> tabular_tradeoffs.Problem:
+def one_state(pi: float, mu: float, reward: int) -> mdps.Problem:
     """A state that leads to itself, gamma = 1/2, where the action `reward` gains 1; pi, mu: chance of action 1."""
     rewards = np.eye(2)[[reward]]
     mdp = mdps.FiniteMDP(np.ones((1, 2, 1)), rewards, 0.5, np.zeros(1, bool), np.ones(1))
-    return tabular_tradeoffs.Problem(mdp, *(np.array([[1 - p, p]]) for p in (pi, mu)))
+    return mdps.Problem(mdp, *(np.array([[1 - p, p]]) for p in (pi, mu)))
 
 
 def test_steps_that_retrace_itself_beats_are_not_averaged():

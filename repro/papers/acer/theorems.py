@@ -1,0 +1,150 @@
+"""ACER, Section 7 and Appendix C: the operator B of truncated importance sampling with bias correction, Eq. (20)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import ml_collections
+import numpy as np
+import tensorflow as tf
+
+from repro.ops import q_targets
+from repro.papers.acer import loss
+from repro.tabular import mdps, operators, paths
+from repro.tabular.mdps import Problem
+from repro.tabular.operators import Method
+from repro.tabular.paths import ExpectedTargets
+from repro.training.experiment import FindExperiment
+from repro.training.problem_study import run_on_problems
+from repro.training.study import Advance, Study
+
+UNITS = {
+    "contraction": "contraction rate over gamma",
+    "fixed_point": "distance of its fixed point from Q^pi",
+    "retrace": "largest difference",
+    "bellman": "largest difference",
+    "importance_sampling": "largest difference",
+}
+"""Unit of each answer."""
+
+
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
+    """Answers the configuration's statements on random problems; nothing is simulated.
+
+    Args:
+        config: of `paper_configs/acer/theorems.py`.
+        seed: of everything drawn.
+        cores: not used, since this takes a minute.
+        advance: called with the problems done and all of them.
+        find_experiment: not used, since nothing is trained.
+    """
+    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"contraction": "largest"})
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answers on one problem; contraction, fixed point and Retrace are the largest over the truncations c."""
+    mdp, pi, mu = problem
+    batch, size = Batch(problem, config.num_steps), pi.size
+    rates, distances, differences = [], [], []
+    for c in config.truncations:
+        expected = batch.corrected(c)
+        op = paths.endless(expected, size)
+        rates += [operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng)]
+        distances.append(np.abs(operators.fixed_point(op, mdp) - mdps.action_values(mdp, pi)).max())
+        differences.append(paths.distance(op, paths.endless(batch.retrace(c), size)))
+        if c == 1.0:
+            differences.append(paths.distance(op, paths.endless(batch.trained_retrace, size)))
+    bellman = operators.operator(mdp, pi, mu, Method("uncorrected", n=1))
+    importance = paths.endless(batch.importance_sampling, size)
+    return {
+        "contraction": max(rates) / mdp.discount,
+        "fixed_point": float(max(distances)),
+        "retrace": max(differences),
+        "bellman": paths.distance(paths.endless(batch.corrected(0.0), size), bellman),
+        "importance_sampling": paths.distance(paths.endless(batch.corrected(math.inf), size), importance),
+    }
+
+
+class Batch:
+    """Every path of a problem as sequences; the last row's target is given, as its reward and the end of an episode.
+
+    A method takes action values [SA, K] and the last targets [SA, K], and returns expected targets of the first pair,
+    [SA, K]; `corrected` and `retrace` return such a function for a truncation c.
+    """
+
+    def __init__(self, problem: Problem, num_steps: int) -> None:
+        self._problem = mdp, pi, mu = problem
+        self._paths = paths.all_paths(mdp, mu, num_steps)
+        self._x, self._a = self._paths.trajectories  # [T + 1, N], [T, N]
+        self._pairs = self._x[:-1] * mdp.num_actions + self._a  # [T, N]
+        self._discount = np.full(self._a.shape, mdp.discount)
+        self._discount[-1] = 0.0
+        self._log_rho = np.log(pi / mu).astype(np.float32)
+
+    def corrected(self, c: float) -> ExpectedTargets:
+        """B of Eq. (20): the recursion that trains, without Q(x_{t+1}, a_{t+1}), on the corrected part of E_pi Q."""
+        weights = loss.correction_weight(self._log_rho, c).numpy() * self._problem.pi
+        return self._multistep(c, weights, lambda q: np.zeros_like(q))
+
+    def retrace(self, c: float) -> ExpectedTargets:
+        """Retrace with traces min(c, rho)."""
+        return self._multistep(c, self._problem.pi, lambda q: q)
+
+    def _multistep(
+        self, c: float, weights: np.ndarray, subtracted: Callable[[np.ndarray], np.ndarray]
+    ) -> ExpectedTargets:
+        """`multistep_q` with sum_a weights(x, a) Q(x, a) for the expectation and `subtracted` for Q(x, a)."""
+        c_t = self._next(loss.truncated_weight(self._log_rho, c).numpy().ravel()[self._pairs])
+
+        def expected(q: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
+            means = np.einsum("xa,xak->xk", weights, q.reshape(*weights.shape, -1))
+            r_t, discount_t, coefficients = self._rows(last_targets, c_t)
+            next_q = self._next(subtracted(q)[self._pairs])
+            targets = q_targets.multistep_q(r_t, discount_t, coefficients, means[self._x[1:]], next_q)
+            return self._expectation(targets)
+
+        return expected
+
+    def trained_retrace(self, q: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
+        """Q_ret of the loss that trains, from logits."""
+        (_, pi, mu), columns = self._problem, q.shape[1]
+        tables = np.moveaxis(q.reshape(*pi.shape, columns), 2, 1)  # [S, K, A]
+        logits, behaviour_logits = (np.repeat(np.log(p)[:, None], columns, axis=1) for p in (pi, mu))
+        r_t, discount_t, actions = self._rows(last_targets, self._a)
+        taken, rewards, discounts = (x.reshape(len(x), -1) for x in (actions, r_t, discount_t))  # [T, N K]
+        states = (tables[self._x], logits[self._x], behaviour_logits[self._x[:-1]])
+        q_t, pi_t, mu_t = (tf.constant(x.reshape(len(x), -1, x.shape[-1]), tf.float32) for x in states)
+        no_boundary = np.zeros(taken.shape, bool)
+        targets = loss.retrace_target(pi_t, q_t, mu_t, taken, rewards, discounts, no_boundary)
+        return self._expectation(tf.reshape(targets, r_t.shape))
+
+    def importance_sampling(self, q: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
+        """The importance-weighted return, which reads no Q."""
+        next_log_rho = self._next(self._log_rho.ravel()[self._pairs])
+        r_t, discount_t, log_rho_t = self._rows(last_targets, next_log_rho)
+        targets = q_targets.n_step_importance_weighted(
+            r_t, discount_t, log_rho_t, np.zeros_like(r_t), n=len(self._pairs)
+        )
+        return self._expectation(targets)
+
+    def _rows(self, last_targets: np.ndarray, extra: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rewards, discounts and `extra` [T, N] for every column, each [T, N, K]."""
+        shape = (*self._pairs.shape, last_targets.shape[1])
+        rewards = self._problem.mdp.rewards.ravel()[self._pairs]
+        r_t, discount_t, extra = (np.broadcast_to(x[..., None], shape) for x in (rewards, self._discount, extra))
+        return np.concatenate([r_t[:-1], last_targets[self._pairs[-1:]]]), discount_t, extra
+
+    def _next(self, x: np.ndarray) -> np.ndarray:
+        """Row s + 1 at row s; 0 in the last one, which has none."""
+        return np.concatenate([x[1:], np.zeros_like(x[:1])])
+
+    def _expectation(self, targets: tf.Tensor) -> np.ndarray:
+        mean = self._paths.expectation(targets[0].numpy(), self._problem.mdp)
+        return mean.reshape(self._problem.mdp.rewards.size, -1)

@@ -1,0 +1,86 @@
+"""IMPALA, Appendix A: contraction rate and fixed point of V-trace, and what its policy gradient estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_collections
+import numpy as np
+
+from repro.ops import v_targets
+from repro.tabular import mdps, operators, paths, vtrace
+from repro.tabular.mdps import Problem
+from repro.tabular.vtrace import Weights
+from repro.training.experiment import FindExperiment
+from repro.training.problem_study import run_on_problems
+from repro.training.study import Advance, Study
+
+UNITS = {
+    "contraction": "contraction rate over 1 - (1 - gamma) beta",
+    "fixed_point": "distance of its fixed point from V of pi_rho_bar",
+    "unbiased_q": "largest difference of E[q_s] from Q of pi_rho_bar",
+}
+"""Unit of each answer."""
+
+
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
+    """Answers the configuration's statements on random problems; nothing is simulated.
+
+    Args:
+        config: of `paper_configs/impala/theorems.py`.
+        seed: of everything drawn.
+        cores: not used, since this takes a minute.
+        advance: called with the problems done and all of them.
+        find_experiment: not used, since nothing is trained.
+    """
+    return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"contraction": "largest"})
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answers on one problem, each the largest over the truncation levels."""
+    found = [_find(config, problem, Weights(rho or None, c or None), rng) for rho, c in config.clips]
+    return {name: max(result[name] for result in found) for name in found[0]}
+
+
+def _find(
+    config: ml_collections.ConfigDict, problem: Problem, weights: Weights, rng: np.random.Generator
+) -> dict[str, float]:
+    expected = vtrace.expected_targets(problem, weights, config.num_steps)
+    op = paths.endless(expected, problem.mdp.num_states)
+    rate = max(operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng))
+    return {
+        "contraction": rate / vtrace.contraction_bound(problem, weights),
+        "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
+        "unbiased_q": q_bias(problem, weights, config.num_steps),
+    }
+
+
+def q_bias(problem: Problem, weights: Weights, num_steps: int) -> float:
+    """Largest |E_mu[q_s | x_s, a_s] - Q(x_s, a_s)| for V = V^{pi_rho_bar} and Q of that policy (Appendix A.3).
+
+    q_s = r_s + gamma v_{s+1} is read from `v_targets.vtrace`'s advantages pg_rho (q_s - V(x_s)), with pg_rho clipped
+    at the smallest ratio of all, so that it is the same everywhere.
+    """
+    mdp, pi, mu = problem
+    policy = vtrace.evaluated_policy(problem, weights)
+    values, ratios = mdps.state_values(mdp, policy), pi / mu
+    every = paths.all_paths(mdp, mu, num_steps)
+    x, a = every.trajectories
+    output = v_targets.vtrace(
+        log_rho=np.log(ratios[x[:-1], a]),
+        discount_t=np.full(a.shape, mdp.discount),
+        r_t=mdp.rewards[x[:-1], a],
+        v_tm1=values[x[:-1]],
+        v_t=values[x[1:]],
+        clip_rho=weights.clip_rho,
+        clip_c=weights.clip_c,
+        clip_pg_rho=ratios.min(),
+    )
+    advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
+    return float(np.abs(values[:, None] + advantages - mdps.action_values(mdp, policy)).max())

@@ -1,0 +1,141 @@
+"""STAC, Section 10: contraction rate and fixed point of leaky V-trace, and what it is at the ends of alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import ml_collections
+import numpy as np
+
+from repro.ops import q_targets, v_targets
+from repro.tabular import operators, paths, vtrace
+from repro.tabular.mdps import Problem
+from repro.tabular.operators import Operator
+from repro.tabular.paths import ExpectedTargets
+from repro.tabular.vtrace import Weights
+from repro.training.experiment import FindExperiment
+from repro.training.problem_study import Extreme, run_on_problems
+from repro.training.study import Advance, Study
+
+BOUND = "contraction rate over 1 - (1 - gamma)(alpha_rho beta + 1 - alpha_rho)"
+UNITS = {
+    "contraction": BOUND,
+    "contraction_proved": BOUND,
+    "weights": "smallest difference over states and actions",
+    "fixed_point": "distance of its fixed point from V of pi_rho_bar_alpha_rho",
+    "alpha_1": "largest difference",
+    "alpha_0": "largest difference",
+}
+"""Unit of each answer. `contraction` and `weights` are of the printed condition alpha_rho >= alpha_c,
+`contraction_proved` of alpha_rho <= alpha_c, which the proof needs."""
+EXTREMES: dict[str, Extreme] = {"contraction": "largest", "contraction_proved": "largest", "weights": "smallest"}
+
+
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
+    """Answers the configuration's statements on random problems; nothing is simulated.
+
+    Args:
+        config: of `paper_configs/stac/theorems.py`.
+        seed: of everything drawn.
+        cores: not used, since this takes a minute.
+        advance: called with the problems done and all of them.
+        find_experiment: not used, since nothing is trained.
+    """
+    return run_on_problems(config, seed, advance, find_on_problem, UNITS, EXTREMES)
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answers on one problem, each the extreme over truncation levels and alphas."""
+    clips = [Weights(*levels) for levels in config.clips]
+    printed, proved = (
+        [Weights(*levels, *pair) for levels in config.clips for pair in pairs]
+        for pairs in (config.alphas_printed, config.alphas_proved)
+    )
+    rates = {weights: _contraction(config, problem, weights, rng) for weights in [*printed, *proved]}
+    ends = [_ends(config, problem, levels) for levels in clips]
+    return {
+        "contraction": max(rates[weights].ratio for weights in printed),
+        "contraction_proved": max(rates[weights].ratio for weights in proved),
+        "weights": min(smallest_difference(problem, weights) for weights in printed),
+        "fixed_point": max(rates[weights].distance for weights in proved),
+        "alpha_1": max(at_1 for at_1, _ in ends),
+        "alpha_0": max(at_0 for _, at_0 in ends),
+    }
+
+
+class _Rate(NamedTuple):
+    """Contraction rate over its bound, and the fixed point's distance from V of the theorem's policy."""
+
+    ratio: float
+    distance: float
+
+
+def _contraction(
+    config: ml_collections.ConfigDict, problem: Problem, weights: Weights, rng: np.random.Generator
+) -> _Rate:
+    expected = vtrace.expected_targets(problem, weights, config.num_steps)
+    op = paths.endless(expected, problem.mdp.num_states)
+    rate = max(operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng))
+    return _Rate(
+        rate / vtrace.contraction_bound(problem, weights),
+        vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
+    )
+
+
+def smallest_difference(problem: Problem, weights: Weights) -> float:
+    """The smallest rho - c over states and actions, both read from `v_targets.vtrace`.
+
+    c is the factor with which the second step's correction of 1 enters the first step's target.
+    """
+    log_rho = np.log(problem.pi / problem.mu).reshape(1, -1)
+    second = min(1.0, weights.clip_rho or 1.0)  # a ratio that no truncation changes
+    zeros = np.zeros_like(log_rho)
+    output = v_targets.vtrace(
+        log_rho=np.concatenate([log_rho, zeros + np.log(second)]),
+        discount_t=np.concatenate([zeros + 1, zeros]),
+        r_t=np.concatenate([zeros, zeros + 1 / second]),
+        v_tm1=np.zeros((2, log_rho.size)),
+        v_t=np.zeros((2, log_rho.size)),
+        **weights._asdict(),
+    )
+    return float((output.rho_clipped[0] - output.targets[0]).numpy().min())
+
+
+def _ends(config: ml_collections.ConfigDict, problem: Problem, clips: Weights) -> tuple[float, float]:
+    """Differences at alpha_rho = alpha_c = 1 and 0 from V-trace (IMPALA, Eq. 5) and from importance sampling."""
+    size = problem.mdp.num_states
+    importance = paths.endless(importance_sampling(problem, config.num_steps), size)
+
+    def difference(alpha: float, other: Operator) -> float:
+        weights = clips._replace(alpha_rho=alpha, alpha_c=alpha)
+        leaky = paths.endless(vtrace.expected_targets(problem, weights, config.num_steps), size)
+        return paths.distance(leaky, other)
+
+    return difference(1.0, vtrace.closed_form(problem, clips)), difference(0.0, importance)
+
+
+def importance_sampling(problem: Problem, num_steps: int) -> ExpectedTargets:
+    """E_mu[rho_0 G_0 | x_0], with the importance-weighted return G_0 of `q_targets` to the end of every path."""
+    mdp, pi, mu = problem
+    every = paths.all_paths(mdp, mu, num_steps)
+    x, a = every.trajectories  # [T + 1, N], [T, N]
+    log_rho = np.log(pi / mu)[x[:-1], a]
+    next_log_rho = np.concatenate([log_rho[1:], np.zeros_like(log_rho[:1])])
+
+    def expected(values: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
+        shape = (*a.shape, last_targets.shape[1])
+        rows = (mdp.rewards[x[:-1], a], np.full(a.shape, mdp.discount), next_log_rho)
+        r_t, discount_t, log_rho_t = (np.broadcast_to(row[..., None], shape) for row in rows)
+        returns = q_targets.n_step_importance_weighted(
+            r_t, discount_t, log_rho_t, last_targets[x[1:]], n=num_steps
+        ).numpy()
+        return vtrace.expectation_by_state(every, np.exp(log_rho[0])[:, None] * returns[0], problem)
+
+    return expected

@@ -1,0 +1,105 @@
+"""V-trace and leaky V-trace on finite MDPs: IMPALA, Appendix A.1, and STAC, Section 10.
+
+`expected_targets` has the operator of `repro.ops.v_targets`, `closed_form` the sum of IMPALA's Eq. (5).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from repro.ops import v_targets
+from repro.tabular import mdps
+from repro.tabular.mdps import Problem
+from repro.tabular.operators import Operator
+from repro.tabular.paths import ExpectedTargets, Paths, all_paths
+
+
+class Weights(NamedTuple):
+    """Truncation levels, None for no truncation, and the shares of the truncated weights."""
+
+    clip_rho: float | None
+    clip_c: float | None
+    alpha_rho: float = 1.0
+    alpha_c: float = 1.0
+
+
+def expected_targets(problem: Problem, weights: Weights, num_steps: int) -> ExpectedTargets:
+    """E_mu[v_0 | x_0] by `v_targets.vtrace` on every path of `num_steps` steps.
+
+    The last row is the state that the steps lead to. Its reward is such that its v_s is the target given: it ends the
+    episode, and its importance ratio is one that no truncation changes.
+    """
+    mdp, pi, mu = problem
+    paths = all_paths(mdp, mu, num_steps)
+    x, a = paths.trajectories  # [T + 1, N], [T, N]
+    log_rho = np.log(pi / mu)[x[:-1], a]
+    last_weight = min(1.0, weights.clip_rho or 1.0)
+    log_rho = np.concatenate([log_rho, np.full_like(log_rho[:1], np.log(last_weight))])
+    discounts = np.full(log_rho.shape, mdp.discount)
+    discounts[-1] = 0.0
+
+    def expected(values: np.ndarray, last_targets: np.ndarray) -> np.ndarray:
+        v = values[x]  # [T + 1, N, K]
+        rewards = np.broadcast_to(mdp.rewards[x[:-1], a][..., None], v[1:].shape)
+        last_reward = v[-1:] + (last_targets[x[-1:]] - v[-1:]) / last_weight
+        output = v_targets.vtrace(
+            log_rho=np.broadcast_to(log_rho[..., None], v.shape),
+            discount_t=np.broadcast_to(discounts[..., None], v.shape),
+            r_t=np.concatenate([rewards, last_reward]),
+            v_tm1=v,
+            v_t=np.concatenate([v[1:], np.zeros_like(v[:1])]),
+            **weights._asdict(),
+        )
+        return expectation_by_state(paths, output.targets[0].numpy(), problem)
+
+    return expected
+
+
+def expectation_by_state(paths: Paths, x: np.ndarray, problem: Problem) -> np.ndarray:
+    """E_mu[x | x_0] of numbers per path, [N, K], by first state, [S, K]."""
+    return np.einsum("xa,xak->xk", problem.mu, paths.expectation(x, problem.mdp))
+
+
+def expected_weights(problem: Problem, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    """mu(a|x) times rho and times c, as STAC's Theorem writes them, each [S, A]."""
+    _, pi, mu = problem
+
+    def weighted(clip: float | None, alpha: float) -> np.ndarray:
+        return pi if clip is None else alpha * np.minimum(clip * mu, pi) + (1 - alpha) * pi
+
+    return weighted(weights.clip_rho, weights.alpha_rho), weighted(weights.clip_c, weights.alpha_c)
+
+
+def closed_form(problem: Problem, weights: Weights) -> Operator:
+    """The operator of IMPALA's Eq. (5): V + sum_t (gamma P_c)^t (E[rho r] + gamma P_rho V - E[rho] V)."""
+    mdp = problem.mdp
+    rho, c = expected_weights(problem, weights)
+    bootstrap, decay = (mdp.discount * np.einsum("xa,xay->xy", w, mdp.transitions) for w in (rho, c))
+    identity = np.eye(mdp.num_states)
+    total = np.linalg.inv(identity - decay)
+    matrix = identity + total @ (bootstrap - np.diag(rho.sum(1)))
+    return Operator(matrix, total @ (rho * mdp.rewards).sum(1))
+
+
+def evaluated_policy(problem: Problem, weights: Weights) -> np.ndarray:
+    """pi_{rho_bar} of IMPALA's Eq. (6), pi_{rho_bar, alpha_rho} of STAC's Eq. (9), [S, A]."""
+    rho, _ = expected_weights(problem, weights)
+    return rho / rho.sum(1, keepdims=True)
+
+
+def contraction_bound(problem: Problem, weights: Weights) -> float:
+    """1 - (1 - gamma) (alpha_rho beta + 1 - alpha_rho), with the largest beta for which E_mu rho_0 >= beta.
+
+    rho_0 is the truncated weight before the leak; alpha_rho = 1 gives IMPALA's 1 - (1 - gamma) beta.
+    """
+    rho, _ = expected_weights(problem, weights._replace(alpha_rho=1.0))
+    beta, alpha = float(rho.sum(1).min()), weights.alpha_rho
+    return 1 - (1 - problem.mdp.discount) * (alpha * beta + 1 - alpha)
+
+
+def value_distance(op: Operator, problem: Problem, policy: np.ndarray) -> float:
+    """Largest difference of an operator's fixed point from V of a policy."""
+    fixed = np.linalg.solve(np.eye(len(op.offset)) - op.matrix, op.offset)
+    return float(np.abs(fixed - mdps.state_values(problem.mdp, policy)).max())

@@ -1,0 +1,165 @@
+"""Wrong variants of the studies of operator theorems and of the exact MDPs below them."""
+
+from tests.mutations.variant import Variant
+
+PATHS = "repro/tabular/paths.py"
+VTRACE = "repro/tabular/vtrace.py"
+STUDY = "repro/training/problem_study.py"
+IMPALA = "repro/papers/impala/theorems.py"
+ACER = "repro/papers/acer/theorems.py"
+STAC = "repro/papers/stac/theorems.py"
+TEST_V_TARGETS = "tests/ops/test_v_targets_theorems.py"
+TEST_IMPALA = "tests/papers/impala/test_theorems.py"
+TEST_ACER = "tests/papers/acer/test_theorems.py"
+TEST_STAC = "tests/papers/stac/test_theorems.py"
+ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_from_short_ones"
+
+VARIANTS = [
+    Variant(
+        "paths: trajectory that ends with its last step",
+        PATHS,
+        "np.linalg.inv(identity - changes[:, size:])",
+        "np.linalg.inv(identity)",
+        ENDLESS,
+    ),
+    Variant(
+        "paths: first action not given",
+        PATHS,
+        "np.prod(mu[states[1:-1], actions[1:]], axis=0)",
+        "np.prod(mu[states[:-1], actions], axis=0)",
+        f"{TEST_V_TARGETS}::test_the_operator_in_expectation_is_the_sum_of_eq_5",
+    ),
+    Variant(
+        "paths: pairs with one image",
+        PATHS,
+        "op.matrix @ values + op.offset[:, None]",
+        "0.0 * values",
+        ENDLESS,
+    ),
+    Variant(
+        "V-trace on paths: last target with the weight of rho",
+        VTRACE,
+        "(last_targets[x[-1:]] - v[-1:]) / last_weight",
+        "(last_targets[x[-1:]] - v[-1:])",
+        ENDLESS,
+    ),
+    Variant(
+        "V-trace on paths: bootstrap from the same state",
+        VTRACE,
+        "v_t=np.concatenate([v[1:], np.zeros_like(v[:1])])",
+        "v_t=v",
+        ENDLESS,
+    ),
+    Variant(
+        "V-trace in closed form: traces of rho",
+        VTRACE,
+        "for w in (rho, c))",
+        "for w in (rho, rho))",
+        f"{TEST_V_TARGETS}::test_the_operator_contracts_no_slower_than_stated",
+    ),
+    Variant(
+        "V-trace bound: beta of the leaky weight",
+        VTRACE,
+        "weights._replace(alpha_rho=1.0)",
+        "weights",
+        f"{TEST_V_TARGETS}::test_the_operator_contracts_no_slower_than_stated",
+    ),
+    Variant(
+        "theorems: mean of the ratios",
+        STUDY,
+        "values.max if extremes[name]",
+        "values.mean if extremes[name]",
+        f"{TEST_IMPALA}::test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all",
+    ),
+    Variant(
+        "theorems: one problem for all",
+        STUDY,
+        "np.random.default_rng([seed, number])",
+        "np.random.default_rng(seed)",
+        f"{TEST_IMPALA}::test_size_and_discount_of_the_problems_are_those_of_the_configuration",
+    ),
+    Variant(
+        "theorems: smallest discount as the largest",
+        STUDY,
+        "(env.min_discount, env.max_discount)",
+        "(env.min_discount, env.min_discount)",
+        f"{TEST_IMPALA}::test_size_and_discount_of_the_problems_are_those_of_the_configuration",
+    ),
+    Variant(
+        "IMPALA theorems: q_s without truncated rho",
+        IMPALA,
+        "clip_rho=weights.clip_rho,",
+        "clip_rho=None,",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "IMPALA theorems: weighted q_s",
+        IMPALA,
+        "clip_pg_rho=ratios.min(),",
+        "clip_pg_rho=1.0,",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "IMPALA theorems: ratio to gamma",
+        IMPALA,
+        "rate / vtrace.contraction_bound(problem, weights)",
+        "rate / problem.mdp.discount",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "IMPALA theorems: best of the truncation levels",
+        IMPALA,
+        "max(result[name] for result in found)",
+        "min(result[name] for result in found)",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "ACER theorems: Q of the next action in B",
+        ACER,
+        "lambda q: np.zeros_like(q))",
+        "lambda q: q)",
+        f"{TEST_ACER}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "ACER theorems: correction under mu",
+        ACER,
+        "loss.correction_weight(self._log_rho, c).numpy() * self._problem.pi",
+        "loss.correction_weight(self._log_rho, c).numpy() * self._problem.mu",
+        f"{TEST_ACER}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "ACER theorems: ratio to 1",
+        ACER,
+        "max(rates) / mdp.discount",
+        "max(rates)",
+        f"{TEST_ACER}::test_each_truncation_counts",
+    ),
+    Variant(
+        "ACER theorems: trained Retrace not compared",
+        ACER,
+        "if c == 1.0:",
+        "if c == -1.0:",
+        f"{TEST_ACER}::test_another_trained_retrace_is_seen",
+    ),
+    Variant(
+        "STAC theorems: conditions exchanged",
+        STAC,
+        "(config.alphas_printed, config.alphas_proved)",
+        "(config.alphas_proved, config.alphas_printed)",
+        f"{TEST_STAC}::test_the_alphas_are_those_of_the_configuration",
+    ),
+    Variant(
+        "STAC theorems: importance sampling without the first ratio",
+        STAC,
+        "np.exp(log_rho[0])[:, None] * returns[0]",
+        "returns[0]",
+        f"{TEST_STAC}::test_its_records_have_the_statements_but_those_of_the_printed_condition",
+    ),
+    Variant(
+        "STAC theorems: largest difference of the weights",
+        STAC,
+        "output.targets[0]).numpy().min())",
+        "output.targets[0]).numpy().max())",
+        f"{TEST_STAC}::test_the_difference_of_the_weights_is_theirs",
+    ),
+]

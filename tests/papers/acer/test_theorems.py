@@ -1,0 +1,91 @@
+"""ACER's Proposition 1 as a study: its answers, and those of operators that are wrong."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from paper_configs.acer import theorems as theorems_config
+from repro.ops import q_targets
+from repro.papers.acer import loss, theorems
+from repro.tabular import mdps, operators, paths
+from repro.tabular.operators import Method
+from tests.support.theorems import BROKEN, check_records, values
+
+
+def smoke(**changes):
+    config = theorems_config.get_config("smoke")
+    config.update(changes)
+    return config
+
+
+def test_its_records_have_the_papers_statements(tmp_path):
+    found = check_records(theorems, smoke(), tmp_path)
+    assert 0.5 < found.pop("contraction") <= 1.0
+    assert found == dict.fromkeys(("fixed_point", "retrace", "bellman", "importance_sampling"), 0.0)
+
+
+@pytest.mark.parametrize("c", [0.0, 0.5, 1.0, 3.0, math.inf])
+def test_the_weights_are_those_of_equation_7(c):
+    rho = np.array([0.01, 0.4, 1.0, 2.5, 40.0])
+    log_rho = np.log(rho).astype(np.float32)
+    np.testing.assert_allclose(loss.truncated_weight(log_rho, c), np.minimum(c, rho), rtol=1e-5)
+    correction = 0 * rho if c == math.inf else np.maximum((rho - c) / rho, 0.0)
+    np.testing.assert_allclose(loss.correction_weight(log_rho, c), correction, rtol=1e-5, atol=1e-7)
+
+
+def test_the_operator_from_the_loss_is_the_exact_retrace():
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    exact = operators.operator(*problem, Method("retrace"))
+    batch = theorems.Batch(problem, 2)
+    for expected in (batch.corrected(1.0), batch.retrace(1.0), batch.trained_retrace):
+        assert paths.distance(paths.endless(expected, 6), exact) < 1e-5
+    assert paths.distance(paths.endless(batch.corrected(2.0), 6), exact) > BROKEN
+
+
+def test_without_bias_correction_only_importance_sampling_remains(monkeypatch):
+    monkeypatch.setattr(loss, "correction_weight", lambda log_rho, c: tf.zeros_like(log_rho))
+    found = values(theorems, smoke())
+    assert found["importance_sampling"] == 0.0
+    assert min(found[name] for name in ("fixed_point", "retrace", "bellman")) > BROKEN
+
+
+def test_without_truncation_the_correction_counts_twice(monkeypatch):
+    monkeypatch.setattr(loss, "truncated_weight", lambda log_rho, c: tf.exp(log_rho))
+    found = values(theorems, smoke())
+    assert min(found[name] for name in ("fixed_point", "bellman")) > BROKEN
+
+
+def test_a_recursion_without_discount_breaks_the_statements(monkeypatch):
+    right = q_targets.multistep_q
+    monkeypatch.setattr(q_targets, "multistep_q", lambda r, d, *rest, **more: right(r, np.sign(d), *rest, **more))
+    found = values(theorems, smoke())
+    assert found["contraction"] > 1 + BROKEN
+    assert min(found[name] for name in ("fixed_point", "bellman", "importance_sampling")) > BROKEN
+
+
+def test_another_trained_retrace_is_seen(monkeypatch):
+    monkeypatch.setattr(loss.traces, "retrace", loss.traces.importance_sampling)
+    found = values(theorems, smoke())
+    assert found.pop("retrace") > BROKEN
+    assert max(found[name] for name in ("fixed_point", "bellman", "importance_sampling")) == 0.0
+
+
+def test_each_truncation_counts(monkeypatch):
+    """The smaller c, the nearer to the Bellman operator, whose rate is gamma itself."""
+    rates = [values(theorems, smoke(truncations=(c,)))["contraction"] for c in (0.0, 0.5, 2.0)]
+    assert rates[0] == 1.0
+    assert rates[0] > rates[1] + BROKEN > rates[2] + 2 * BROKEN
+    assert values(theorems, smoke(truncations=(0.5, 2.0)))["contraction"] == rates[1]
+
+
+def test_steps_and_pairs_are_read(monkeypatch):
+    seen = []
+    right_batch, right_rate = theorems.Batch, theorems.paths.sampled_rate
+    monkeypatch.setattr(theorems, "Batch", lambda problem, n: seen.append(n) or right_batch(problem, n))
+    monkeypatch.setattr(theorems.paths, "sampled_rate", lambda e, o, n, r: seen.append(n) or right_rate(e, o, n, r))
+    values(theorems, smoke(num_steps=2, pairs=5))
+    assert set(seen) == {2, 5}

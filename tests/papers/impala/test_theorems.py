@@ -1,0 +1,110 @@
+"""IMPALA's theorem as a study: its answers, and those of operators that are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paper_configs.impala import theorems as theorems_config
+from repro.ops import v_targets
+from repro.papers.impala import theorems
+from repro.tabular import mdps, vtrace
+from tests.support.theorems import BROKEN, answers, check_records, values
+
+
+def smoke(**changes):
+    config = theorems_config.get_config("smoke")
+    config.update(changes)
+    return config
+
+
+def break_operator(monkeypatch, **replaced):
+    """Gives `vtrace` other arguments than it is called with; a callable makes one of the right one."""
+    right = v_targets.vtrace
+
+    def wrong(**arguments):
+        own = {name: x(arguments[name]) if callable(x) else x for name, x in replaced.items() if name in arguments}
+        return right(**(arguments | own))
+
+    monkeypatch.setattr(v_targets, "vtrace", wrong)
+
+
+def test_its_records_have_the_papers_statements(tmp_path):
+    found = check_records(theorems, smoke(), tmp_path)
+    assert found == {"contraction": pytest.approx(0.99, abs=0.01), "fixed_point": 0.0, "unbiased_q": 0.0}
+    assert found["contraction"] <= 1.0
+
+
+def test_each_difference_is_of_one_problem_and_a_ratio_the_largest_of_all(monkeypatch):
+    numbers = iter([0.123456, 0.9, 0.5, 0.2])
+    monkeypatch.setattr(theorems, "find_on_problem", lambda config, *rest: dict.fromkeys(config.answers, next(numbers)))
+    found = answers(theorems, smoke())
+    np.testing.assert_array_equal(found["contraction"].values, [0.9])
+    for name in ("fixed_point", "unbiased_q"):
+        np.testing.assert_array_equal(found[name].values, [0.1235, 0.9, 0.5, 0.2])
+    assert "largest of 4 random problems" in found["contraction"].protocol
+    assert "at most 9.0e-01 unrounded" in found["unbiased_q"].protocol
+
+
+def test_an_operator_that_does_not_truncate_rho_has_another_fixed_point(monkeypatch):
+    break_operator(monkeypatch, clip_rho=None)
+    found = values(theorems, smoke())
+    assert found["fixed_point"] > BROKEN
+    assert found["unbiased_q"] > BROKEN
+
+
+def test_an_operator_without_discount_breaks_every_statement(monkeypatch):
+    break_operator(monkeypatch, discount_t=np.sign)
+    found = values(theorems, smoke())
+    assert found["contraction"] > 1 + BROKEN
+    assert found["fixed_point"] > BROKEN
+    assert found["unbiased_q"] > BROKEN
+
+
+def test_traces_above_rho_break_the_contraction_and_not_the_fixed_point():
+    found = values(theorems, smoke(clips=((0.1, 20.0),)))
+    assert found["contraction"] > 1 + BROKEN
+    assert found["fixed_point"] == 0.0
+
+
+def test_the_truncation_of_c_moves_the_rate():
+    rates = [values(theorems, smoke(clips=((1.0, c),)))["contraction"] for c in (0.3, 1.0)]
+    assert rates[0] > rates[1] + 0.5 * BROKEN
+
+
+def test_zero_means_no_truncation():
+    """With neither truncated, an endless trajectory never bootstraps."""
+    assert values(theorems, smoke(clips=((0.0, 0.0),))) == {"contraction": 0.0, "fixed_point": 0.0, "unbiased_q": 0.0}
+
+
+def test_the_action_value_is_of_the_policy_of_the_truncated_weights(monkeypatch):
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    weights = vtrace.Weights(1.0, 1.0)
+    assert theorems.q_bias(problem, weights, 3) < 1e-5
+    monkeypatch.setattr(vtrace, "evaluated_policy", lambda problem, weights: problem.pi)
+    assert theorems.q_bias(problem, weights, 3) > BROKEN
+
+
+def test_size_and_discount_of_the_problems_are_those_of_the_configuration(monkeypatch):
+    seen = []
+
+    def find(config, problem, rng):
+        seen.append(problem)
+        return dict.fromkeys(config.answers, 0.0)
+
+    monkeypatch.setattr(theorems, "find_on_problem", find)
+    config = smoke()
+    config.env.update({"num_states": 2, "num_actions": 4, "min_discount": 0.3, "max_discount": 0.4})
+    answers(theorems, config)
+    assert {(p.mdp.num_states, p.mdp.num_actions) for p in seen} == {(2, 4)}
+    assert all(0.3 <= p.mdp.discount <= 0.4 for p in seen)
+    assert len({p.mdp.discount for p in seen}) == 4
+
+
+def test_steps_and_pairs_are_read(monkeypatch):
+    seen = []
+    right_targets, right_rate = vtrace.expected_targets, theorems.paths.sampled_rate
+    monkeypatch.setattr(vtrace, "expected_targets", lambda p, w, n: seen.append(n) or right_targets(p, w, n))
+    monkeypatch.setattr(theorems.paths, "sampled_rate", lambda e, o, n, r: seen.append(n) or right_rate(e, o, n, r))
+    values(theorems, smoke(num_steps=2, pairs=5))
+    assert set(seen) == {2, 5}

@@ -1,0 +1,93 @@
+"""STAC's theorem as a study: its answers, and those of operators that are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paper_configs.stac import theorems as theorems_config
+from repro.ops import q_targets, v_targets
+from repro.papers.stac import theorems
+from repro.tabular import mdps
+from repro.tabular.vtrace import Weights
+from tests.support.theorems import BROKEN, check_records, values
+
+ZEROS = ("fixed_point", "alpha_1", "alpha_0")
+
+
+def smoke(**changes):
+    config = theorems_config.get_config("smoke")
+    config.update(changes)
+    return config
+
+
+def test_its_records_have_the_statements_but_those_of_the_printed_condition(tmp_path):
+    found = check_records(theorems, smoke(), tmp_path)
+    assert {name: found[name] for name in ZEROS} == dict.fromkeys(ZEROS, 0.0)
+    assert 0.9 < found["contraction_proved"] <= 1.0
+    assert found["contraction"] > 1.5
+    assert found["weights"] < -1.0
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "names"),
+    [
+        ("clip_rho", None, ("fixed_point", "alpha_1")),
+        ("clip_c", None, ("alpha_1",)),
+        ("alpha_rho", 1.0, ("fixed_point", "alpha_0")),
+        ("alpha_c", 1.0, ("alpha_0",)),
+    ],
+)
+def test_a_setting_that_is_not_read_is_seen(monkeypatch, argument, value, names):
+    right = v_targets.vtrace
+    monkeypatch.setattr(v_targets, "vtrace", lambda **own: right(**(own | {argument: value})))
+    found = values(theorems, smoke())
+    assert min(found[name] for name in names) > BROKEN
+    assert all(found[name] == 0.0 for name in ZEROS if name not in names)
+
+
+def test_an_operator_without_discount_breaks_every_statement(monkeypatch):
+    right = v_targets.vtrace
+    monkeypatch.setattr(v_targets, "vtrace", lambda **own: right(**(own | {"discount_t": np.sign(own["discount_t"])})))
+    config = smoke(alphas_proved=((0.9, 0.9), (0.5, 0.5)))
+    found = values(theorems, config)
+    assert found["contraction_proved"] > 1 + BROKEN
+    assert min(found[name] for name in ZEROS) > BROKEN
+
+
+def test_other_importance_sampling_is_seen(monkeypatch):
+    right = q_targets.n_step_importance_weighted
+    wrong = lambda r, d, log_rho, *rest, **more: right(r, d, 0 * log_rho, *rest, **more)  # noqa: E731
+    monkeypatch.setattr(q_targets, "n_step_importance_weighted", wrong)
+    assert values(theorems, smoke())["alpha_0"] > BROKEN
+
+
+def test_the_difference_of_the_weights_is_theirs():
+    """rho = min(1, 9) = 1 and c = 9 for the action that pi takes nine times as often."""
+    mdp = mdps.dirichlet_uniform(1, 2, 0.9, np.random.default_rng(0))
+    problem = mdps.Problem(mdp, np.array([[0.1, 0.9]]), np.array([[0.9, 0.1]]))
+    assert theorems.smallest_difference(problem, Weights(1.0, 1.0, 1.0, 0.0)) == pytest.approx(-8.0, rel=1e-5)
+    assert theorems.smallest_difference(problem, Weights(1.0, 1.0, 0.5, 0.5)) == pytest.approx(0.0, abs=1e-5)
+    reached = theorems.smallest_difference(problem, Weights(0.5, 0.05, 1.0, 1.0))
+    assert reached == pytest.approx(1 / 9 - 0.05, rel=1e-5)
+
+
+def test_the_alphas_are_those_of_the_configuration():
+    swapped = smoke(alphas_printed=((0.5, 0.5),), alphas_proved=((1.0, 0.0),))
+    found = values(theorems, swapped)
+    assert found["contraction"] < 1
+    assert found["contraction_proved"] > 1.5
+    assert found["weights"] == 0.0
+
+
+def test_steps_pairs_and_clips_are_read(monkeypatch):
+    seen, right_targets, right_rate = [], theorems.vtrace.expected_targets, theorems.paths.sampled_rate
+
+    def targets(problem, weights, num_steps):
+        seen.append((weights.clip_rho, weights.clip_c, num_steps))
+        return right_targets(problem, weights, num_steps)
+
+    monkeypatch.setattr(theorems.vtrace, "expected_targets", targets)
+    monkeypatch.setattr(theorems.paths, "sampled_rate", lambda e, o, n, r: seen.append(n) or right_rate(e, o, n, r))
+    values(theorems, smoke(num_steps=2, pairs=5, clips=((3.0, 2.0),)))
+    assert set(seen) == {(3.0, 2.0, 2), 5}

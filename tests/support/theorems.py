@@ -1,0 +1,40 @@
+"""What the tests of all papers' theorem studies share."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+
+import ml_collections
+
+from repro.evidence import published, records
+from repro.launch import jobs
+from repro.training.study import Answer
+
+BROKEN = 0.01
+"""A statement that a wrong operator misses by less than this is not seen to be missed."""
+
+
+def answers(study: types.ModuleType, config: ml_collections.ConfigDict, seed: int = 1) -> dict[str, Answer]:
+    """The answers of a study, without records."""
+    return study.run(config, seed, [0], lambda done, total: None).answers
+
+
+def values(study: types.ModuleType, config: ml_collections.ConfigDict) -> dict[str, float]:
+    """The number that each record of a study would hold."""
+    return {name: float(answer.values.mean()) for name, answer in answers(study, config).items()}
+
+
+def check_records(study: types.ModuleType, config: ml_collections.ConfigDict, folder: Path) -> dict[str, float]:
+    """Makes the records of a study; each has a row of its own, of its unit. Returns the records' numbers."""
+    jobs.StudyJob(config, config.env.task, 1, folder).run([0], quiet=True)
+    stored, faults = records.read_all(folder)
+    assert faults == []
+    found = {item.record["agent"]: item.record["evaluation"] for item in stored}
+    rows = {row.agent: row for row in published.load(config.paper).rows if row.experiment == config.experiment}
+    assert set(found) == set(rows) == set(config.answers) == set(study.UNITS)
+    for name, evaluation in found.items():
+        assert evaluation["unit"] == rows[name].unit
+        assert evaluation["exact"]
+        assert rows[name].task == config.env.task
+    return {name: evaluation["mean"] for name, evaluation in found.items()}
