@@ -599,15 +599,15 @@ VARIANTS = [
     Variant(
         "ACER: a fixed number of replays, not Poisson's",
         REPLAY_TRAINING,
-        "count = int(self._generator.poisson(self._settings.ratio))",
+        "count = int(self._rng.poisson(self._settings.ratio))",
         "count = int(self._settings.ratio)",
         f"{TEST_REPLAY_TRAINING}::test_the_number_of_replays_is_poissons",
     ),
     Variant(
         "ACER: replays as often on average, but none or all",
         REPLAY_TRAINING,
-        "count = int(self._generator.poisson(self._settings.ratio))",
-        "count = int(self._generator.integers(0, 2) * 2 * self._settings.ratio)",
+        "count = int(self._rng.poisson(self._settings.ratio))",
+        "count = int(self._rng.integers(0, 2) * 2 * self._settings.ratio)",
         f"{TEST_REPLAY_TRAINING}::test_the_number_of_replays_is_poissons",
     ),
     Variant(
