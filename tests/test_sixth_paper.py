@@ -47,7 +47,7 @@ def test_a_toy_paper_runs_from_training_to_the_page(tree):
     assert record["frames"] == 6_400
     checked = run(tree, sys.executable, "-m", "repro.check")
     assert checked.returncode == 0, checked.stderr
-    assert "toy: 1 published numbers" in checked.stdout
+    assert "toy: 1 printed numbers and sentences" in checked.stdout
     assert "There is no paper." in (tree / "report/index.html").read_text()
 
 

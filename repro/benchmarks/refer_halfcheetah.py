@@ -72,14 +72,14 @@ def _environment_body(config: ml_collections.ConfigDict, seed: int) -> Callable[
 
 def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], int]:
     environment = make_mujoco(config.env, 1, seed)
-    generator = np.random.default_rng(seed)
-    agent = ReplayExperiment(config).make_agent(environment, generator)
+    rng = np.random.default_rng(seed)
+    agent = ReplayExperiment(config).make_agent(environment, rng)
     state = environment.reset()[0][0]
 
     def body() -> int:
         for _ in range(100):
             acting = agent.act(state)
-            gaussian.sample_truncated(generator, acting.mean, acting.deviation)
+            gaussian.sample_truncated(rng, acting.mean, acting.deviation)
         return 100
 
     return body
@@ -106,14 +106,14 @@ def _learner_bodies(
     config: ml_collections.ConfigDict, memory: ReferMemory, seed: int
 ) -> tuple[Callable[[], int], Callable[[], int]]:
     """A call of gradient steps on a fixed batch, and what the memory does for one; both return gradient steps."""
-    generator = np.random.default_rng(seed)
-    agent = ReplayExperiment(config).make_agent(make_mujoco(config.env, 1, seed), generator)
+    rng = np.random.default_rng(seed)
+    agent = ReplayExperiment(config).make_agent(make_mujoco(config.env, 1, seed), rng)
     k = config.learner.steps_per_call
     size = k * config.learner.batch_size
-    batch = memory.gather(memory.draw(generator, size))
+    batch = memory.gather(memory.draw(rng, size))
     beta, c_max, rate = np.full(k, 0.5), np.full(k, 5.0), np.full(k, 1e-4)
     _, values, *_ = agent.train(batch, beta, c_max, rate)
-    ratios = np.exp(0.3 * generator.normal(size=size)).astype(np.float32)
+    ratios = np.exp(0.3 * rng.normal(size=size)).astype(np.float32)
 
     def gradient() -> int:
         agent.train(batch, beta, c_max, rate)
@@ -121,7 +121,7 @@ def _learner_bodies(
         return k
 
     def remember() -> int:
-        indices = memory.draw(generator, size)
+        indices = memory.draw(rng, size)
         memory.gather(indices)
         memory.update(indices, ratios, values)
         return k

@@ -129,22 +129,22 @@ def entropy(deviation: tf.Tensor) -> tf.Tensor:
     return tf.reduce_sum(tf.math.log(deviation) + HALF_LOG_2_PI + 0.5, axis=-1)
 
 
-def sample_truncated(generator: np.random.Generator, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+def sample_truncated(rng: np.random.Generator, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """One draw per component from the normal truncated at `TRUNCATION` deviations on both sides of the mean.
 
     NumPy, for acting: a draw beyond the bounds, one of 370, is drawn again, which gives the truncated normal.
 
     Args:
-        generator: advanced by the draws made.
+        rng: advanced by the samples.
         mean: float [..., A].
         deviation: float [..., A] or [A].
 
     Returns:
         Actions of the shape and dtype of `mean`.
     """
-    noise = generator.standard_normal(mean.shape)
+    noise = rng.standard_normal(mean.shape)
     while (beyond := np.abs(noise) > TRUNCATION).any():
-        noise[beyond] = generator.standard_normal(np.count_nonzero(beyond))
+        noise[beyond] = rng.standard_normal(np.count_nonzero(beyond))
     return (mean + deviation * noise).astype(mean.dtype)
 
 

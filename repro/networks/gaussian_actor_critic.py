@@ -45,10 +45,10 @@ class GaussianActorCritic(tf.Module):
     ) -> None:
         super().__init__(name="gaussian_actor_critic")
         self.mean_bound = mean_bound
-        generator = np.random.Generator(np.random.PCG64(seed))
+        rng = np.random.Generator(np.random.PCG64(seed))
 
         def variables(name: str, inputs: int, hidden: Sequence[int], outputs: int) -> list[tf.Variable]:
-            arrays = mlp.init_mlp(generator, [inputs, *hidden], outputs, HIDDEN_SCALE, OUTPUT_SCALE)
+            arrays = mlp.init_mlp(rng, [inputs, *hidden], outputs, HIDDEN_SCALE, OUTPUT_SCALE)
             return [tf.Variable(array, name=f"{name}_{i}") for i, array in enumerate(arrays)]
 
         self.policy_weights = variables("policy", state_size, hidden, action_size)

@@ -14,9 +14,9 @@ def distinct_seeds(seed: int) -> Iterator[int]:
 
     Equal seeds give equal streams; nothing global is read or changed.
     """
-    generator = np.random.Generator(np.random.PCG64(seed))
+    rng = np.random.Generator(np.random.PCG64(seed))
     while True:
-        yield int(generator.integers(2**31))
+        yield int(rng.integers(2**31))
 
 
 class TruncatedNormalFanIn(tf.keras.initializers.Initializer):

@@ -25,7 +25,7 @@ SHUT = -1e4
 
 
 def init_lstm(
-    generator: np.random.Generator,
+    rng: np.random.Generator,
     inputs: int,
     units: Sequence[int],
     outputs: int,
@@ -41,7 +41,7 @@ def init_lstm(
     gates at 1. ReF-ER's paper says nothing of an LSTM's initial weights: all of this is assumed.
 
     Args:
-        generator: advanced by the draws.
+        rng: advanced by the samples.
         inputs: width of the input, at least 1.
         units: width of each layer, one or more, each at least 1.
         outputs: width of the output layer, at least 1.
@@ -54,11 +54,11 @@ def init_lstm(
     weights: list[np.ndarray] = []
     for fan_in, width in zip([inputs, *units], units):
         bound = hidden_scale / (fan_in + 2 * width) ** 0.5
-        w_x, w_h = (generator.uniform(-bound, bound, (rows, 4 * width)) for rows in (fan_in, width))
+        w_x, w_h = (rng.uniform(-bound, bound, (rows, 4 * width)) for rows in (fan_in, width))
         bias = np.repeat([0.0, 1.0, 0.0, 0.0], width)
         weights += [array.astype(np.float32) for array in (w_x, bias, w_h)]
     bound = output_scale / units[-1] ** 0.5
-    weights.append(generator.uniform(-bound, bound, (units[-1], outputs)).astype(np.float32))
+    weights.append(rng.uniform(-bound, bound, (units[-1], outputs)).astype(np.float32))
     weights.append(np.zeros(outputs, np.float32))
     return weights
 

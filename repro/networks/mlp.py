@@ -15,7 +15,7 @@ import tensorflow as tf
 
 
 def init_mlp(
-    generator: np.random.Generator,
+    rng: np.random.Generator,
     sizes: Sequence[int],
     outputs: int,
     hidden_scale: float,
@@ -30,7 +30,7 @@ def init_mlp(
     near 0. Biases begin at 0 (assumed: the paper does not say).
 
     Args:
-        generator: advanced by the draws.
+        rng: advanced by the samples.
         sizes: width of the input and of each hidden layer, each at least 1; the input alone: a linear map.
         outputs: width of the output layer, at least 1.
         hidden_scale: g, above 0.
@@ -43,7 +43,7 @@ def init_mlp(
     for fan_in, fan_out in zip(sizes, [*sizes[1:], outputs]):
         is_output = len(weights) == 2 * (len(sizes) - 1)
         bound = output_scale / fan_in**0.5 if is_output else hidden_scale / (fan_in + fan_out) ** 0.5
-        weights.append(generator.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32))
+        weights.append(rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32))
         weights.append(np.zeros(fan_out, np.float32))
     return weights
 

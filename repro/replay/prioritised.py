@@ -53,13 +53,11 @@ class RankHeap:
         self._place[rows] = np.arange(self.size)
         self._written = 0
 
-    def draw(
-        self, generator: np.random.Generator, batch: int, alpha: float, beta: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
         """Draws rows, one from each of `batch` ranges of ranks of equal probability.
 
         Args:
-            generator: source of randomness.
+            rng: source of randomness.
             batch: rows to draw.
             alpha: 0 draws uniformly, 1 in proportion to 1 / rank.
             beta: 0 leaves all weights at 1, 1 corrects the drawing in full.
@@ -72,7 +70,7 @@ class RankHeap:
             self._alpha = alpha
             self._cumulative = np.cumsum(np.arange(1, self._heap.size + 1, dtype=np.float64) ** -alpha)
         cumulative = self._cumulative[: self.size]
-        points = (np.arange(batch) + generator.random(batch)) * (cumulative[-1] / batch)
+        points = (np.arange(batch) + rng.random(batch)) * (cumulative[-1] / batch)
         places = np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
         weights = ((places + 1) / self.size) ** (alpha * beta)
         return self._heap[places].astype(np.int64), weights.astype(np.float32)

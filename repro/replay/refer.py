@@ -220,11 +220,11 @@ class ReferMemory:
         if self._ranks is not None:
             self._ranks.insert(rows)
 
-    def draw(self, generator: np.random.Generator, batch: int) -> np.ndarray:
+    def draw(self, rng: np.random.Generator, batch: int) -> np.ndarray:
         """Draws steps uniformly, with replacement.
 
         Args:
-            generator: source of randomness.
+            rng: source of randomness.
             batch: B, 1 or more.
 
         Returns:
@@ -234,15 +234,15 @@ class ReferMemory:
             ValueError: the memory is empty.
         """
         self._assert_not_empty("draw")
-        return generator.integers(self._head, self._tail, batch)
+        return rng.integers(self._head, self._tail, batch)
 
     def draw_prioritised(
-        self, generator: np.random.Generator, batch: int, alpha: float, beta: float
+        self, rng: np.random.Generator, batch: int, alpha: float, beta: float
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draws steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
 
         Args:
-            generator: source of randomness.
+            rng: source of randomness.
             batch: B, 1 or more.
             alpha: 0 (uniform) or more.
             beta: 0 (no correction) to 1 (full correction).
@@ -254,7 +254,7 @@ class ReferMemory:
             ValueError: the memory is empty or was not made with `prioritised=True`.
         """
         self._assert_not_empty("draw_prioritised")
-        rows, weights = self._require_ranks("draw_prioritised").draw(generator, batch, alpha, beta)
+        rows, weights = self._require_ranks("draw_prioritised").draw(rng, batch, alpha, beta)
         return self._head + (rows - self._head) % self._capacity, weights
 
     def set_priorities(self, indices: np.ndarray, errors: np.ndarray) -> None:

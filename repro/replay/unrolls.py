@@ -75,7 +75,7 @@ class UnrollReplay:
                 array[place] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
             self._end += 1
 
-    def sample(self, generator: np.random.Generator, size: int) -> Trajectory:
+    def sample(self, rng: np.random.Generator, size: int) -> Trajectory:
         """`size` unrolls drawn uniformly with replacement, [size, T+1, ...], in arrays of their own.
 
         Raises:
@@ -84,7 +84,7 @@ class UnrollReplay:
         first = self._first
         if first == self._end:
             raise ValueError("The replay is empty.")
-        places = generator.integers(first, self._end, size) % self.capacity
+        places = rng.integers(first, self._end, size) % self.capacity
         drawn = [array[places] for array in self._arrays]
         for i, images in self._images.items():
             drawn[i] = images.take(drawn[i])

@@ -7,10 +7,10 @@ import json
 import numpy as np
 
 
-def pack_rng(generator: np.random.Generator) -> str:
+def pack_rng(rng: np.random.Generator) -> str:
     """The state of a generator as text: its 128-bit integers fit no array."""
-    return json.dumps(generator.bit_generator.state)
+    return json.dumps(rng.bit_generator.state)
 
 
-def unpack_rng(generator: np.random.Generator, state: str) -> None:
-    generator.bit_generator.state = json.loads(str(state))
+def unpack_rng(rng: np.random.Generator, state: str) -> None:
+    rng.bit_generator.state = json.loads(str(state))

@@ -14,7 +14,7 @@ VERSIONS = ("python", "tensorflow", "tf_agents", "gymnasium", "ale_py", "mujoco"
 
 def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_shallow", final=15.0, **changes):
     """A valid record with a curve that rises from a random player's score to `final`."""
-    generator = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     scale = changes.get("scale", "desk")
     config = changes.pop("config", None) or current_config("impala", experiment, scale)
     if "variants" in config and agent != random_player.AGENT:
@@ -23,9 +23,9 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
     start = published.normaliser("atari57")[task]["random"]
     spread = 0.05 * abs(final - start) + 0.01
     rise = 1 / (1 + np.exp(-12 * (np.linspace(0, 1, 200) - 0.5)))
-    values = start + (final - start) * rise + spread * generator.standard_normal(200)
+    values = start + (final - start) * rise + spread * rng.standard_normal(200)
     curve = [[int(x), float(y)] for x, y in zip(np.linspace(0, frames, 200), values)]
-    returns = (final + spread * generator.standard_normal(changes.pop("episodes", 200))).tolist()
+    returns = (final + spread * rng.standard_normal(changes.pop("episodes", 200))).tolist()
     record = {
         "schema_version": migrations.SCHEMA_VERSION,
         "paper": "impala",

@@ -246,8 +246,8 @@ def _sensitivity(settings, scale="paper"):
 
 
 def test_sensitivity_is_spearman_s_correlation():
-    generator = np.random.default_rng(4)
-    settings = np.c_[np.exp(generator.uniform(-9, -7, 30)), generator.uniform(0.1, 2, 30), generator.normal(size=30)]
+    rng = np.random.default_rng(4)
+    settings = np.c_[np.exp(rng.uniform(-9, -7, 30)), rng.uniform(0.1, 2, 30), rng.normal(size=30)]
     settings[:, 2] -= 1.5 * settings[:, 1]
     rate, delta = _sensitivity(settings)
     for row, drawn in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):

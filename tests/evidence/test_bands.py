@@ -39,11 +39,11 @@ def test_two_sided_band_halves_the_rate(runs):
 
 @pytest.mark.parametrize("better", ["more", "less", "equal", "above", "under"])
 def test_false_alarms_are_as_rare_as_written(better):
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     template = make_record()
     alarms, trials = 0, 4000
     for _ in range(trials):
-        *scores, further = generator.normal(100.0, 20.0, bands.MIN_RUNS + 1)
+        *scores, further = rng.normal(100.0, 20.0, bands.MIN_RUNS + 1)
         made = [{**template, "evaluation": {"mean": score, "unit": "game score"}} for score in scores]
         band = bands.make_band(made, better=better, false_alarm_rate=0.05)
         alarms += (band.low is not None and further < band.low) or (band.high is not None and further > band.high)

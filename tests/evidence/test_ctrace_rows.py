@@ -97,10 +97,10 @@ def test_records_without_rates_answer_nothing():
 @pytest.fixture(scope="module")
 def whole():
     """Every game at paper scale, four runs: on the first 40 Retrace lies above the target, on the others below."""
-    generator = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     return {
         game: tuple(
-            tuple(end + 0.003 * generator.standard_normal(4))
+            tuple(end + 0.003 * rng.standard_normal(4))
             for end in ((TARGET, 0.99) if i < 40 else (0.95, 0.95))
         )
         for i, game in enumerate(GAMES)

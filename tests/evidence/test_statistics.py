@@ -12,9 +12,9 @@ from repro.evidence.statistics import (
 )
 
 
-def _alone(scores, generator, confidence=0.95):
+def _alone(scores, rng, confidence=0.95):
     """The interval of one task's mean."""
-    return stratified_interval({"task": scores}, statistics.mean, generator, confidence)
+    return stratified_interval({"task": scores}, statistics.mean, rng, confidence)
 
 
 def test_same_seed_same_interval_and_another_seed_another():
@@ -46,10 +46,10 @@ def test_equal_scores_have_an_interval_without_width():
 )
 def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, least, most):
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
-    generator = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     covered = 0
     for _ in range(1000):
-        low, high = _alone(generator.normal(5.0, 2.0, runs), generator)
+        low, high = _alone(rng.normal(5.0, 2.0, runs), rng)
         covered += low <= 5.0 <= high
     assert least <= covered / 1000 <= most
 
@@ -57,10 +57,10 @@ def test_interval_covers_the_true_mean_as_often_as_it_says(monkeypatch, runs, le
 def test_plain_percentile_interval_of_few_runs_would_cover_too_seldom(monkeypatch):
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
     monkeypatch.setattr(statistics, "expanded_level", lambda confidence, runs, freedom: confidence)
-    generator = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     covered = 0
     for _ in range(1000):
-        low, high = _alone(generator.normal(5.0, 2.0, 6), generator)
+        low, high = _alone(rng.normal(5.0, 2.0, 6), rng)
         covered += low <= 5.0 <= high
     assert covered / 1000 < 0.90
 
@@ -68,12 +68,12 @@ def test_plain_percentile_interval_of_few_runs_would_cover_too_seldom(monkeypatc
 @pytest.mark.parametrize(("runs", "tasks"), [(3, 10), (5, 10), (2, 57)])
 def test_stratified_interval_covers_the_true_aggregate(monkeypatch, runs, tasks):
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
-    generator = np.random.default_rng(4)
-    centres = generator.normal(1.0, 1.0, tasks)
+    rng = np.random.default_rng(4)
+    centres = rng.normal(1.0, 1.0, tasks)
     covered = 0
     for _ in range(400):
-        scores = {f"task {i}": generator.normal(centre, 0.3, runs) for i, centre in enumerate(centres)}
-        low, high = stratified_interval(scores, statistics.mean, generator)
+        scores = {f"task {i}": rng.normal(centre, 0.3, runs) for i, centre in enumerate(centres)}
+        low, high = stratified_interval(scores, statistics.mean, rng)
         covered += low <= centres.mean() <= high
     assert 0.92 <= covered / 400 <= 0.98
 
@@ -147,11 +147,11 @@ def test_human_normalised():
 
 
 def test_pointwise_interval_is_that_of_each_point_alone():
-    generator = np.random.default_rng(0)
-    lines = np.cumsum(generator.standard_normal((8, 5)), axis=1)
+    rng = np.random.default_rng(0)
+    lines = np.cumsum(rng.standard_normal((8, 5)), axis=1)
     band = pointwise_interval(lines, np.random.default_rng(1))
     alone = [_alone(column, np.random.default_rng(2)) for column in lines.T]
     np.testing.assert_allclose(band, alone, atol=0.25 * lines.std(axis=0).max())
     assert band.shape == (5, 2)
     with pytest.raises(ValueError, match="pointwise_interval"):
-        pointwise_interval(lines[:1], generator)
+        pointwise_interval(lines[:1], rng)

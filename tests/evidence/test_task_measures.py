@@ -215,14 +215,14 @@ def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
 )
 def test_weights_stand_for_runs_drawn_anew(name):
     """Weights (2/3, 1/3, 0) give what the runs 1, 1, 2 give."""
-    generator = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     sides = []
     for _ in range(2):
-        side = [run(*np.cumsum(generator.random(4)), pace=generator.random()) for _ in range(3)]
+        side = [run(*np.cumsum(rng.random(4)), pace=rng.random()) for _ in range(3)]
         for item in side:
             item["series"]["columns"] += ["kl", "contraction", "contraction_target"]
-            item["series"]["rows"] = [[*row, *generator.random(3)] for row in item["series"]["rows"]]
-            item["evaluation"]["mean"] = generator.random()
+            item["series"]["rows"] = [[*row, *rng.random(3)] for row in item["series"]["rows"]]
+            item["evaluation"]["mean"] = rng.random()
         sides.append(side)
     of_task = getattr(measures, name)
     drawn = [([0, 0, 1], [2, 1, 1]), ([2, 2, 2], [0, 1, 2]), ([1, 0, 2], [1, 1, 1])]

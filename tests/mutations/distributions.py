@@ -141,7 +141,7 @@ VARIANTS = [
         "Gaussian: noise clipped, not resampled",
         GAUSSIAN,
         "    while (beyond := np.abs(noise) > TRUNCATION).any():\n"
-        "        noise[beyond] = generator.standard_normal(np.count_nonzero(beyond))\n",
+        "        noise[beyond] = rng.standard_normal(np.count_nonzero(beyond))\n",
         "    noise = np.clip(noise, -TRUNCATION, TRUNCATION)\n",
         f"{TEST_GAUSSIAN}::test_samples_follow_the_truncated_normal",
         slow=True,

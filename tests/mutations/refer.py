@@ -374,15 +374,15 @@ VARIANTS = [
     Variant(
         "Ornstein-Uhlenbeck: noise of the wrong size",
         EXPLORATION,
-        "sample_truncated(generator, centre, deviation)",
-        "sample_truncated(generator, centre, theta * deviation)",
+        "sample_truncated(rng, centre, deviation)",
+        "sample_truncated(rng, centre, theta * deviation)",
         f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: normal numbers not truncated",
         EXPLORATION,
-        "return gaussian.sample_truncated(generator, centre, deviation)",
-        "return (centre + deviation * generator.standard_normal(mean.shape)).astype(mean.dtype)",
+        "return gaussian.sample_truncated(rng, centre, deviation)",
+        "return (centre + deviation * rng.standard_normal(mean.shape)).astype(mean.dtype)",
         f"{TEST_EXPLORATION}::test_what_enters_the_process_is_truncated_at_three_deviations",
     ),
     Variant(

@@ -10,9 +10,9 @@ from repro.optimizers.fused_adam import FusedAdam
 @pytest.mark.parametrize("epsilon", [1e-8, 1e-3])
 @pytest.mark.parametrize("jit", [False, True])
 def test_steps_are_those_of_keras(epsilon, jit):
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     shapes = [(3, 4), (5,), ()]
-    first = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+    first = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
     sides = []
     for make in (FusedAdam, tf.keras.optimizers.Adam):
         variables, optimizer = [tf.Variable(x) for x in first], make(0.01, 0.8, 0.99, epsilon)
@@ -20,7 +20,7 @@ def test_steps_are_those_of_keras(epsilon, jit):
         step = tf.function(lambda g, o=optimizer, v=variables: o.apply_gradients(zip(g, v)), jit_compile=jit)
         sides.append((variables, optimizer, step))
     for t in range(20):
-        gradients = [tf.constant(10.0**-t * generator.normal(size=shape), tf.float32) for shape in shapes]
+        gradients = [tf.constant(10.0**-t * rng.normal(size=shape), tf.float32) for shape in shapes]
         for _, _, step in sides:
             step(gradients)
         for ours, theirs in zip(sides[0][0], sides[1][0], strict=True):
@@ -29,13 +29,13 @@ def test_steps_are_those_of_keras(epsilon, jit):
 
 
 def test_each_variable_may_have_a_rate_of_its_own():
-    generator, scales = np.random.default_rng(0), (1.0, 0.1)
-    first = [generator.normal(size=3).astype(np.float32) for _ in scales]
+    rng, scales = np.random.default_rng(0), (1.0, 0.1)
+    first = [rng.normal(size=3).astype(np.float32) for _ in scales]
     ours, theirs = ([tf.Variable(x) for x in first] for _ in range(2))
     optimizer, keras = FusedAdam(0.01, scales=scales), [tf.keras.optimizers.Adam(0.01 * scale) for scale in scales]
     optimizer.build(ours)
     for _ in range(5):
-        gradients = [tf.constant(generator.normal(size=3), tf.float32) for _ in scales]
+        gradients = [tf.constant(rng.normal(size=3), tf.float32) for _ in scales]
         optimizer.apply_gradients(zip(gradients, ours))
         for one, gradient, variable in zip(keras, gradients, theirs, strict=True):
             one.apply_gradients([(gradient, variable)])

@@ -367,12 +367,12 @@ def test_restored_memory_continues_identically():
     second.set_state(state)
     generators = [np.random.default_rng(5), np.random.default_rng(5)]
     for _ in range(30):
-        for memory, generator in zip((first, second), generators):
-            serials, _ = memory.draw_prioritised(generator, 8, 0.7, 0.5)
-            memory.update(serials, np.exp(generator.normal(0, 0.5, 8)), generator.normal(size=8))
+        for memory, rng in zip((first, second), generators):
+            serials, _ = memory.draw_prioritised(rng, 8, 0.7, 0.5)
+            memory.update(serials, np.exp(rng.normal(0, 0.5, 8)), rng.normal(size=8))
             memory.set_priorities(serials, memory.gather(serials).q_ret)
             memory.set_c_max(1.0 + (memory.c_max - 1.0) * 0.9999)
-            memory.add_episode(**random_episode(generator, int(generator.integers(1, 20))), terminated=True)
+            memory.add_episode(**random_episode(rng, int(rng.integers(1, 20))), terminated=True)
         assert first.far_fraction == second.far_fraction
         a, b = first.get_state(), second.get_state()
         assert a.keys() == b.keys()

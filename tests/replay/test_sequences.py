@@ -29,20 +29,20 @@ def _spec(core: bool) -> Trajectory:
     )
 
 
-def _games(generator, spec, lengths):
+def _games(rng, spec, lengths):
     """Steps of games one after the other, arrays [T, ...]; the last game does not end."""
     total = sum(lengths)
 
     def draw(leaf):
-        return (100 * generator.standard_normal((total, *leaf.shape))).astype(leaf.dtype.as_numpy_dtype)
+        return (100 * rng.standard_normal((total, *leaf.shape))).astype(leaf.dtype.as_numpy_dtype)
 
     steps = tf.nest.map_structure(draw, spec)
     step_type, stacks, start = [], [], 0
     for i, length in enumerate(lengths):
-        first = generator.integers(0, 255, (HEIGHT, WIDTH, STACK), np.uint8)
+        first = rng.integers(0, 255, (HEIGHT, WIDTH, STACK), np.uint8)
         stacks.append(first)
         for _ in range(length - 1):
-            frame = generator.integers(0, 255, (HEIGHT, WIDTH, 1), np.uint8)
+            frame = rng.integers(0, 255, (HEIGHT, WIDTH, 1), np.uint8)
             stacks.append(np.concatenate([stacks[-1][..., 1:], frame], axis=-1))
         last = StepType.LAST if i < len(lengths) - 1 else StepType.MID
         step_type += [StepType.FIRST] + [StepType.MID] * (length - 2) + [last]
@@ -159,9 +159,9 @@ def _write(replay, steps, pieces):
     ("steps_", "period", "lead", "core"), [(1, 1, 0, False), (5, 1, 0, False), (5, 2, 0, False), (7, 3, 2, True)]
 )
 def test_sequences_are_pieces_of_games(tmp_path, steps_, period, lead, core):
-    generator, spec, lengths = np.random.default_rng(0), _spec(core), (13, 2, 6, 21)
+    rng, spec, lengths = np.random.default_rng(0), _spec(core), (13, 2, 6, 21)
     settings = SequenceSettings(steps_, period, lead, 1000, 0.0)
-    steps = _games(generator, spec, lengths)
+    steps = _games(rng, spec, lengths)
     replay = started(spec, settings, tmp_path)
     try:
         _write(replay, steps, 9)

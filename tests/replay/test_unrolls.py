@@ -19,26 +19,26 @@ SPEC = Trajectory(
 )
 
 
-def _stacks(generator, starts):
+def _stacks(rng, starts):
     """T+1 stacks of a game that starts anew, with black frames before its first, at the given rows."""
-    stack = generator.integers(1, 255, (HEIGHT, WIDTH, STACK), np.uint8)
+    stack = rng.integers(1, 255, (HEIGHT, WIDTH, STACK), np.uint8)
     rows = [stack]
     for row in range(1, T + 1):
-        frame = generator.integers(1, 255, (HEIGHT, WIDTH, 1), np.uint8)
+        frame = rng.integers(1, 255, (HEIGHT, WIDTH, 1), np.uint8)
         before = np.zeros_like(rows[-1]) if row in starts else rows[-1]
         rows.append(np.concatenate([before[..., 1:], frame], axis=-1))
     return np.stack(rows)
 
 
-def _unrolls(generator, count, starts=()):
+def _unrolls(rng, count, starts=()):
     """A group of unrolls, each different from any other."""
 
     def draw(spec):
         shape = (count, T + 1, *spec.shape)
-        return generator.standard_normal(shape).astype(spec.dtype.as_numpy_dtype)
+        return rng.standard_normal(shape).astype(spec.dtype.as_numpy_dtype)
 
     drawn = tf.nest.map_structure(draw, SPEC)
-    return drawn._replace(observation=np.stack([_stacks(generator, starts) for _ in range(count)]))
+    return drawn._replace(observation=np.stack([_stacks(rng, starts) for _ in range(count)]))
 
 
 def _rows(unrolls):
@@ -49,24 +49,24 @@ def _rows(unrolls):
 
 @pytest.mark.parametrize("starts", [(), (3,), (1, 2)])
 def test_what_is_drawn_is_what_went_in(starts):
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     replay = UnrollReplay(SPEC, T, 8)
     stored = []
     for count in (3, 2, 4, 4, 1):
-        unrolls = _unrolls(generator, count, starts)
+        unrolls = _unrolls(rng, count, starts)
         replay.add(unrolls)
         stored += _rows(unrolls)
         kept = stored[-len(replay) :]
-        drawn = set(_rows(replay.sample(generator, 200)))
+        drawn = set(_rows(replay.sample(rng, 200)))
         assert drawn == set(kept)  # all of the last ones, and no other
     assert len(replay) == 8 or (starts and 4 <= len(replay) < 8)
 
 
 def test_draws_are_uniform():
-    generator = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     replay = UnrollReplay(SPEC, T, 10)
-    replay.add(_unrolls(generator, 10))
-    counts = np.unique(replay.sample(generator, 5_000).reward[:, 0], return_counts=True)[1]
+    replay.add(_unrolls(rng, 10))
+    counts = np.unique(replay.sample(rng, 5_000).reward[:, 0], return_counts=True)[1]
     assert len(counts) == 10
     assert ((counts - 500) ** 2 / 500).sum() < 27.9  # chi-squared, 9 degrees of freedom, 0.1 %
 
@@ -78,26 +78,26 @@ def test_frames_are_stored_once():
 
 
 def test_observations_of_other_kinds_are_stored_as_they_are():
-    generator = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     spec = SPEC._replace(observation=tf.TensorSpec((3,), tf.float32))
     replay = UnrollReplay(spec, T, 4)
-    unrolls = _unrolls(generator, 2)._replace(observation=generator.random((2, T + 1, 3), np.float32))
+    unrolls = _unrolls(rng, 2)._replace(observation=rng.random((2, T + 1, 3), np.float32))
     replay.add(unrolls)
-    assert set(_rows(replay.sample(generator, 30))) == set(_rows(unrolls))
+    assert set(_rows(replay.sample(rng, 30))) == set(_rows(unrolls))
 
 
 def test_state_goes_around():
-    generator = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     replay = UnrollReplay(SPEC, T, 6)
     for _ in range(4):
-        replay.add(_unrolls(generator, 2, (2,)))
+        replay.add(_unrolls(rng, 2, (2,)))
     other = UnrollReplay(SPEC, T, 6)
     other.set_state(replay.get_state())
     for _ in range(3):
         assert len(other) == len(replay)
         one, two = (_rows(x.sample(np.random.default_rng(3), 20)) for x in (replay, other))
         assert one == two
-        more = _unrolls(generator, 2)
+        more = _unrolls(rng, 2)
         replay.add(more)
         other.add(more)
 

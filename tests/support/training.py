@@ -19,7 +19,7 @@ from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
-from repro.papers.impala.loss import LossSettings
+from repro.papers.impala.loss import VtraceLossSettings
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
@@ -27,7 +27,7 @@ from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
 from tests.support.catch import Catch
 
-SETTINGS = LossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
+SETTINGS = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
 UNROLL = 10
 
 
@@ -61,7 +61,7 @@ class ReplayImpala(ImpalaAgent):
 def make_agent(
     environment: Catch,
     seed: int = 0,
-    settings: LossSettings = SETTINGS,
+    settings: VtraceLossSettings = SETTINGS,
     learning_rate: float = 0.005,
     updates: int = 10_000,
 ) -> ReplayImpala:
@@ -117,8 +117,8 @@ def make_loop(
     if replay_settings is None:
         return OnPolicyTrainer(*parts), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
-    generator = np.random.default_rng(seed)
-    return ReplayTrainer(*parts, replay, replay_settings, generator), episodes, agent
+    rng = np.random.default_rng(seed)
+    return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent
 
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:

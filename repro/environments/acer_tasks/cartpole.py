@@ -53,9 +53,9 @@ class Cartpole(ControlTask):
             model.geom(rail).size[1] = HALF_TRACK
         return model
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """The cart in the middle, the pole at any angle, both at rest."""
-        self.data.qpos[1] = generator.uniform(-math.pi, math.pi)
+        self.data.qpos[1] = rng.uniform(-math.pi, math.pi)
 
     def observe(self) -> np.ndarray:
         """Returns the ten entries in the order above."""

@@ -29,9 +29,9 @@ class Cheetah(ControlTask):
         """The control suite's model as it is."""
         return mujoco.MjModel.from_xml_path(suite_file("cheetah.xml"))
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """Standing height, every angle within 0.1 rad of its default, at rest."""
-        self.data.qpos[2:] = generator.uniform(-0.1, 0.1, 7)
+        self.data.qpos[2:] = rng.uniform(-0.1, 0.1, 7)
 
     def observe(self) -> np.ndarray:
         """Returns the seventeen entries in the order above."""

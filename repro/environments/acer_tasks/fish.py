@@ -36,12 +36,12 @@ class Fish(ControlTask):
         body.add_geom(name="target", type=mujoco.mjtGeom.mjGEOM_SPHERE, size=size, material=material)
         return spec.compile()
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """Any orientation, joints within 0.2 rad of straight, at rest; the target as in the control suite's `swim`."""
-        orientation = generator.normal(size=4)
+        orientation = rng.normal(size=4)
         self.data.qpos[3:7] = orientation / np.linalg.norm(orientation)
-        self.data.qpos[7:] = generator.uniform(-0.2, 0.2, 7)
-        self.data.mocap_pos[0] = generator.uniform((-0.4, -0.4, 0.1), (0.4, 0.4, 0.3))
+        self.data.qpos[7:] = rng.uniform(-0.2, 0.2, 7)
+        self.data.mocap_pos[0] = rng.uniform((-0.4, -0.4, 0.1), (0.4, 0.4, 0.3))
 
     def observe(self) -> np.ndarray:
         """Returns the twenty-four entries in the order above."""

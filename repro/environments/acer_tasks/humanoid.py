@@ -41,12 +41,12 @@ class Humanoid(ControlTask):
         """The control suite's model as it is."""
         return mujoco.MjModel.from_xml_path(suite_file("humanoid.xml"))
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """Lies down on any side, facing anywhere, joints between half their limits, and comes to rest."""
         data, model = self.data, self.model
         low, high = model.jnt_range[1:].T
-        data.qpos[7:] = generator.uniform(low, high) / 2
-        heading, side = generator.uniform(-math.pi, math.pi, 2)
+        data.qpos[7:] = rng.uniform(low, high) / 2
+        heading, side = rng.uniform(-math.pi, math.pi, 2)
         data.qpos[3:7] = _lying(heading, side)
         mujoco.mj_kinematics(model, data)
         data.qpos[2] -= _lowest_point(model, data)

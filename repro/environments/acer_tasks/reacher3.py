@@ -34,12 +34,12 @@ class Reacher3(ControlTask):
         folder = importlib.resources.files("repro.environments.acer_tasks")
         return mujoco.MjModel.from_xml_string((folder / "reacher3.xml").read_text())
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """The arm in any position, at rest; the target uniform over the disc."""
         limits = self.model.jnt_range.copy()
         limits[0] = (-np.pi, np.pi)
-        self.data.qpos[:] = generator.uniform(limits[:, 0], limits[:, 1])
-        radius, direction = TARGET_RADIUS * np.sqrt(generator.uniform()), generator.uniform(-np.pi, np.pi)
+        self.data.qpos[:] = rng.uniform(limits[:, 0], limits[:, 1])
+        radius, direction = TARGET_RADIUS * np.sqrt(rng.uniform()), rng.uniform(-np.pi, np.pi)
         self.data.mocap_pos[0, :2] = radius * np.cos(direction), radius * np.sin(direction)
 
     def observe(self) -> np.ndarray:

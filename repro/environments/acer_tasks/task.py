@@ -70,7 +70,7 @@ class ControlTask(gymnasium.Env):
         model.opt.enableflags &= _NO_ENERGY
         return model
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """Draws the first state of an episode into `data`, which holds the model's default state at rest."""
         raise NotImplementedError
 

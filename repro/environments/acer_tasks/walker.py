@@ -41,9 +41,9 @@ class Walker(ControlTask):
         """The control suite's model as it is."""
         return mujoco.MjModel.from_xml_path(suite_file("walker.xml"))
 
-    def begin(self, generator: np.random.Generator) -> None:
+    def begin(self, rng: np.random.Generator) -> None:
         """Standing, pitch and joint angles within 0.05 rad of straight, at rest."""
-        self.data.qpos[2:] = generator.uniform(-0.05, 0.05, 7)
+        self.data.qpos[2:] = rng.uniform(-0.05, 0.05, 7)
 
     def observe(self) -> np.ndarray:
         """Returns the twenty-four entries in the order above."""

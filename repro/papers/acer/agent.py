@@ -10,8 +10,8 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.policy_q import PolicyQ
 from repro.ops.layout import time_major
-from repro.papers.acer.loss import AcerLoss, LossSettings, acer_loss
-from repro.papers.acer.unroll_agent import Learning, UnrollAgent
+from repro.papers.acer.loss import AcerLoss, AcerLossSettings, acer_loss
+from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 
 class AcerAgent(UnrollAgent):
@@ -22,7 +22,7 @@ class AcerAgent(UnrollAgent):
         network: policy logits and action values.
         average_network: another network of the same layers, for the average policy; its weights are overwritten with
             those of `network`. None for ACER without a trust region.
-        learning: see `Learning`.
+        learning: see `OptimizationConfig`.
         loss_settings: c, delta and the weight of the entropy.
         train_step_counter: int64 variable, incremented at each update.
         greedy: whether `policy` (not `collect_policy`) takes the most probable action.
@@ -35,8 +35,8 @@ class AcerAgent(UnrollAgent):
         *,
         network: PolicyQ,
         average_network: PolicyQ | None,
-        learning: Learning,
-        loss_settings: LossSettings,
+        learning: OptimizationConfig,
+        loss_settings: AcerLossSettings,
         train_step_counter: tf.Variable,
         greedy: bool = False,
     ) -> None:

@@ -14,7 +14,7 @@ import tensorflow as tf
 from repro.ops import recursion, v_targets
 from repro.papers.acer.continuous_loss import (
     ContinuousLoss,
-    LossSettings,
+    ContinuousLossSettings,
     Steps,
     log_ratios,
     mean_gradient,
@@ -22,7 +22,7 @@ from repro.papers.acer.continuous_loss import (
 )
 
 
-def a3c_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
+def a3c_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:
     """Advantage actor-critic on the returns up to the end of the unroll (Mnih et al., 2016, Algorithm S3).
 
         total_s = - z*_s . phi(x_s) + 1/2 (R_s - V(x_s))^2
@@ -43,7 +43,7 @@ def a3c_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
     return _loss(steps, settings, tf.ones_like(steps.r_t))
 
 
-def tis_loss(steps: Steps, settings: LossSettings) -> ContinuousLoss:
+def tis_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:
     """Truncated importance sampling over trajectories (Appendix E.2; Wawrzynski, 2009).
 
         total_s = - z*_s . phi(x_s) + w_s 1/2 (R_s - V(x_s))^2
@@ -81,7 +81,7 @@ def log_trajectory_ratio(steps: Steps) -> tf.Tensor:
     return recursion.backward_recursion(ratios, tf.ones_like(ratios), goes_on)[0]
 
 
-def _loss(steps: Steps, settings: LossSettings, weight: tf.Tensor) -> ContinuousLoss:
+def _loss(steps: Steps, settings: ContinuousLossSettings, weight: tf.Tensor) -> ContinuousLoss:
     """Both baselines: `a3c_loss`, with its gradients weighted by `weight` [T, B], a constant."""
     returns, advantages, _ = v_targets.no_correction(
         tf.zeros_like(steps.r_t),  # of ratios, which this method does not read

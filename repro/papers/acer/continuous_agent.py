@@ -11,8 +11,8 @@ from repro.networks.gaussian_actor_critic import GaussianActorCritic, mean_of
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
 from repro.papers.acer.baselines import a3c_loss, tis_loss
-from repro.papers.acer.continuous_loss import ContinuousLoss, LossSettings, Steps, acer_loss
-from repro.papers.acer.unroll_agent import Learning, UnrollAgent
+from repro.papers.acer.continuous_loss import ContinuousLoss, ContinuousLossSettings, Steps, continuous_acer_loss
+from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
 METHODS = ("acer", *BASELINES)
@@ -34,7 +34,8 @@ class ContinuousAgent(UnrollAgent):
         network: mean, V and, for `acer` and no other method, A.
         deviation: standard deviation of every component of the policy (Section 6: 0.3), above 0.
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
-        learning: see `Learning`; its `average_decay` is read with a trust region alone, as `loss_settings.delta` is.
+        learning: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
+            `loss_settings.delta` is.
         loss_settings: c and delta.
         train_step_counter: int64 variable, incremented at each update.
         seed: integer in [0, 2^31) for the samples of `acer`.
@@ -53,8 +54,8 @@ class ContinuousAgent(UnrollAgent):
         network: GaussianActorCritic,
         deviation: float,
         dueling_samples: int,
-        learning: Learning,
-        loss_settings: LossSettings,
+        learning: OptimizationConfig,
+        loss_settings: ContinuousLossSettings,
         train_step_counter: tf.Variable,
         seed: int,
     ) -> None:
@@ -125,7 +126,7 @@ class ContinuousAgent(UnrollAgent):
         drawn = self._draw(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
         actions = tf.stack([steps.action, drawn[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
         q = self._network.q(observation, steps.v_tm1, actions, drawn[:, :, 1:])  # [T, B, 2]
-        return acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings)
+        return continuous_acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings)
 
     def _draw(self, mean: tf.Tensor) -> tf.Tensor:
         """1 + n actions of pi in every state, [T, B, 1 + n, A] of means [T, B, A], without gradient."""

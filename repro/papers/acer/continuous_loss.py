@@ -18,7 +18,7 @@ from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
 
-class LossSettings(NamedTuple):
+class ContinuousLossSettings(NamedTuple):
     """What the losses need besides data; every field of a configuration's `loss` section but the discount.
 
     truncation: c of ACER (Eq. 16) and the bound on TIS's product (Appendix E.2), above 0; infinity for none.
@@ -210,8 +210,8 @@ def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, di
     return surrogate(tf.where(steps.is_boundary[..., tf.newaxis], 0.0, z), steps.mean), extras
 
 
-def acer_loss(
-    steps: Steps, q: tf.Tensor, sampled_action: tf.Tensor, sampled_q: tf.Tensor, settings: LossSettings
+def continuous_acer_loss(
+    steps: Steps, q: tf.Tensor, sampled_action: tf.Tensor, sampled_q: tf.Tensor, settings: ContinuousLossSettings
 ) -> ContinuousLoss:
     """What one call of Algorithm 3 descends, step by step.
 

@@ -23,7 +23,7 @@ MAX_LOG_QUOTIENT = 25.0
 1 / mu(a_t|x_t) is never cut off: the noise behind a draw in float32 spans 22 nats, and so does what it can draw."""
 
 
-class LossSettings(NamedTuple):
+class AcerLossSettings(NamedTuple):
     """What the loss needs besides data; every field of a configuration's `loss` section but the discount."""
 
     truncation: float
@@ -179,7 +179,7 @@ def acer_loss(
     r_t: tf.Tensor,
     discount_t: tf.Tensor,
     is_boundary: tf.Tensor,
-    settings: LossSettings,
+    settings: AcerLossSettings,
 ) -> AcerLoss:
     """What one call of Algorithm 2 descends, step by step.
 

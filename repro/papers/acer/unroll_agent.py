@@ -26,7 +26,7 @@ class PerStepLoss(Protocol):
     def extras(self) -> dict[str, tf.Tensor]: ...
 
 
-class Learning(NamedTuple):
+class OptimizationConfig(NamedTuple):
     """How an agent's weights move.
 
     optimizer: Keras optimiser.
@@ -55,7 +55,7 @@ class UnrollAgent(tf_agent.TFAgent):
     under `tf.distribute` over the unrolls of all replicas, whose shares must be equal.
 
     Args:
-        learning: see `Learning`.
+        learning: see `OptimizationConfig`.
         variables: that are learned.
         averaged: (average, variable) pairs of the average policy; none without a trust region.
         arguments: of `TFAgent`.
@@ -63,7 +63,7 @@ class UnrollAgent(tf_agent.TFAgent):
 
     def __init__(
         self,
-        learning: Learning,
+        learning: OptimizationConfig,
         variables: Sequence[tf.Variable],
         averaged: Sequence[tuple[tf.Variable, tf.Variable]],
         **arguments: Any,

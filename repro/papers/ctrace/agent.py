@@ -17,7 +17,7 @@ from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
 from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
-from repro.papers.ctrace.dqn_loss import DqnLoss, LossSettings, dqn_loss
+from repro.papers.ctrace.dqn_loss import DqnLoss, SequenceLossSettings, dqn_loss
 
 TIME_REDUCTIONS = {"mean": tf.reduce_mean, "sum": tf.reduce_sum}
 """Of the loss over the steps of a sequence."""
@@ -26,7 +26,7 @@ SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradi
 """What `train` logs of a batch, besides the loss."""
 
 
-class Learning(NamedTuple):
+class SequenceOptimization(NamedTuple):
     """How an agent's weights move.
 
     optimizer: Keras optimiser, of the network and of phi alike (Appendix E).
@@ -62,8 +62,8 @@ class CtraceAgent(tf_agent.TFAgent):
     Args:
         time_step_spec, action_spec: of one unbatched environment.
         network, target_network: of the same layers; the target's weights are overwritten with those of `network`.
-        learning: see `Learning`.
-        loss_settings: see `LossSettings`.
+        learning: see `SequenceOptimization`.
+        loss_settings: see `SequenceLossSettings`.
         evaluation_epsilon: of `policy`; `collect_policy` explores with probability 1, actors have an epsilon of their
             own.
         train_step_counter: int64 variable, incremented at each update.
@@ -79,8 +79,8 @@ class CtraceAgent(tf_agent.TFAgent):
         *,
         network: QNetwork | RecurrentQ,
         target_network: QNetwork | RecurrentQ,
-        learning: Learning,
-        loss_settings: LossSettings,
+        learning: SequenceOptimization,
+        loss_settings: SequenceLossSettings,
         evaluation_epsilon: float,
         train_step_counter: tf.Variable,
     ) -> None:

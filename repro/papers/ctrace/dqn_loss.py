@@ -10,7 +10,7 @@ from repro.ops import recursion, shapes, traces, value_rescaling
 from repro.papers.ctrace import targets
 
 
-class LossSettings(NamedTuple):
+class SequenceLossSettings(NamedTuple):
     """What the loss needs besides data.
 
     Attributes:
@@ -52,7 +52,7 @@ def dqn_loss(
     r_t: tf.Tensor,
     discount_t: tf.Tensor,
     is_boundary: tf.Tensor,
-    settings: LossSettings,
+    settings: SequenceLossSettings,
     alpha: targets.Scalar = 1.0,
 ) -> DqnLoss:
     """The Q-learning loss of Section 4's agents, unreduced.
@@ -72,7 +72,7 @@ def dqn_loss(
         discount_t: gamma, and 0 where step s ended the episode, float32 [T, B]. A time limit keeps gamma: the target
             bootstraps from the last observation, which is the boundary row that follows.
         is_boundary: bool [T, B], rows that are no transition.
-        settings: see `LossSettings`.
+        settings: see `SequenceLossSettings`.
         alpha: share of pi in the target policy of `c_trace`, scalar in [0, 1]: tf.sigmoid(phi).
 
     Returns:

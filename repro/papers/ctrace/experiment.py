@@ -29,8 +29,8 @@ from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
 from repro.optimizers.fused_adam import FusedAdam
-from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
-from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
+from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.replay.sequences import SequenceReplay, SequenceSettings
@@ -69,10 +69,10 @@ class SequenceExperiment(abc.ABC):
     def envs_per_actor(self) -> int: ...
 
     @property
-    def loss_settings(self) -> LossSettings:
+    def loss_settings(self) -> SequenceLossSettings:
         """With an unbounded gradient of TD errors and values as they are; subclasses replace what they have besides."""
         loss = self.config.loss
-        return LossSettings(
+        return SequenceLossSettings(
             method=loss.target,
             n=loss.n,
             discount=loss.discount,
@@ -82,10 +82,10 @@ class SequenceExperiment(abc.ABC):
         )
 
     @property
-    def learning(self) -> Learning:
+    def learning(self) -> SequenceOptimization:
         """For a network without a core; subclasses replace what they have besides."""
         learner, loss = self.config.learner, self.config.loss
-        return Learning(
+        return SequenceOptimization(
             optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
             target_period=learner.target_period,
             target_rate=loss.discount**loss.rate_steps,

@@ -12,7 +12,7 @@ from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
 from repro.optimizers.gradients import reduce_and_clip
-from repro.papers.impala.loss import ImpalaLoss, LossSettings, impala_loss
+from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 
 
 class ImpalaAgent(tf_agent.TFAgent):
@@ -41,7 +41,7 @@ class ImpalaAgent(tf_agent.TFAgent):
         network: ActorCritic,
         optimizer: tf.keras.optimizers.Optimizer,
         discount: float,
-        loss_settings: LossSettings,
+        loss_settings: VtraceLossSettings,
         clip_global_norm: float,
         train_step_counter: tf.Variable,
         greedy: bool = False,

@@ -21,7 +21,7 @@ EPSILON_CORRECTION = 1e-6
 """Added to pi(a|x) inside the logarithm of the policy gradient (Section 5.2.2, item 2)."""
 
 
-class LossSettings(NamedTuple):
+class VtraceLossSettings(NamedTuple):
     """What the loss needs besides data; every field of a configuration's `loss` section but the discount."""
 
     correction: str
@@ -55,7 +55,7 @@ def impala_loss(
     v_tm1: tf.Tensor,
     v_t: tf.Tensor,
     is_boundary: tf.Tensor,
-    settings: LossSettings,
+    settings: VtraceLossSettings,
 ) -> ImpalaLoss:
     """The three terms of Section 4.2, unreduced; the paper sums them over batch and time.
 

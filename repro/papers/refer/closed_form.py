@@ -50,7 +50,7 @@ def run(
 def _answers(
     config: ml_collections.ConfigDict, seed: int, find_experiment: FindExperiment
 ) -> Iterator[tuple[str, Answer]]:
-    generator, cases = np.random.default_rng(seed), config.evaluation.episodes
+    rng, cases = np.random.default_rng(seed), config.evaluation.episodes
     size, most = config.memory.capacity, int(config.refer.max_far_share * config.memory.capacity)
     for name, counts in (("far", (most + 1, size)), ("near", (0, most))):
         values = np.concatenate([fixed_points(config, num_far, -(-cases // 2)) for num_far in counts])[:cases]
@@ -58,12 +58,12 @@ def _answers(
         yield f"fixed_point_{name}", Answer("beta", values, f"{told} of {size} steps", exact=True)
     for task in ("Humanoid", "Walker2d"):
         actions = _environment(config, task, seed).num_actions
-        values = largest_divergences(generator, actions, config.deviation, cases)
+        values = largest_divergences(rng, actions, config.deviation, cases)
         told = "between a corner of the box of means and the corner across, one value for each corner drawn"
         yield f"largest_divergence_{task.lower()}", Answer("nats", values, told, exact=True)
     for form in ("quadratic", "gaussian"):
         environment = _environment(config, "Humanoid", seed)
-        values = np.array([outputs_of_advantage(config, environment, form, generator) for _ in range(cases)])
+        values = np.array([outputs_of_advantage(config, environment, form, rng) for _ in range(cases)])
         told = "outputs that the network has for its advantage, one value for each draw of its weights"
         yield f"{form}_outputs_humanoid", Answer("network outputs", values, told, exact=True)
     acer = find_experiment(config.acer)
@@ -85,11 +85,11 @@ def fixed_points(config: ml_collections.ConfigDict, num_far: int, starts: int) -
     return beta.round(DIGITS)
 
 
-def largest_divergences(generator: np.random.Generator, actions: int, deviation: float, corners: int) -> np.ndarray:
+def largest_divergences(rng: np.random.Generator, actions: int, deviation: float, corners: int) -> np.ndarray:
     """KL(mu || pi) of normals with equal deviations and means in opposite corners of (-1, 1)^A: 2 d_A / sigma^2.
 
     Args:
-        generator: draws the corners.
+        rng: samples the corners.
         actions: d_A.
         deviation: sigma.
         corners: how many.
@@ -97,17 +97,17 @@ def largest_divergences(generator: np.random.Generator, actions: int, deviation:
     Returns:
         [corners].
     """
-    mean = generator.choice([-1.0, 1.0], (corners, actions))
+    mean = rng.choice([-1.0, 1.0], (corners, actions))
     deviations = np.full((corners, actions), deviation)
     divergences: np.ndarray = gaussian.kl(mean, deviations, -mean, deviations).numpy().round(DIGITS)
     return divergences
 
 
 def outputs_of_advantage(
-    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, rng: np.random.Generator
 ) -> int:
     """Outputs of V-RACER's network besides value and mean, for a form of `advantages.num_coefficients` (Appendix E)."""
-    agent = _vracer(config.vracer, environment, form, generator)
+    agent = _vracer(config.vracer, environment, form, rng)
     _, _, coefficients = agent.forward(np.zeros((1, environment.state_size), np.float32))
     return int(coefficients.shape[-1])
 
@@ -120,7 +120,7 @@ def cost_over_acer(config: ml_collections.ConfigDict, acer: Experiment, environm
 
 
 def _vracer(
-    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, generator: np.random.Generator
+    config: ml_collections.ConfigDict, environment: MujocoEnvironment, form: str, rng: np.random.Generator
 ) -> VRacer:
     network = config.network
     settings = VRacerSettings(
@@ -132,7 +132,7 @@ def _vracer(
         variant=Variant("refer", form, config.refer.max_log_ratio, config.refer.value_target),
     )
     sizes = environment.state_size, environment.num_actions
-    return VRacer(*sizes, settings, generator, steps_per_call=1, compile_with_xla=False)
+    return VRacer(*sizes, settings, rng, steps_per_call=1, compile_with_xla=False)
 
 
 def _environment(config: ml_collections.ConfigDict, task: str, seed: int) -> MujocoEnvironment:

@@ -48,7 +48,7 @@ class Ddpg(FusedAgent):
         state_size: S.
         action_size: A.
         settings: see `DdpgSettings`.
-        generator: draws the initial weights.
+        rng: samples the initial weights.
         steps_per_call: K, gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
@@ -61,15 +61,15 @@ class Ddpg(FusedAgent):
         state_size: int,
         action_size: int,
         settings: DdpgSettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         steps_per_call: int,
         compile_with_xla: bool,
     ) -> None:
         super().__init__(state_size, action_size, steps_per_call, compile_with_xla)
         self._settings = settings
         scales = settings.hidden_scale, settings.output_scale
-        policy = mlp.init_mlp(generator, [state_size, *settings.units], action_size, *scales)
-        critic = mlp.init_mlp(generator, [state_size + action_size, *settings.units], 1, *scales)
+        policy = mlp.init_mlp(rng, [state_size, *settings.units], action_size, *scales)
+        critic = mlp.init_mlp(rng, [state_size + action_size, *settings.units], 1, *scales)
         self._policy, self._critic = FlatWeights(policy, "policy"), FlatWeights(critic, "critic")
         self.weights, self.critic_weights = self._policy.variable, self._critic.variable
         self.target_weights = tf.Variable(self.weights, trainable=False)

@@ -8,7 +8,7 @@ from repro.distributions import gaussian
 
 
 def explore(
-    generator: np.random.Generator,
+    rng: np.random.Generator,
     mean: np.ndarray,
     deviation: np.ndarray,
     last_noise: np.ndarray,
@@ -23,7 +23,7 @@ def explore(
     0.987 sigma / sqrt(1 - (1 - theta)^2): 0.37 for sigma 0.2 and theta 0.15.
 
     Args:
-        generator: advanced by the draws made.
+        rng: advanced by the samples.
         mean: m(s_t), float32 [A].
         deviation: sigma, [A].
         last_noise: x_{t-1}, [A]: the last action less its mean, or 0 where an episode begins.
@@ -33,4 +33,4 @@ def explore(
         float32 [A].
     """
     centre = mean if theta is None else mean + (1.0 - theta) * last_noise
-    return gaussian.sample_truncated(generator, centre, deviation)
+    return gaussian.sample_truncated(rng, centre, deviation)

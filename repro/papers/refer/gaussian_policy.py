@@ -23,7 +23,7 @@ class GaussianAgent(Protocol):
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, ...]: ...
 
 
-class GaussianPolicy(tf_policy.TFPolicy):
+class MeanActionPolicy(tf_policy.TFPolicy):
     """Takes the mean action, in the learner's units; `info` is empty.
 
     Args:

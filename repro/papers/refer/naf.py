@@ -44,7 +44,7 @@ class Naf(FusedAgent):
         state_size: S.
         action_size: A.
         settings: see `NafSettings`.
-        generator: draws the initial weights.
+        rng: samples the initial weights.
         steps_per_call: K, gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
@@ -57,7 +57,7 @@ class Naf(FusedAgent):
         state_size: int,
         action_size: int,
         settings: NafSettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         steps_per_call: int,
         compile_with_xla: bool,
     ) -> None:
@@ -65,7 +65,7 @@ class Naf(FusedAgent):
         self._settings = settings
         outputs = 1 + action_size + (action_size**2 + action_size) // 2
         weights = mlp.init_mlp(
-            generator, [state_size, *settings.units], outputs, settings.hidden_scale, settings.output_scale
+            rng, [state_size, *settings.units], outputs, settings.hidden_scale, settings.output_scale
         )
         self._network = FlatWeights(weights, "weights")
         self.weights = self._network.variable

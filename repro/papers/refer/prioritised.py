@@ -33,13 +33,13 @@ def importance_exponent(step: int, settings: Prioritised) -> float:
 
 
 def draw_minibatches(
-    memory: ReferMemory, generator: np.random.Generator, batch_size: int, steps: range, settings: Prioritised
+    memory: ReferMemory, rng: np.random.Generator, batch_size: int, steps: range, settings: Prioritised
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minibatches for some gradient steps, by the priorities in force now.
 
     Args:
         memory: made with `prioritised=True`; not empty.
-        generator: advanced by the draws made.
+        rng: advanced by the samples.
         batch_size: B.
         steps: numbers of the K gradient steps; each has a draw of its own, one step from each of B ranges of ranks
             of equal probability.
@@ -49,8 +49,7 @@ def draw_minibatches(
         int64 [K B] serial numbers as from `ReferMemory.draw`, and float32 [K B] importance weights in (0, 1].
     """
     drawn = [
-        memory.draw_prioritised(generator, batch_size, settings.alpha, importance_exponent(step, settings))
-        for step in steps
+        memory.draw_prioritised(rng, batch_size, settings.alpha, importance_exponent(step, settings)) for step in steps
     ]
     indices, weights = zip(*drawn)
     return np.concatenate(indices), np.concatenate(weights)

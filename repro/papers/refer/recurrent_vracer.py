@@ -51,7 +51,7 @@ class RecurrentVRacer(VRacer):
         state_size: S.
         action_size: A.
         settings: see `VRacerSettings`.
-        generator: draws the initial weights.
+        rng: samples the initial weights.
         steps_per_call: K, gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
         window: W, 1 or more.
@@ -64,12 +64,12 @@ class RecurrentVRacer(VRacer):
         state_size: int,
         action_size: int,
         settings: VRacerSettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         steps_per_call: int,
         compile_with_xla: bool,
         window: int,
     ) -> None:
-        super().__init__(state_size, action_size, settings, generator, steps_per_call, compile_with_xla)
+        super().__init__(state_size, action_size, settings, rng, steps_per_call, compile_with_xla)
         self.window = window
         self.begin_episode()
 
@@ -123,10 +123,10 @@ class RecurrentVRacer(VRacer):
         self._acted = int(state["acted"])
         self._lstm_state = [np.array(state[f"layer_{i}"]) for i in range(len(self._lstm_state))]
 
-    def _draw_network(self, generator: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+    def _draw_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
         settings = self._settings
         scales = settings.hidden_scale, settings.output_scale
-        return lstm.init_lstm(generator, state_size, settings.units, outputs, *scales)
+        return lstm.init_lstm(rng, state_size, settings.units, outputs, *scales)
 
     def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
         return lstm.apply_lstm(weights, self._standardise(batch["state"]), batch["length"])

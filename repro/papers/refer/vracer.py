@@ -42,7 +42,7 @@ class VRacer(FusedAgent):
         state_size: S.
         action_size: A.
         settings: see `VRacerSettings`.
-        generator: draws the initial weights.
+        rng: samples the initial weights.
         steps_per_call: K, gradient steps in one call of `train`.
         compile_with_xla: whether `train` is compiled with XLA.
     """
@@ -55,7 +55,7 @@ class VRacer(FusedAgent):
         state_size: int,
         action_size: int,
         settings: VRacerSettings,
-        generator: np.random.Generator,
+        rng: np.random.Generator,
         steps_per_call: int,
         compile_with_xla: bool,
     ) -> None:
@@ -63,7 +63,7 @@ class VRacer(FusedAgent):
         self._settings = settings
         self.num_coefficients = num_coefficients(settings.variant.form, action_size)
         outputs = 1 + action_size + self.num_coefficients
-        network = self._draw_network(generator, state_size, outputs)
+        network = self._draw_network(rng, state_size, outputs)
         raw = np.full(action_size, gaussian.raw_of_variance(settings.initial_variance), np.float32)
         self._network = FlatWeights([*network, raw], "weights")  # layers, then the raw variances
         self.weights = self._network.variable
@@ -133,11 +133,11 @@ class VRacer(FusedAgent):
         v, mean, coefficients = tf.split(outputs, [1, self.action_size, -1], axis=1)
         return v[:, 0], mean, coefficients
 
-    def _draw_network(self, generator: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+    def _draw_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
         """Initial weights; the state enters the first of them, to which the second is added."""
         settings = self._settings
         sizes = [state_size, *settings.units]
-        return mlp.init_mlp(generator, sizes, outputs, settings.hidden_scale, settings.output_scale)
+        return mlp.init_mlp(rng, sizes, outputs, settings.hidden_scale, settings.output_scale)
 
     def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
         """Outputs [B, outputs] at the drawn steps."""

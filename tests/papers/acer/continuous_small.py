@@ -10,11 +10,11 @@ from repro.acting.unrolls import UnrollGroup
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.continuous_agent import ContinuousAgent
-from repro.papers.acer.continuous_loss import LossSettings
-from repro.papers.acer.unroll_agent import Learning
+from repro.papers.acer.continuous_loss import ContinuousLossSettings
+from repro.papers.acer.unroll_agent import OptimizationConfig
 from tests.support.point_mass import PointMass
 
-SETTINGS = LossSettings(truncation=2.0, delta=0.3)
+SETTINGS = ContinuousLossSettings(truncation=2.0, delta=0.3)
 
 SETUPS = ("acer", "a3c", "trust_a3c", "tis", "trust_tis")
 """The five of Section 6."""
@@ -24,7 +24,7 @@ def make_agent(
     setup: str,
     seed: int = 0,
     *,
-    settings: LossSettings = SETTINGS,
+    settings: ContinuousLossSettings = SETTINGS,
     average_decay: float = 0.9,
     learning_rate: float = 0.01,
     clip_global_norm: float = 0.0,
@@ -40,7 +40,7 @@ def make_agent(
         network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed, mean_bound=mean_bound),
         deviation=0.3,
         dueling_samples=5,
-        learning=Learning(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),
+        learning=OptimizationConfig(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),
         loss_settings=settings,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
         seed=seed,

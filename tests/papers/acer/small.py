@@ -8,19 +8,19 @@ import tensorflow as tf
 from repro.networks.policy_q import PolicyQ
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
-from repro.papers.acer.loss import LossSettings
-from repro.papers.acer.unroll_agent import Learning
+from repro.papers.acer.loss import AcerLossSettings
+from repro.papers.acer.unroll_agent import OptimizationConfig
 from tests.support.catch import Catch
 from tests.support.training import dense_torso
 
-SETTINGS = LossSettings(truncation=1.5, delta=0.3, entropy_cost=0.01)
+SETTINGS = AcerLossSettings(truncation=1.5, delta=0.3, entropy_cost=0.01)
 
 
 def make_agent(
     seed: int = 0,
     *,
     trust_region: bool = True,
-    settings: LossSettings = SETTINGS,
+    settings: AcerLossSettings = SETTINGS,
     average_decay: float = 0.9,
     learning_rate: float = 0.005,
     epsilon: float = 0.01,
@@ -32,7 +32,7 @@ def make_agent(
         environment.action_spec,
         network=PolicyQ(dense_torso(seed), 3, seed=seed),
         average_network=PolicyQ(dense_torso(99), 3, seed=99) if trust_region else None,
-        learning=Learning(RMSPropTF1(learning_rate, epsilon=epsilon), 0.99, average_decay, clip_global_norm),
+        learning=OptimizationConfig(RMSPropTF1(learning_rate, epsilon=epsilon), 0.99, average_decay, clip_global_norm),
         loss_settings=settings,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )

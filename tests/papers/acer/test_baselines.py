@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from repro.papers.acer.baselines import a3c_loss, log_trajectory_ratio, tis_loss
-from repro.papers.acer.continuous_loss import LossSettings, Steps
+from repro.papers.acer.continuous_loss import ContinuousLossSettings, Steps
 from tests.papers.acer.continuous_oracle import (
     A,
     B,
@@ -19,7 +19,7 @@ from tests.papers.acer.continuous_oracle import (
     rho,
 )
 
-SETTINGS = LossSettings(truncation=2.0, delta=0.3)
+SETTINGS = ContinuousLossSettings(truncation=2.0, delta=0.3)
 LOSSES = {"a3c": a3c_loss, "tis": tis_loss}
 
 

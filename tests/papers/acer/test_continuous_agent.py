@@ -21,7 +21,7 @@ from repro.papers.acer import continuous_agent
 from repro.papers.acer.baselines import a3c_loss, tis_loss
 from repro.papers.acer.continuous_agent import ContinuousAgent
 from repro.papers.acer.continuous_loss import Steps
-from repro.papers.acer.unroll_agent import Learning
+from repro.papers.acer.unroll_agent import OptimizationConfig
 from repro.training import checkpoint
 from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import SETTINGS, SETUPS, make_agent, random_batch, values
@@ -117,8 +117,8 @@ def test_acers_loss_is_given_q_of_the_action_taken_and_of_the_first_sample(monke
         given.update(steps=steps, q=q, sampled_action=sampled_action, sampled_q=sampled_q)
         return original(steps, q, sampled_action, sampled_q, settings)
 
-    original = continuous_agent.acer_loss
-    monkeypatch.setattr(continuous_agent, "acer_loss", spy)
+    original = continuous_agent.continuous_acer_loss
+    monkeypatch.setattr(continuous_agent, "continuous_acer_loss", spy)
     drawn = agent._draw(agent._network.mean(batch.observation[:, :-1].transpose(1, 0, 2))).numpy()
     agent.loss(tensors(batch))
     for field, expected in steps_by_hand(agent, batch)._asdict().items():
@@ -295,7 +295,7 @@ def test_errors():
                 network=GaussianActorCritic(2, 2, [4], advantage_hidden, seed=0),
                 deviation=0.3,
                 dueling_samples=5,
-                learning=Learning(agent._optimizer, 0.9, 0.9, 0.0),
+                learning=OptimizationConfig(agent._optimizer, 0.9, 0.9, 0.0),
                 loss_settings=SETTINGS,
                 train_step_counter=agent.train_step_counter,
                 seed=0,

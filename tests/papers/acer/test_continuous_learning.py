@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 
 from repro.papers.acer import continuous_loss
-from repro.papers.acer.continuous_loss import LossSettings
+from repro.papers.acer.continuous_loss import ContinuousLossSettings
 from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import make_agent, values
 from tests.support.learning import draw, play
 from tests.support.point_mass import PointMass
 
 ENVIRONMENTS, UNROLL, SEED, REPLAYED, MEMORY = 8, 12, 1, 4, 5
-SETTINGS = LossSettings(truncation=5.0, delta=1.0)
+SETTINGS = ContinuousLossSettings(truncation=5.0, delta=1.0)
 
 
 def train(method, iterations):

@@ -9,9 +9,9 @@ from scipy import integrate
 
 from repro.distributions import gaussian
 from repro.papers.acer.continuous_loss import (
-    LossSettings,
+    ContinuousLossSettings,
     Steps,
-    acer_loss,
+    continuous_acer_loss,
     divergence_gradient,
     mean_gradient,
     policy_gradient,
@@ -33,7 +33,7 @@ from tests.papers.acer.continuous_oracle import (
     rho,
 )
 
-SETTINGS = LossSettings(truncation=1.5, delta=0.3)
+SETTINGS = ContinuousLossSettings(truncation=1.5, delta=0.3)
 
 
 def action_values(seed=1):
@@ -56,7 +56,9 @@ def test_the_data_makes_every_clip_active():
     assert all((rhos > bound).sum() > 2 and (rhos < bound).sum() > 2 for bound in (1.0, SETTINGS.truncation))
     assert (sampled > SETTINGS.truncation).sum() > 2
     assert (sampled < SETTINGS.truncation).sum() > 2
-    active = acer_loss(constants(x), q, sampled_action, sampled_q, SETTINGS).extras["trust_region_active"].numpy()
+    active = (
+        continuous_acer_loss(constants(x), q, sampled_action, sampled_q, SETTINGS).extras["trust_region_active"].numpy()
+    )
     assert 3 < active.sum() < T * B - 3
 
 
@@ -172,7 +174,7 @@ def updates(x, q, sampled_action, sampled_q):
     with tf.GradientTape() as tape:
         tape.watch([mean, v, q])
         steps = constants(x)._replace(mean=mean, v_tm1=v)
-        loss = acer_loss(steps, q, sampled_action, sampled_q, SETTINGS)
+        loss = continuous_acer_loss(steps, q, sampled_action, sampled_q, SETTINGS)
         total = tf.reduce_sum(loss.total)
     return [-gradient.numpy() for gradient in tape.gradient(total, [mean, q, v])], loss
 
@@ -209,7 +211,7 @@ def test_live_and_dead_gradients():
         tape.watch(floats)
         steps = Steps(**{name: floats.get(name) for name in Steps._fields if name != "is_boundary"}, is_boundary=None)
         steps = steps._replace(is_boundary=tf.constant(x["is_boundary"]))
-        loss = acer_loss(steps, floats["q"], floats["sampled_action"], floats["sampled_q"], SETTINGS)
+        loss = continuous_acer_loss(steps, floats["q"], floats["sampled_action"], floats["sampled_q"], SETTINGS)
         terms = {name: tf.reduce_sum(getattr(loss, name)) for name in ("policy", "critic")}
         extras = tf.add_n([tf.reduce_sum(extra) for extra in loss.extras.values()])
 
@@ -224,7 +226,7 @@ def test_live_and_dead_gradients():
 
 def test_what_a_boundary_row_holds_changes_nothing():
     values = action_values()
-    a, b = (acer_loss(constants(y), *values, SETTINGS) for y in (data(), poison(data())))
+    a, b = (continuous_acer_loss(constants(y), *values, SETTINGS) for y in (data(), poison(data())))
     np.testing.assert_array_equal(a.total, b.total)
     assert a.total[3, 1] == 0.0
 
@@ -232,18 +234,18 @@ def test_what_a_boundary_row_holds_changes_nothing():
 def test_a_sequence_is_its_two_parts_where_an_episode_ends_inside():
     """Unroll 0 ends at row 1, and what follows is another episode."""
     x, values = data(), action_values()
-    whole = acer_loss(constants(x), *values, SETTINGS).total[:, 0]
+    whole = continuous_acer_loss(constants(x), *values, SETTINGS).total[:, 0]
 
     def part(rows):
         cut = {name: value[rows] for name, value in x.items()}
-        return acer_loss(constants(cut), *(value[rows] for value in values), SETTINGS).total[:, 0]
+        return continuous_acer_loss(constants(cut), *(value[rows] for value in values), SETTINGS).total[:, 0]
 
     np.testing.assert_allclose(whole, np.concatenate([part(slice(0, 2)), part(slice(2, None))]), rtol=1e-5, atol=1e-6)
 
 
 def test_extras():
     x, (q, sampled_action, sampled_q) = data(), action_values()
-    extras = acer_loss(constants(x), q, sampled_action, sampled_q, SETTINGS).extras
+    extras = continuous_acer_loss(constants(x), q, sampled_action, sampled_q, SETTINGS).extras
     for s, b in live_rows(x):
         ratio = rho(x, s, b)
         np.testing.assert_allclose(extras["importance_weight"][s, b], min(1.5, ratio), rtol=1e-3)
@@ -262,7 +264,7 @@ def test_actions_far_from_both_policies_leave_everything_finite(distance):
     near = {**x, "action": x["mean"].copy()}
     far = {**x, "action": x["behaviour_mean"].copy()}
     for y, weight in ((near, 1.5), (far, 0.0)):
-        loss = acer_loss(constants(y), q, sampled_action, sampled_q, SETTINGS)
+        loss = continuous_acer_loss(constants(y), q, sampled_action, sampled_q, SETTINGS)
         assert np.isfinite(loss.total).all()
         live = ~x["is_boundary"]
         np.testing.assert_allclose(loss.extras["importance_weight"].numpy()[live], weight)
@@ -271,19 +273,19 @@ def test_actions_far_from_both_policies_leave_everything_finite(distance):
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_eager_graph_and_xla_agree(jit_compile):
     x, values = constants(data()), action_values()
-    compiled = tf.function(lambda: acer_loss(x, *values, SETTINGS).total, jit_compile=jit_compile)
-    np.testing.assert_allclose(compiled(), acer_loss(x, *values, SETTINGS).total, rtol=1e-4, atol=1e-4)
+    compiled = tf.function(lambda: continuous_acer_loss(x, *values, SETTINGS).total, jit_compile=jit_compile)
+    np.testing.assert_allclose(compiled(), continuous_acer_loss(x, *values, SETTINGS).total, rtol=1e-4, atol=1e-4)
 
 
 def test_errors():
     x, (q, sampled_action, sampled_q) = constants(data()), action_values()
     with pytest.raises(ValueError, match="truncation"):
-        acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(truncation=0.0))
+        continuous_acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(truncation=0.0))
     with pytest.raises(ValueError, match="delta"):
-        acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(delta=-1.0))
+        continuous_acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(delta=-1.0))
     with pytest.raises(ValueError, match="sampled_q"):
-        acer_loss(x, q, sampled_action, sampled_q[:1], SETTINGS)
+        continuous_acer_loss(x, q, sampled_action, sampled_q[:1], SETTINGS)
     with pytest.raises(ValueError, match="mean"):
-        acer_loss(x, q, sampled_action[..., :1], sampled_q, SETTINGS)
+        continuous_acer_loss(x, q, sampled_action[..., :1], sampled_q, SETTINGS)
     with pytest.raises(ValueError, match="q_t_a"):
-        acer_loss(x, q[:, :1], sampled_action, sampled_q, SETTINGS)
+        continuous_acer_loss(x, q[:, :1], sampled_action, sampled_q, SETTINGS)

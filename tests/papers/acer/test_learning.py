@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 
 from repro.papers.acer import loss
-from repro.papers.acer.loss import LossSettings
+from repro.papers.acer.loss import AcerLossSettings
 from repro.training.learner import Learner
 from tests.papers.acer.small import make_agent, values
 from tests.support.catch import Catch
 from tests.support.learning import draw, play
 
 ENVIRONMENTS, UNROLL, SEED = 8, 10, 1
-SETTINGS = LossSettings(truncation=10.0, delta=1.0, entropy_cost=0.03)
+SETTINGS = AcerLossSettings(truncation=10.0, delta=1.0, entropy_cost=0.03)
 
 
 def train(iterations: int, *, trust_region: bool, replay_ratio: int = 4):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.papers.acer.loss import LossSettings, acer_loss, divergence_gradient, policy_gradient, retrace_target
+from repro.papers.acer.loss import AcerLossSettings, acer_loss, divergence_gradient, policy_gradient, retrace_target
 from repro.papers.acer.trust_region import project
 
 T, B, A = 5, 3, 4
-SETTINGS = LossSettings(truncation=1.5, delta=0.3, entropy_cost=0.1)
+SETTINGS = AcerLossSettings(truncation=1.5, delta=0.3, entropy_cost=0.1)
 
 
 def data(seed: int = 0) -> dict[str, np.ndarray]:
@@ -80,7 +80,7 @@ def slopes(function, vector: np.ndarray, h: float = 1e-5) -> np.ndarray:
     return np.array([(function(vector + e) - function(vector - e)) / (2 * h) for e in steps])
 
 
-def gradients(x: dict[str, np.ndarray], settings: LossSettings = SETTINGS, term: str = "total"):
+def gradients(x: dict[str, np.ndarray], settings: AcerLossSettings = SETTINGS, term: str = "total"):
     """Of the summed loss with respect to logits and q."""
     logits, q = tf.constant(x["logits"]), tf.constant(x["q"])
     with tf.GradientTape() as tape:

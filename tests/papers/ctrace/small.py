@@ -24,8 +24,8 @@ from repro.acting.weights import WeightsPublisher
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
-from repro.papers.ctrace.agent import SCALARS, CtraceAgent, Learning
-from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
+from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.ctrace.initial_priority import InitialPriority
 from repro.replay.sequences import SequenceReplay, SequenceSettings
@@ -68,7 +68,7 @@ def make_agent(
         environment.action_spec,
         network=make_network(),
         target_network=make_network(),
-        learning=Learning(
+        learning=SequenceOptimization(
             tf.keras.optimizers.Adam(learning_rate),
             target_period,
             GAMMA**N,
@@ -76,7 +76,7 @@ def make_agent(
             BURN_IN if recurrent else 0,
             time_reduction=time_reduction,
         ),
-        loss_settings=LossSettings(method, N, GAMMA, clip_error, rescaling=1e-3 if recurrent else None),
+        loss_settings=SequenceLossSettings(method, N, GAMMA, clip_error, rescaling=1e-3 if recurrent else None),
         evaluation_epsilon=0.0,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )
@@ -84,30 +84,30 @@ def make_agent(
 
 def random_batch(agent: CtraceAgent, batch: int, seed: int) -> Trajectory:
     """Sequences of random observations and actions, with ends; the first row is no boundary."""
-    generator = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     rows = STEPS + 1 + agent._learning.burn_in
 
     def draw(spec):
         shape = (batch, rows, *spec.shape)
-        return generator.normal(size=shape).astype(spec.dtype.as_numpy_dtype)
+        return rng.normal(size=shape).astype(spec.dtype.as_numpy_dtype)
 
     drawn = tf.nest.map_structure(draw, agent.collect_data_spec)
-    step_type = np.where(generator.random((batch, rows)) < 0.2, StepType.LAST, StepType.MID).astype(np.int32)
+    step_type = np.where(rng.random((batch, rows)) < 0.2, StepType.LAST, StepType.MID).astype(np.int32)
     step_type[:, 0] = StepType.FIRST
     info = drawn.policy_info | {
-        "greedy_action": generator.integers(0, 3, (batch, rows), np.int32),
-        "epsilon": generator.choice(np.float32([0.1, 0.6]), (batch, rows)),
+        "greedy_action": rng.integers(0, 3, (batch, rows), np.int32),
+        "epsilon": rng.choice(np.float32([0.1, 0.6]), (batch, rows)),
     }
     if "core_state" in info:
         info["core_state"] = tuple(part[:, 0] for part in info["core_state"])
     observation = drawn.observation
     if isinstance(observation, dict):
-        observation = observation | {"last_action": generator.integers(0, 3, (batch, rows), np.int32)}
+        observation = observation | {"last_action": rng.integers(0, 3, (batch, rows), np.int32)}
     return drawn._replace(
         step_type=step_type,
         observation=observation,
-        action=generator.integers(0, 3, (batch, rows), np.int32),
-        discount=(generator.random((batch, rows)) > 0.2).astype(np.float32),
+        action=rng.integers(0, 3, (batch, rows), np.int32),
+        discount=(rng.random((batch, rows)) > 0.2).astype(np.float32),
         policy_info=info,
     )
 

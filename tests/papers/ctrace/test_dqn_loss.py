@@ -17,8 +17,10 @@ METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
 INFINITY = float("inf")
 
 
-def settings(method: str, **changes) -> dqn_loss.LossSettings:
-    return dqn_loss.LossSettings(method, n=N, discount=GAMMA, clip_error=1.0, rescaling=None)._replace(**changes)
+def settings(method: str, **changes) -> dqn_loss.SequenceLossSettings:
+    return dqn_loss.SequenceLossSettings(method, n=N, discount=GAMMA, clip_error=1.0, rescaling=None)._replace(
+        **changes
+    )
 
 
 def random_batch(seed: int, num_steps: int = 8, batch: int = 60, num_actions: int = 3) -> dict[str, np.ndarray]:
@@ -56,7 +58,7 @@ def poisoned(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found
 
 
-def compute(data: dict[str, np.ndarray], chosen: dqn_loss.LossSettings, alpha=ALPHA) -> dqn_loss.DqnLoss:
+def compute(data: dict[str, np.ndarray], chosen: dqn_loss.SequenceLossSettings, alpha=ALPHA) -> dqn_loss.DqnLoss:
     return dqn_loss.dqn_loss(**{name: tf.constant(x) for name, x in data.items()}, settings=chosen, alpha=alpha)
 
 
@@ -68,7 +70,7 @@ def inverse(y: np.ndarray, epsilon: float | None) -> np.ndarray:
     return np.sign(y) * (root**2 - 1)
 
 
-def loop(data: dict[str, np.ndarray], chosen: dqn_loss.LossSettings, alpha: float) -> dict[str, np.ndarray]:
+def loop(data: dict[str, np.ndarray], chosen: dqn_loss.SequenceLossSettings, alpha: float) -> dict[str, np.ndarray]:
     """Every target from the paper's sums, one step of one sequence after the other, in float64."""
     q = data["q"].astype(np.float64)
     values = inverse(data["target_q"].astype(np.float64), chosen.rescaling)

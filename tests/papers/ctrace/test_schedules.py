@@ -56,7 +56,7 @@ def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
         summary = loop.summary()
     finally:
         loop.close()
-    played = sum(int(file.read_text()) for file in folder.glob("played_*"))
+    played = sum(int(file.read_text() or 0) for file in folder.glob("played_*"))
     return Run(summary["gradient_steps"], summary["frames"], played, entered)
 
 
@@ -93,7 +93,7 @@ def test_resumed_processes_keep_the_pace(tmp_path):
         loop.close()
         for file in tmp_path.glob("played_*"):
             file.rename(tmp_path / f"before_{frames}_{file.name}")
-    played = sum(int(file.read_text()) for file in tmp_path.glob("before_*"))
+    played = sum(int(file.read_text() or 0) for file in tmp_path.glob("before_*"))
     summary, ahead = loop.summary(), AHEAD["processes"]
     assert frames == FRAMES_PER_UPDATE * UPDATES // 2
     check_pace(Run(summary["gradient_steps"], summary["frames"], played, []), 2 * ahead)

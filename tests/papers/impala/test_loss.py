@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.papers.impala.loss import CORRECTIONS, EPSILON_CORRECTION, LossSettings, impala_loss
+from repro.papers.impala.loss import CORRECTIONS, EPSILON_CORRECTION, VtraceLossSettings, impala_loss
 from tests.ops.v_targets_oracle import SETTINGS as UNLIKE
 from tests.ops.v_targets_oracle import Sequence, oracle
 
 T, B, A = 4, 3, 5
-SETTINGS = LossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
+SETTINGS = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
 
 
 def data(seed: int = 0) -> dict[str, np.ndarray]:

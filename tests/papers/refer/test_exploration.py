@@ -12,10 +12,10 @@ MEAN, DEVIATION = np.float32([0.5, -1.0]), np.float32([0.2, 0.2])
 
 
 def _process(theta, steps=20_000):
-    generator, noise = np.random.default_rng(0), np.zeros(2, np.float32)
+    rng, noise = np.random.default_rng(0), np.zeros(2, np.float32)
     noises = np.empty((steps, 2))
     for t in range(steps):
-        noises[t] = noise = explore(generator, MEAN, DEVIATION, noise, theta) - MEAN
+        noises[t] = noise = explore(rng, MEAN, DEVIATION, noise, theta) - MEAN
     return noises
 
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import time_step as ts
 
-from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.gaussian_policy import MeanActionPolicy
 from repro.papers.refer.ppo import NAMES, Experience, Ppo, PpoSettings, RolloutBatch
 from tests.papers.refer.gradients import first_gradient, network, ratio_and_kl, slopes, spread
 from tests.papers.refer.small import A, S
@@ -156,7 +156,7 @@ def test_acting_is_the_policy_that_is_exported_and_learned_from_on_standardised_
     states = rollout.state
     state_spec = tensor_spec.BoundedTensorSpec([S], tf.float32, -np.inf, np.inf)
     action_spec = tensor_spec.BoundedTensorSpec([A], tf.float32, -np.inf, np.inf)
-    policy = GaussianPolicy(ts.time_step_spec(state_spec), action_spec, agent)
+    policy = MeanActionPolicy(ts.time_step_spec(state_spec), action_spec, agent)
     time_step = ts.restart(states, batch_size=B)
     for mean in (agent.forward(states)[1], policy.action(time_step).action):
         np.testing.assert_allclose(np.stack([agent.act(s) for s in states]), mean, rtol=1e-4, atol=1e-6)

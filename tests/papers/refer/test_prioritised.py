@@ -70,12 +70,12 @@ def test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
         known.clear()
         known.update(present)
 
-    def drawing(generator, batch, alpha, beta):
+    def drawing(rng, batch, alpha, beta):
         memory._ranks.sort()
-        state = generator.bit_generator.state
-        uniform = generator.random(batch)
-        generator.bit_generator.state = state
-        indices, weights = draw(generator, batch, alpha, beta)
+        state = rng.bit_generator.state
+        uniform = rng.random(batch)
+        rng.bit_generator.state = state
+        indices, weights = draw(rng, batch, alpha, beta)
         expected, expected_weights = twin.draw(uniform, 0.5, beta)
         errors = [twin.errors[serial] for serial in indices.tolist()]
         np.testing.assert_array_equal(errors, [twin.errors[serial] for serial in expected])  # the rank's error

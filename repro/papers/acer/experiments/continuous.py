@@ -12,9 +12,9 @@ from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.continuous_agent import ContinuousAgent
-from repro.papers.acer.continuous_loss import LossSettings
+from repro.papers.acer.continuous_loss import ContinuousLossSettings
 from repro.papers.acer.experiment import AcerExperiment
-from repro.papers.acer.unroll_agent import Learning
+from repro.papers.acer.unroll_agent import OptimizationConfig
 from repro.training.experiment import Experiment
 
 
@@ -71,13 +71,13 @@ class ContinuousExperiment(AcerExperiment):
             network=network,
             deviation=self.config.network.deviation,
             dueling_samples=self.config.network.dueling_samples,
-            learning=Learning(
+            learning=OptimizationConfig(
                 self.make_optimizer(network, sampled_hparams),
                 loss.discount,
                 loss.average_decay,
                 self.config.learner.clip_global_norm,
             ),
-            loss_settings=LossSettings(loss.truncation, sampled_hparams["delta"]),
+            loss_settings=ContinuousLossSettings(loss.truncation, sampled_hparams["delta"]),
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
             seed=seed,
         )

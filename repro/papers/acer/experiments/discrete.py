@@ -14,8 +14,8 @@ from repro.networks.torsos import make_torso
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.acer.agent import AcerAgent
 from repro.papers.acer.experiment import AcerExperiment
-from repro.papers.acer.loss import LossSettings
-from repro.papers.acer.unroll_agent import Learning
+from repro.papers.acer.loss import AcerLossSettings
+from repro.papers.acer.unroll_agent import OptimizationConfig
 from repro.training.experiment import Experiment
 
 TORSOS = ("nature", "shallow")
@@ -39,13 +39,13 @@ class DiscreteExperiment(AcerExperiment):
             environment.action_spec,
             network=self.make_network(environment, seed),
             average_network=self.make_network(environment, seed) if loss.trust_region else None,
-            learning=Learning(
+            learning=OptimizationConfig(
                 RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon),
                 loss.discount,
                 loss.average_decay,
                 learner.clip_global_norm,
             ),
-            loss_settings=LossSettings(loss.truncation, loss.delta, loss.entropy_cost),
+            loss_settings=AcerLossSettings(loss.truncation, loss.delta, loss.entropy_cost),
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
         )
 

@@ -11,7 +11,7 @@ from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
 from repro.networks.q_network import QNetwork
 from repro.networks.torsos import make_torso
-from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
 from repro.replay.sequences import SequenceSettings
@@ -28,7 +28,7 @@ class DqnExperiment(SequenceExperiment):
     envs_per_actor = 1
 
     @property
-    def loss_settings(self) -> LossSettings:
+    def loss_settings(self) -> SequenceLossSettings:
         return super().loss_settings._replace(clip_error=self.config.loss.clip_error)
 
     @property

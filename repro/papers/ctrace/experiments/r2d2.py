@@ -12,8 +12,8 @@ from repro.networks.epsilon_greedy_policy import ape_x_epsilons
 from repro.networks.initializers import distinct_seeds
 from repro.networks.recurrent_q import RecurrentQ
 from repro.networks.torsos import make_torso
-from repro.papers.ctrace.agent import Learning
-from repro.papers.ctrace.dqn_loss import LossSettings
+from repro.papers.ctrace.agent import SequenceOptimization
+from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
 from repro.replay.sequences import SequenceSettings
@@ -37,11 +37,11 @@ class R2d2Experiment(SequenceExperiment):
         return self.config.runtime.envs_per_actor
 
     @property
-    def loss_settings(self) -> LossSettings:
+    def loss_settings(self) -> SequenceLossSettings:
         return super().loss_settings._replace(rescaling=self.config.loss.rescaling)
 
     @property
-    def learning(self) -> Learning:
+    def learning(self) -> SequenceOptimization:
         replay = self.config.replay
         return super().learning._replace(burn_in=replay.burn_in, priority_of_max=replay.priority_of_max)
 

@@ -23,7 +23,7 @@ from repro.networks.torsos import make_torso
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
-from repro.papers.impala.loss import CORRECTIONS, LossSettings
+from repro.papers.impala.loss import CORRECTIONS, VtraceLossSettings
 from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation, Experiment, Warn
 from repro.training.learner import Learner
@@ -90,7 +90,7 @@ class DiscreteExperiment:
                 epsilon=learner.rmsprop_epsilon,
             ),
             discount=config.loss.discount,
-            loss_settings=LossSettings(**{name: config.loss[name] for name in LossSettings._fields}),
+            loss_settings=VtraceLossSettings(**{name: config.loss[name] for name in VtraceLossSettings._fields}),
             clip_global_norm=learner.clip_global_norm,
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
             greedy=config.evaluation.greedy,

@@ -8,7 +8,7 @@ from tf_agents.policies import tf_policy
 
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.experiment import ControlExperiment
-from repro.papers.refer.gaussian_policy import GaussianPolicy
+from repro.papers.refer.gaussian_policy import MeanActionPolicy
 from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
 from repro.training.experiment import Experiment, Warn
@@ -53,7 +53,7 @@ class PpoExperiment(ControlExperiment[Ppo]):
         )
 
     def make_policy(self, environment: VectorEnvironment, agent: Ppo) -> tf_policy.TFPolicy:
-        return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent)
+        return MeanActionPolicy(environment.time_step_spec, environment.action_spec, agent)
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

@@ -10,7 +10,7 @@ from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.fused import FusedAgent
-from repro.papers.refer.gaussian_policy import GaussianPolicy, WindowPolicy
+from repro.papers.refer.gaussian_policy import MeanActionPolicy, WindowPolicy
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.naf import Naf, NafSettings
 from repro.papers.refer.prioritised import Prioritised
@@ -134,7 +134,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
     def make_policy(self, environment: VectorEnvironment, agent: FusedAgent) -> tf_policy.TFPolicy:
         if isinstance(agent, RecurrentVRacer):
             return WindowPolicy(environment.time_step_spec, environment.action_spec, agent)
-        return GaussianPolicy(environment.time_step_spec, environment.action_spec, agent)
+        return MeanActionPolicy(environment.time_step_spec, environment.action_spec, agent)
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:
