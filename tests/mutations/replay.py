@@ -161,7 +161,7 @@ VARIANTS = [
         "ranks: independent draws, no ranges",
         RANKS,
         "(np.arange(batch) + rng.random(batch)) * (cumulative[-1] / batch)",
-        "generator.random(batch) * cumulative[-1]",
+        "rng.random(batch) * cumulative[-1]",
         f"{TEST_PRIORITISED}::test_a_batch_takes_one_from_each_range_of_equal_probability",
     ),
     Variant(
