@@ -42,14 +42,15 @@ def main(argv: list[str]) -> None:
 
 
 def save_picture(contents: Contents, paper: str, experiment: str, task: str, path_png: str) -> None:
-    """Draws the learning curves of a task, the same that the page shows, as a PNG; nothing where there are no runs.
+    """Draws the learning curves of a task, the same that the page shows, as a PNG; nothing where no run has one.
 
     Raises:
         OSError: the file cannot be written.
     """
     rows = [row for row in contents.rows if (row.paper, row.experiment, row.task) == (paper, experiment, task)]
     by_agent = {row.agent: row for row in reversed(rows) if row.seeds and cards.is_evaluation(row, contents.groups)}
-    drawn = [(row, contents.groups[cards.row_key(row)].records) for row in reversed(by_agent.values())]
+    runs_of = [(row, contents.groups[cards.row_key(row)].records) for row in reversed(by_agent.values())]
+    drawn = [(row, runs) for row, runs in runs_of if any(record["curve"] for record in runs)]
     if drawn:
         indices = cards.agent_indices(row for row in contents.rows if row.paper == paper)
         made = [curves.make_curve(runs, row, index=indices[experiment, str(row.agent)]) for row, runs in drawn]

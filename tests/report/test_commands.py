@@ -11,7 +11,7 @@ import pytest
 
 from repro import check
 from repro.evidence import published, records, rows, staleness
-from tests.evidence.synthetic_records import make_record, write
+from tests.evidence.synthetic_records import make_record, random_records, write
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
@@ -254,6 +254,19 @@ def test_report_writes_the_markdown_page_where_asked(results, tmp_path):
     done = run("repro.report", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert "| pong | IMPALA, shallow, experts |" in (tmp_path / "results.md").read_text()
+
+
+def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path):
+    write(tmp_path / "results", random_records()[0] | {"curve": []})
+    picture = tmp_path / "pong.png"
+    picture.write_text("before")
+    done = run(
+        "repro.report",
+        f"--results_dir={tmp_path / 'results'}",
+        f"--out={tmp_path / 'out'}",
+        f"--picture=impala/atari_shallow/pong={picture}",
+    )
+    assert (done.returncode, picture.read_text()) == (0, "before")
 
 
 def test_report_draws_the_pictures_asked_for(results, tmp_path):
