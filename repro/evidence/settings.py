@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from repro.config import flatten
 from repro.evidence import published, random_player, staleness
 
 SettingStatus = Literal["as printed", "differs", "no config yet", "not a field"]
@@ -63,7 +64,8 @@ def differences(
     """Returns the settings of a record that are not the paper's, apart from its budget: field to (ours, the paper's).
 
     They are fields in which its configuration differs from that of the same agent at scale `paper`, and fields that
-    differ from a printed setting of its experiment.
+    differ from a printed setting. Settings printed for an experiment are not those of an agent with its own value of
+    the field, and those printed for one agent (`variants.<agent>.<field>`) are no other agent's.
 
     Args:
         record: a valid record, of a scale `paper` or less.
@@ -78,12 +80,20 @@ def differences(
     reference = staleness.agent_config(paper, experiment, "paper", record["agent"], configs_dir)
     ignored = (*staleness.RUN_FIELDS, *NOT_SETTINGS)
     found = staleness.config_difference(record["config"], reference, ignored)
+    variants = staleness.current_config(paper, experiment, "paper", configs_dir).get("variants", {})
+    own = flatten(variants.get(record["agent"], {}))
     printed = published.load(paper, published_dir).settings if paper in published.papers(published_dir) else ()
     for setting in printed:
-        if experiment in setting.experiments and setting.field is not None and setting.field not in NOT_SETTINGS:
-            ours = _look_up(record["config"], setting.field)
-            if not _same(ours, setting.equals):
-                found[setting.field] = (ours, setting.equals)
+        field = setting.field
+        if experiment not in setting.experiments or field is None or field in own:
+            continue
+        if field.startswith("variants."):
+            _, agent, field = field.split(".", 2)
+            if agent != record["agent"]:
+                continue
+        ours = _look_up(record["config"], field)
+        if field not in NOT_SETTINGS and not _same(ours, setting.equals):
+            found[field] = (ours, setting.equals)
     return found
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from repro.config import agents
 from repro.environments.names import task_name
-from repro.evidence import commands, published, records, rows, staleness
+from repro.evidence import commands, published, random_player, records, rows, staleness
 from repro.evidence.commands import Run
 
 VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk", 2)
@@ -76,7 +76,11 @@ def test_every_row_s_command_names_what_is_there():
     for text in found:
         paper, fields = _fields(text)
         config = staleness.current_config(paper, fields["EXPERIMENT"], fields["SCALE"])
-        assert set(fields.get("AGENT", config["agent"]).split(",")) <= {config["agent"], *agents(config)}
+        assert set(fields.get("AGENT", config["agent"]).split(",")) <= {
+            config["agent"],
+            *agents(config),
+            random_player.AGENT,
+        }
         for task in filter(None, fields.get("TASK", "").split(",")):
             assert task == (config["env"]["task"] if "study" in config else task_name(config["env"]["name"], task)), (
                 text

@@ -1,11 +1,12 @@
 """Printed hyper-parameters beside those of the configs."""
 
 import collections
+import copy
 import json
 
 import pytest
 
-from repro.evidence import published, staleness
+from repro.evidence import published, settings, staleness
 from repro.evidence.settings import compare_settings
 
 # Printed entries of each table; a table whose columns are domains has one setting for each.
@@ -100,3 +101,19 @@ def test_judgements_of_a_paper_without_configs(tmp_path):
 @pytest.mark.parametrize("paper", published.papers())
 def test_every_field_that_holds_a_printed_setting_is_there(paper):
     assert [c.setting.field for c in compare_settings(paper) if c.ours == "absent"] == []
+
+
+def test_a_setting_printed_for_one_agent_is_no_other_agent_s():
+    """ReF-ER's experiment prints V-RACER's mini-batch and ACER's clip; each agent is held to its own."""
+    for agent, value in (("vracer_refer", 512), ("acer", 7)):
+        config = staleness.agent_config("refer", "figure_4_vracer", "paper", agent)
+        record = {"paper": "refer", "experiment": "figure_4_vracer", "agent": agent, "config": config}
+        listed = {"network.hidden_scale"}  # a deviation of all agents
+        assert set(settings.differences(record)) == listed
+        changed = copy.deepcopy(config)
+        section, name = ("learner", "batch_size") if agent == "vracer_refer" else ("loss", "truncation")
+        printed = changed[section][name]
+        changed[section][name] = value
+        found = settings.differences(record | {"config": changed})
+        assert set(found) - listed == {f"{section}.{name}"}
+        assert found[f"{section}.{name}"] == (value, printed)
