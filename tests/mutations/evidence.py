@@ -387,8 +387,15 @@ VARIANTS = [
     Variant(
         "settings: printed values are not compared",
         SETTINGS,
-        "if not _same(ours, setting.equals):\n                found",
-        "if False:\n                found",
+        "if field not in NOT_SETTINGS and not _same(ours, setting.equals):",
+        "if False:",
         f"{TEST_ROWS}::test_settings_that_differ_are_counted_and_listed",
+    ),
+    Variant(
+        "settings: those printed for one agent are every agent's",
+        SETTINGS,
+        'if agent != record["agent"]:',
+        "if False:",
+        "tests/evidence/test_published_settings.py::test_a_setting_printed_for_one_agent_is_no_other_agent_s",
     ),
 ]
