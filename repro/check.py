@@ -11,17 +11,15 @@ import collections
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping
 from typing import Any
 
 import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evidence import bands, checksums, published, settings, staleness
+from repro.evidence import bands, checksums, comparisons, published, settings, staleness
 from repro.evidence.records import StoredRecord, ValidationError, read_all
-from repro.evidence.rows import Row, group_records, make_rows, sentences, stale_records
-from repro.evidence.verdicts import VERDICTS, verdict_of
+from repro.evidence.rows import Row, count_verdicts, group_records, make_rows, stale_records
 from repro.report import tables
 
 
@@ -134,7 +132,7 @@ def write_bands(result: CheckResult, published_dir: pathlib.Path = published.PUB
     written = []
     for path, group in runs.items():
         if len(group) >= bands.MIN_RUNS:
-            printed = published.published_row(*_names(group[0]), published_dir)
+            printed = published.published_row(*comparisons.key_of(group[0]), published_dir)
             bands.write_band(path, bands.make_band(group, printed.better if printed else "more"))
             written.append(path)
     return written
@@ -223,7 +221,7 @@ def main(argv: list[str]) -> None:
 
 
 def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationError | None:
-    printed = published.published_row(*_names(item.record), published_dir)
+    printed = published.published_row(*comparisons.key_of(item.record), published_dir)
     unit = item.record["evaluation"]["unit"]
     if printed is None or unit == printed.unit:
         return None
@@ -232,16 +230,13 @@ def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationEr
     )
 
 
-def _names(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    return (record["paper"], record["experiment"], record["task"], record["agent"])
-
-
 def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:
     """Paper to verdict to how many printed numbers and sentences have it."""
-    counts: dict[str, dict[str, int]] = collections.defaultdict(lambda: dict.fromkeys(VERDICTS, 0))
-    for row, finding, shortfalls in sentences(rows):
-        counts[row.paper][verdict_of(finding, shortfalls)] += 1
-    return dict(counts)
+    by_paper: dict[str, list[Row]] = collections.defaultdict(list)
+    for row in rows:
+        if row.finding is not None:
+            by_paper[row.paper].append(row)
+    return {paper: count_verdicts(of_paper) for paper, of_paper in by_paper.items()}
 
 
 def _papers(results_dir: pathlib.Path) -> list[str]:

@@ -5,7 +5,16 @@ Every field names its source: a section or appendix of the paper, or `assumed:` 
 
 import ml_collections
 
-SCALES = ("smoke", "desk", "paper")
+from paper_configs.finite_mdp import theorems_config
+
+ANSWERS = (
+    "contraction",
+    "contraction_proved",
+    "weights",
+    "fixed_point",
+    "alpha_1",
+    "alpha_0",
+)
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -14,31 +23,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if scale not in SCALES:
-        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
-    config = ml_collections.ConfigDict()
-    config.paper = "stac"
-    config.experiment = "theorems"
-    config.study = "theorems"  # module of repro/papers/stac that runs it; nothing is trained
-    config.agent = "contraction"  # the first of the answers
-    config.answers = (  # one record each; the sentences stand in published/stac.json
-        "contraction",
-        "contraction_proved",
-        "weights",
-        "fixed_point",
-        "alpha_1",
-        "alpha_0",
-    )
-    config.scale = scale
-
-    config.env = ml_collections.ConfigDict()
-    config.env.name = "finite_mdp"  # the package of environments
-    config.env.task = "finite_mdp"  # transitions Dirichlet(1, .., 1), rewards uniform on [-1, 1]; assumed: any MDP
-    config.env.num_states = 3  # assumed: every path of num_steps steps is summed
-    config.env.num_actions = 3  # assumed: as above
-    config.env.min_discount = 0.5  # of each problem, uniform between the two; assumed: any discount below 1
-    config.env.max_discount = 0.95  # assumed: as above
-
+    config = theorems_config("stac", ANSWERS, scale)
     config.clips = ((1.0, 1.0), (2.0, 1.0), (0.6, 0.6))  # rho_bar, c_bar; 1 in Section 3, others assumed
     config.alphas_printed = ((1.0, 0.0), (1.0, 0.5), (0.7, 0.3))  # alpha_rho >= alpha_c, the condition of Section 10
     config.alphas_proved = (  # alpha_rho <= alpha_c, which its proof needs; Section 3 has one alpha for both
@@ -47,10 +32,4 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         (0.2, 0.9),
         (0.0, 1.0),
     )
-    config.num_steps = 3  # of a trajectory, whose last state has the expected target of an endless one; Eq. (5)
-    config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
-
-    config.evaluation = ml_collections.ConfigDict()
-    config.evaluation.episodes = {"smoke": 4, "desk": 40, "paper": 200}[scale]  # random problems; assumed
-    config.evaluation.num_envs = 1  # one after the other
     return config

@@ -20,7 +20,7 @@ from repro.evidence import (
     statistics,
 )
 from repro.evidence.records import SCALES, StoredRecord, counted
-from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, Verdict, find, verdict_of, weakest
+from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, VERDICTS, Finding, Verdict, find, verdict_of, weakest
 
 # Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
 # its records.
@@ -253,6 +253,11 @@ class _Ours:
     used: Sequence[Mapping[str, Any]] = ()
     shortfalls: tuple[str, ...] = ()
 
+    @property
+    def learned(self) -> bool:
+        """Whether training made the records."""
+        return any(record["schedule"] != "study" for record in self.used)
+
 
 def _references(
     groups: Mapping[Key, Group], published_dir: pathlib.Path, configs_dir: pathlib.Path
@@ -336,8 +341,7 @@ def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, 
     value, interval = ours.fields["value"], ours.fields["interval"]
     ends = (value, value) if ours.fields.get("exact") else interval
     found = find(printed.value, printed.better, ends, printed.tolerance(random))
-    learned = any(record["schedule"] != "study" for record in ours.used)
-    if learned and printed.measure == "evaluation":
+    if ours.learned and printed.measure == "evaluation":
         if len(ours.fields["seeds"]) < min(MIN_RUNS, printed.n_seeds or MIN_RUNS):
             return "undecided"
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
@@ -353,8 +357,7 @@ def _shortfalls(printed: published.PublishedRow, ours: _Ours, share: float | Non
         found.append(f"scale {fields['scale']}")
     if share is not None and share < 1 - BUDGET_TOLERANCE:
         found.append(f"{100 * share:.2g} % of the budget")
-    learned = any(record["schedule"] != "study" for record in ours.used)
-    expected = printed.n_seeds or (MIN_RUNS if learned and printed.measure == "evaluation" else 1)
+    expected = printed.n_seeds or (MIN_RUNS if ours.learned and printed.measure == "evaluation" else 1)
     if len(fields["seeds"]) < expected:
         found.append(f"{len(fields['seeds'])} of {expected} runs")
     episodes = printed.protocol.get("episodes")
@@ -504,6 +507,12 @@ def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]
         )
         for of_one in parts.values()
     ]
+
+
+def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
+    """Returns how many printed numbers and sentences have each verdict; arguments as for `sentences`."""
+    found = collections.Counter(verdict_of(finding, shortfalls) for _, finding, shortfalls in sentences(rows))
+    return {name: found[name] for name in VERDICTS}
 
 
 def _scales(group: Group) -> list[Group]:

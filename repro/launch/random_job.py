@@ -45,7 +45,7 @@ class RandomJob(RecordedJob):
         from repro.acting.uniform_policy import UniformPolicy
         from repro.environments.make import make_evaluation_environment
 
-        started, began = utc_now(), time.monotonic()
+        started, began, commit = utc_now(), time.monotonic(), records.git_commit()
         seed = SEED_OFFSET + self.seed
         environment = make_evaluation_environment(self.config, NUM_ENVS, seed)
         policy = UniformPolicy(environment.time_step_spec, environment.action_spec)
@@ -77,7 +77,7 @@ class RandomJob(RecordedJob):
             "curve": [],
             **circumstances(len(cores)),
             "evaluation": summarize_returns(score_unit(env), protocol, np.array([game.score for game in games])),
-            "git_commit": records.git_commit(),
+            "git_commit": commit,
             "started": started,
             "finished": utc_now(),
         }

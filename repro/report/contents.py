@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from repro.evidence import published, settings, staleness
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
-from repro.evidence.rows import Group, Key, Row, group_records, make_rows, sentences, stale_records
-from repro.evidence.verdicts import verdict_of
+from repro.evidence.rows import Group, Key, Row, count_verdicts, group_records, make_rows, stale_records
 from repro.report import aggregates, cards, figures, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"
@@ -169,12 +168,6 @@ def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
-def counts(rows: Iterable[Row]) -> dict[str, int]:
-    """Returns how many printed numbers and sentences have each verdict."""
-    found = collections.Counter(verdict_of(finding, shortfalls) for _, finding, shortfalls in sentences(rows))
-    return {name: found[name] for name in tables.VERDICTS}
-
-
 def results_first(rows: Sequence[Row]) -> list[Row]:
     """Returns the rows with those that have a result in front."""
     return sorted(rows, key=lambda row: not row.seeds)
@@ -204,7 +197,7 @@ def _section(
         title=title,
         citation=citation,
         link=paper_link(citation),
-        counts=counts(rows),
+        counts=count_verdicts(rows),
         groups=_row_groups(paper, rows, titles),
         experiments=by_experiment,
         paper_figures=_figures(results_dir / paper),

@@ -5,10 +5,10 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from repro.evidence import published
-from repro.evidence.rows import Row
+from repro.evidence.rows import Row, count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import tables
-from repro.report.contents import by_paper, counts
+from repro.report.contents import by_paper
 
 HEADER = """\
 # Results
@@ -42,7 +42,7 @@ def results_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PU
     """
     papers = by_paper(rows)
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
-    overview = tables.markdown_counts({paper: counts(paper_rows) for paper, paper_rows in papers.items()})
+    overview = tables.markdown_counts({paper: count_verdicts(paper_rows) for paper, paper_rows in papers.items()})
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
     return HEADER + meanings + READING + overview + "".join(sections)
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import jinja2
 
 from repro.evidence import published, staleness
-from repro.evidence.rows import Row
+from repro.evidence.rows import Row, count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import downloads, tables
-from repro.report.contents import Contents, by_paper, collect, counts, make_sections, results_first
+from repro.report.contents import Contents, by_paper, collect, make_sections, results_first
 
 
 def write_report(
@@ -64,7 +64,7 @@ def summary(rows: Sequence[Row]) -> str:
     """Returns the rows as Markdown: a line of counts and a table for each paper, rows with results first."""
     parts = []
     for paper, paper_rows in by_paper(rows).items():
-        numbers = ", ".join(f"{count} {name}" for name, count in counts(paper_rows).items())
+        numbers = ", ".join(f"{count} {name}" for name, count in count_verdicts(paper_rows).items())
         table = tables.markdown_table(results_first(paper_rows))
         parts.append(f"## {tables.PAPERS.get(paper, paper)}\n\n{numbers}\n\n{table}")
     return "\n".join(parts)
@@ -92,7 +92,6 @@ def _template() -> jinja2.Template:
         "ours": tables.ours,
         "budget": tables.budget,
         "task": tables.task,
-        "budget_share": tables.budget_share,
         "judgement": tables.judgement,
         "shortfalls": tables.shortfalls,
         "css_class": tables.css_class,

@@ -76,13 +76,7 @@ def budget(row: Row) -> str:
     """Our budget with its share of the paper's, as `40M frames (20 %)`; a dash where nothing is simulated."""
     if not row.budget:
         return "-"
-    share = budget_share(row)
-    return f"{amount(row.budget)} {row.counts}" + ("" if share is None else f" ({percent(share)})")
-
-
-def budget_share(row: Row) -> float | None:
-    """Our budget over the paper's; None where one of them is not known."""
-    return row.budget / row.published_budget if row.budget and row.published_budget else None
+    return f"{amount(row.budget)} {row.counts}" + ("" if row.share is None else f" ({percent(row.share)})")
 
 
 def task(row: Row) -> str:

@@ -1,0 +1,47 @@
+"""What the studies of operators on random finite MDPs share: problems, trajectories and how many are checked.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def theorems_config(paper: str, answers: tuple[str, ...], scale: str) -> ml_collections.ConfigDict:
+    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+
+    Args:
+        paper: short name; `repro/papers/<paper>/theorems.py` runs the study.
+        answers: one record each; the sentences stand in `published/<paper>.json`.
+        scale: one of `SCALES`.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    config = ml_collections.ConfigDict()
+    config.paper = paper
+    config.experiment = "theorems"
+    config.study = "theorems"  # module of the paper's package that runs it; nothing is trained
+    config.agent = answers[0]
+    config.answers = answers
+    config.scale = scale
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "finite_mdp"  # the package of environments
+    config.env.task = "finite_mdp"  # transitions Dirichlet(1, .., 1), rewards uniform on [-1, 1]; assumed: any MDP
+    config.env.num_states = 3  # assumed: every path of num_steps steps is summed
+    config.env.num_actions = 3  # assumed: as above
+    config.env.min_discount = 0.5  # of each problem, uniform between the two; assumed: any discount below 1
+    config.env.max_discount = 0.95  # assumed: as above
+
+    # Of a trajectory; its last state or pair has the expected target of an endless one (IMPALA Eq. 5, ACER Eq. 20).
+    config.num_steps = 3
+    config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = {"smoke": 4, "desk": 40, "paper": 200}[scale]  # random problems; assumed
+    config.evaluation.num_envs = 1  # one after the other
+    return config
