@@ -7,7 +7,7 @@ BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup smoke test lint types check report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,6 +42,12 @@ types: setup  ## static types
 check: setup  ## committed results against published numbers
 	$(BIN)/python -m repro.check
 
+regression: setup  ## short trainings with the present code, each judged by the bands of a dozen seeds, some minutes
+	$(BIN)/python -m repro.regression
+
+regression-bands: setup  ## the values that those bands are made of, for the runs whose settings changed, about an hour
+	$(BIN)/python -m repro.regression --make_bands
+
 report: setup  ## results/ to report/index.html, docs/results.md and the pictures in docs/
 	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md \
 	  --picture=impala/atari_shallow/breakout=docs/breakout.png \
@@ -62,11 +68,13 @@ benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
 	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json
 
-mutations: setup  ## wrong variants of operators, losses, updates and replays, each of which a named test must catch
+mutations: setup  ## wrong variants of the code, which named tests and the reference trainings must catch
 	$(BIN)/python -m tests.mutations
+	$(BIN)/python -m tests.mutations --training
 
-mutations-fast: setup  ## two of them for each file, about a minute
+mutations-fast: setup  ## some of them, two or three minutes
 	$(BIN)/python -m tests.mutations --fast
+	$(BIN)/python -m tests.mutations --training --fast
 
 kill-test: setup  ## 50 kills of a short training, each resumed
 	$(BIN)/python -m tests.kill_and_resume --kills=50
@@ -77,7 +85,7 @@ docs: setup  ## the documentation site, in site/
 docs-serve: setup  ## the same on http://127.0.0.1:8000, rebuilt when a file changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-check-all: lint types test check  ## what continuous integration runs, but for the smoke reproduction
+check-all: lint types test check regression  ## what continuous integration runs, but for the smoke reproduction
 
 clean:  ## remove what the targets made, but not results
 	rm -rf .venv runs report site

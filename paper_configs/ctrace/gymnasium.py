@@ -1,13 +1,13 @@
-"""DQN with C-trace on any Gymnasium environment with discrete actions; docs/custom_environment.md.
+"""DQN and R2D2 with C-trace on any Gymnasium environment with discrete actions; docs/custom_environment.md.
 
-No paper prints these settings. They are those of `dqn.py`, sources included, but for the fields below. Budgets are in
-environment steps.
+No paper prints these settings. They are those of `dqn.py` and `r2d2.py`, sources included, but for the fields below.
+Budgets are in environment steps.
 """
 
 import ml_collections
 
 from paper_configs import custom
-from paper_configs.ctrace import dqn
+from paper_configs.ctrace import dqn, r2d2
 
 SCALES = dqn.SCALES
 
@@ -40,5 +40,38 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 60.0
 
-    config.variants = ml_collections.ConfigDict(dqn.variants(config.learner.batch_size * config.replay.steps))
+    config.variants = ml_collections.ConfigDict(
+        {**dqn.variants(config.learner.batch_size * config.replay.steps), **recurrent(scale)}
+    )
     return config
+
+
+def recurrent(scale: str) -> dict[str, ml_collections.ConfigDict]:
+    """The agents with memory, with the fields that are their own: those of `r2d2.py` but for the sizes below."""
+    config = r2d2.get_config("desk")
+    config.network.torso = "dense"
+    config.network.units = (64,)
+    config.network.core_units = 64
+    config.network.dueling_units = 64
+    config.loss.discount = 0.99  # of episodes that are shorter than Atari's
+    config.exploration.spread = 4.0  # as few environments need fewer that hardly explore
+    config.replay.steps = 10
+    config.replay.burn_in = 5
+    config.replay.period = 5
+    config.replay.sequences = 5_000
+    config.replay.first_frames = 2_000  # steps
+    config.learner.learning_rate = 1e-3
+    config.learner.target_period = 100
+    config.learner.publish_steps = 5
+    config.runtime.envs_per_actor = 8
+    config.runtime.threads = 1
+    config.runtime.checkpoint_seconds = 60.0
+    own = ml_collections.ConfigDict({"algorithm": config.algorithm, "env": {"last_action_and_reward": True}})
+    for section in ("network", "exploration", "replay", "learner", "runtime"):
+        own[section] = config[section]
+    agents = {}
+    for name, fields in config.variants.items():
+        agents[f"r2d2_{name}"] = own.copy_and_resolve_references()
+        agents[f"r2d2_{name}"].loss = config.loss.copy_and_resolve_references()
+        agents[f"r2d2_{name}"].loss.update(fields.loss)
+    return agents

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
+import gymnasium
 import numpy as np
 from tf_agents.specs import BoundedTensorSpec
 from tf_agents.trajectories import time_step as ts
@@ -57,6 +58,9 @@ class BatchedEnvironment(Protocol):
 
 class VectorEnvironment(BatchedEnvironment, Protocol):
     """Environments whose observations are vectors, float32 [N, S]."""
+
+    single_observation_space: gymnasium.Space
+    single_action_space: gymnasium.Space
 
     @property
     def state_size(self) -> int:

@@ -67,11 +67,13 @@ class GymnasiumConfig:
         task: a registered id, `CartPole-v1` or `my_module:MyEnv-v0`, as `task_name` takes it.
         max_steps: an episode is cut at this many steps; 0 for the limit that the environment is registered with.
         kwargs: keyword arguments of the environment's constructor.
+        last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
     """
 
     task: str
     max_steps: int = 0
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    last_action_and_reward: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
@@ -119,8 +121,8 @@ def make_gymnasium(env_config: Mapping[str, Any], num_envs: int, seed: int) -> G
     """Returns a batch of one Gymnasium environment.
 
     Args:
-        env_config: the fields of `GymnasiumConfig`, of which `max_steps` and `kwargs` may be left out; an entry `name`
-            is allowed and not read.
+        env_config: the fields of `GymnasiumConfig`, of which all but `task` may be left out; an entry `name` is allowed
+            and not read.
         num_envs: number of environments stepped one after the other, at least 1.
         seed: the run's seed, at least 0. Environments of one run need seeds of their own.
 

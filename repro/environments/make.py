@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_collections
 
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
+from repro.environments.last_step import WithLastStep
 
 
 def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
@@ -22,7 +23,10 @@ def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int
         from repro.environments.atari import make_atari
 
         return make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
-    return make_vector_environment(config, num_envs, seed)
+    environment = make_vector_environment(config, num_envs, seed)
+    if config.env.get("last_action_and_reward"):
+        return WithLastStep(environment)
+    return environment
 
 
 def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:

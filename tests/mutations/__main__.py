@@ -1,11 +1,16 @@
 """Runs each wrong variant against the test that must catch it.
 
     python -m tests.mutations [--fast] [--only=retrace] [--jobs=2]
+    python -m tests.mutations --training [--fast] [--only=ACER]
 
 Prints, for every variant, the test that failed because of it; exits with 1 if one survives. First all named tests must
 pass without a variant; `--fast` leaves that to the tests' own run. Nothing is written in the working tree: every job
 has a copy of it. A variant runs in a fork of this process, which has imported TensorFlow but not this package, so that
 it costs the package's import and the test alone.
+
+With `--training` the variants of `training.py` are judged by the reference runs of `repro.regression` first, as
+`make regression` judges them, and by their test only where no training is a regression. It exits with 1 where fewer
+than `BY_TRAINING` of them are caught by training or fewer than `BY_ANY` at all.
 """
 
 from __future__ import annotations
@@ -22,17 +27,24 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.mutations import VARIANTS
+from tests.mutations.training import TRAINING
 from tests.mutations.variant import Variant
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300.0
+SEED = 1_001
+"""Of a training, as `python -m repro.regression` has it."""
 FEW = 2
+BY_TRAINING, BY_ANY = 0.8, 0.95
+FAST_TRAINING = 12
+"""Every so many variants are trained by `--training --fast`."""
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -66,26 +78,51 @@ class FirstFailure:
             self.test, self.error = node.nodeid, call.excinfo.typename
 
 
-def run_tests(tree: Path, tests: list[str]) -> dict[str, Any]:
-    """Runs `tests` of the copy in `tree` until the first failure; to be called in a fork."""
+def enter(tree: Path) -> None:
+    """Makes the copy in `tree` the one that is imported from now on; to be called in a fork."""
     for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "repro", "paper_configs")]:
         del sys.modules[name]
     os.chdir(tree)
     os.environ["PYTHONPATH"] = str(tree)
     sys.path[:] = [str(tree), *(path for path in sys.path if Path(path or ROOT).resolve() != ROOT)]
     sys.dont_write_bytecode = True
+    assert importlib.import_module("repro").__file__ == str(tree / "repro" / "__init__.py")
+
+
+def run_tests(tests: Sequence[str]) -> dict[str, Any]:
+    """Runs tests until the first failure."""
     first = FirstFailure()
     code = pytest.main(
         ["-x", "--tb=short", "-p", "no:cacheprovider", "-p", "no:unraisableexception", *tests], plugins=[first]
     )
-    assert sys.modules["repro"].__file__ == str(tree / "repro" / "__init__.py"), sys.modules["repro"].__file__
-    return {"code": int(code), "test": first.test, "error": first.error}
+    return {"code": int(code), "caught_by": first.test, "error": first.error}
+
+
+def run_training(names: Sequence[str]) -> dict[str, Any]:
+    """Trains reference runs until the first that is a regression."""
+    regression = {
+        name: importlib.import_module(f"repro.regression.{name}")
+        for name in ("reference_runs", "reference_values", "trainings")
+    }
+    importlib.import_module("repro.training.devices").configure_threads(deterministic=True, threads=1)
+    references = regression["reference_values"].read()
+    for run in regression["reference_runs"].RUNS:
+        if run.name not in names:
+            continue
+        bands = regression["reference_values"].bands_of(run, references)
+        judgement = regression["trainings"].judge_run(run, bands, SEED)
+        if not judgement.passed:
+            error = judgement.tries[-1].error
+            measures = [outlier.measure for outlier in judgement.outliers]
+            told = error or f"{measures[0]}" + (f" and {len(measures) - 1} more" if measures[1:] else "")
+            return {"code": 1, "caught_by": f"{run.name}: {told}", "error": error.split(":")[0]}
+    return {"code": 0, "caught_by": "", "error": ""}
 
 
 class Job:
-    """A fork that runs tests in a tree, its output in a file."""
+    """A fork that runs something in a tree, its output in a file."""
 
-    def __init__(self, tree: Path, tests: list[str]) -> None:
+    def __init__(self, tree: Path, run: Callable[[], dict[str, Any]]) -> None:
         self.tree, self.started = tree, time.perf_counter()
         self._result, self.output = tree / "result.json", tree / "output.txt"
         self._result.unlink(missing_ok=True)
@@ -96,7 +133,8 @@ class Job:
                 os.dup2(file.fileno(), 1)
                 os.dup2(file.fileno(), 2)
             try:
-                self._result.write_text(json.dumps(run_tests(tree, tests)))
+                enter(tree)
+                self._result.write_text(json.dumps(run()))
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -113,9 +151,9 @@ class Job:
         return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
 
     def result(self) -> dict[str, Any]:
-        """What `run_tests` returned; of a fork that died, a code of -1."""
+        """What was returned; of a fork that died, a code of -1."""
         if not self._result.exists():
-            return {"code": -1, "test": "", "error": "died"}
+            return {"code": -1, "caught_by": "", "error": "died"}
         return json.loads(self._result.read_text())
 
 
@@ -126,42 +164,66 @@ def copy_tree(tree: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tree)
 
 
-def verdict(variant: Variant, result: dict[str, Any]) -> tuple[bool, str]:
+class Check(NamedTuple):
+    """What must catch a variant.
+
+    variant: the wrong code.
+    by: a test, or reference runs, in words.
+    run: called in a fork, in a tree that holds the variant.
+    """
+
+    variant: Variant
+    by: str
+    run: Callable[[], dict[str, Any]]
+
+
+def by_test(variant: Variant) -> Check:
+    return Check(variant, variant.test, lambda: run_tests([variant.test]))
+
+
+def by_training(variant: Variant) -> Check:
+    names = TRAINING[variant.name]
+    return Check(variant, f"training {', '.join(names)}", lambda: run_training(names))
+
+
+def verdict(check: Check, result: dict[str, Any]) -> tuple[bool, str]:
     """Whether the variant was caught for a right reason, and what to print."""
     if result["code"] == pytest.ExitCode.OK:
-        return False, f"SURVIVED {variant.test}"
+        return False, f"SURVIVED {check.by}"
     if result["code"] != pytest.ExitCode.TESTS_FAILED or result["error"] in MISTAKES:
-        return False, f"BROKEN ({result['error'] or result['code']}) {variant.test}"
-    return True, result["test"]
+        return False, f"BROKEN ({result['error'] or result['code']}) {check.by}"
+    return True, result["caught_by"]
 
 
-def run_all(variants: list[Variant], trees: list[Path]) -> int:
-    """Number of variants that were not caught."""
-    waiting, free, running, failures = list(variants), list(trees), {}, 0
+def run_all(checks: Sequence[Check], trees: Sequence[Path]) -> list[Variant]:
+    """Returns the variants that were not caught."""
+    waiting, free, survivors = list(checks), list(trees), []
+    running: dict[str, tuple[Check, Job, str]] = {}
     while waiting or running:
         while waiting and free:
-            variant, tree = waiting.pop(0), free.pop()
-            path = tree / variant.file
+            check, tree = waiting.pop(0), free.pop()
+            path = tree / check.variant.file
             source = path.read_text()
-            path.write_text(variant.apply(source))
-            running[variant.name] = (variant, Job(tree, [variant.test]), source)
+            path.write_text(check.variant.apply(source))
+            running[check.variant.name] = (check, Job(tree, check.run), source)
         time.sleep(0.02)
-        for name, (variant, job, source) in list(running.items()):
+        for name, (check, job, source) in list(running.items()):
             if job.finished():
-                caught, text = verdict(variant, job.result())
-                failures += not caught
+                caught, text = verdict(check, job.result())
                 print(f"{job.seconds():5.1f} s  {name:56} {text}", flush=True)
                 if not caught:
+                    survivors.append(check.variant)
                     print(job.output.read_text()[-2000:], flush=True)
-                (job.tree / variant.file).write_text(source)
+                (job.tree / check.variant.file).write_text(source)
                 free.append(job.tree)
                 del running[name]
-    return failures
+    return survivors
 
 
 def passes_unchanged(tree: Path, variants: list[Variant]) -> bool:
     """Whether every named test passes without a variant."""
-    job = Job(tree, sorted({variant.test for variant in variants}))
+    tests = sorted({variant.test for variant in variants})
+    job = Job(tree, lambda: run_tests(tests))
     while not job.finished():
         time.sleep(0.05)
     if job.result()["code"] != 0:
@@ -185,9 +247,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="the variants whose name or file contains this")
     parser.add_argument("--fast", action="store_true", help=f"{FEW} of each source file, for continuous integration")
     parser.add_argument("--jobs", type=int, default=2, help="forks side by side")
+    parser.add_argument("--training", action="store_true", help="judge by the reference runs, then by the test")
     arguments = parser.parse_args()
     variants = [variant for variant in VARIANTS if arguments.only in variant.name + variant.file]
-    if arguments.fast:
+    if arguments.training:
+        variants = [variant for variant in variants if variant.name in TRAINING]
+        variants = variants[::FAST_TRAINING] if arguments.fast else variants
+    elif arguments.fast:
         variants = few_of_each(variants)
     start = time.perf_counter()
     for name in PRELOADED:
@@ -197,11 +263,18 @@ def main() -> int:
         trees = [Path(folder).resolve() / str(i) for i in range(arguments.jobs)]
         for tree in trees:
             copy_tree(tree)
-        if not arguments.fast and not passes_unchanged(trees[0], variants):
+        if not arguments.fast and not arguments.training and not passes_unchanged(trees[0], variants):
             return 1
-        failures = run_all(variants, trees)
-    print(f"{len(variants) - failures} of {len(variants)} caught in {time.perf_counter() - start:.0f} s")
-    return 1 if failures else 0
+        untrained = run_all([by_training(variant) for variant in variants], trees) if arguments.training else variants
+        survivors = run_all([by_test(variant) for variant in untrained], trees)
+    total, caught = len(variants), len(variants) - len(survivors)
+    seconds = f"{time.perf_counter() - start:.0f} s"
+    if not arguments.training:
+        print(f"{caught} of {total} caught in {seconds}")
+        return 1 if survivors else 0
+    trained = total - len(untrained)
+    print(f"{trained} of {total} caught by training, {caught} by training or tests, in {seconds}")
+    return 0 if trained >= BY_TRAINING * total and caught >= BY_ANY * total else 1
 
 
 if __name__ == "__main__":

@@ -475,4 +475,11 @@ VARIANTS = [
         "variants(config.learner.batch_size)",
         f"{TEST_SETTINGS}::test_every_agent_learns_from_as_many_transitions",
     ),
+    Variant(
+        "C-trace: target network never copied",
+        AGENT,
+        "self._learning.target_period == 0, self._copy_weights",
+        "self._learning.target_period == -1, self._copy_weights",
+        f"{TEST_AGENT}::test_target_network_is_copied_every_period",
+    ),
 ]

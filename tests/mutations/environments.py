@@ -99,4 +99,18 @@ VARIANTS = [
         "self._restarts += 0",
         f"{TEST}::test_new_episodes_are_not_those_that_the_run_began_with",
     ),
+    Variant(
+        "gymnasium: one seed for all environments",
+        GYMNASIUM,
+        "SeedSequence((seed, row, restarts))",
+        "SeedSequence((seed, 0, restarts))",
+        f"{TEST}::test_seeds",
+    ),
+    Variant(
+        "Atari: rewards are not clipped",
+        "repro/environments/atari.py",
+        "return np.clip(reward, -bound, bound, out=reward) if bound else reward",
+        "return reward",
+        "tests/environments/test_atari.py::test_reward_clip",
+    ),
 ]

@@ -193,4 +193,11 @@ VARIANTS = [
         "total_updates = self.total_frames // self.frames_per_update",
         f"{TEST_SCHEDULES}::test_ends_exactly_at_a_final_rate_above_zero_and_may_rise",
     ),
+    Variant(
+        "schedule: the rate does not fall",
+        SCHEDULES,
+        "fraction = tf.minimum(tf.cast(step, tf.float32) / total_updates, 1.0)",
+        "fraction = 0.0 * tf.cast(step, tf.float32) / total_updates",
+        f"{TEST_SCHEDULES}::test_values_of_the_atari_schedule",
+    ),
 ]

@@ -630,4 +630,11 @@ VARIANTS = [
         f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
         slow=True,
     ),
+    Variant(
+        "GAE: TD error of the other sign",
+        GAE,
+        "delta = reward + discount * tf.where(terminated, 0.0, next_value) - value",
+        "delta = value - reward - discount * tf.where(terminated, 0.0, next_value)",
+        f"{TEST_PPO_ADVANTAGES}::test_it_is_the_sum_over_the_rest_of_the_episode",
+    ),
 ]

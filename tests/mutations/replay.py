@@ -394,4 +394,11 @@ VARIANTS = [
         f"{TEST_REFER}::test_state_statistics_are_of_the_first_call",
         slow=True,
     ),
+    Variant(
+        "ReF-ER memory: rewards are not scaled",
+        "repro/replay/refer.py",
+        "self._scale = float(np.sqrt(squares / len(self))) + EPSILON",
+        "self._scale = 1.0",
+        "tests/replay/test_refer.py::test_a_new_scale_rescales_rewards_and_leaves_values",
+    ),
 ]

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from repro.regression.reference_runs import RUNS
 from tests.mutations import VARIANTS
+from tests.mutations.training import TRAINING
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,3 +38,9 @@ def test_a_text_that_is_gone_or_is_there_twice_is_an_error():
     for source in ("", 2 * variant.old):
         with pytest.raises(ValueError, match="must occur once"):
             variant.apply(source)
+
+
+def test_those_for_training_are_variants_and_name_reference_runs():
+    assert set(TRAINING) <= {variant.name for variant in VARIANTS}
+    assert {name for names in TRAINING.values() for name in names} <= {run.name for run in RUNS}
+    assert len(TRAINING) >= 40

@@ -1,0 +1,74 @@
+"""Observations that hold the last action and its reward, as recurrent networks read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from tf_agents.trajectories import time_step as ts
+
+from repro.environments import specs
+from repro.environments.batched import VectorEnvironment
+
+
+class WithLastStep:
+    """A batch whose observations are dicts: `frame`, the environment's own, `last_action` and `last_reward`.
+
+    The first observation of an episode has action 0 and reward 0. All else is as in `BatchedEnvironment`.
+
+    Args:
+        env: with Discrete actions.
+
+    Raises:
+        ValueError: its actions are not Discrete.
+    """
+
+    def __init__(self, env: VectorEnvironment) -> None:
+        if not isinstance(env.single_action_space, gymnasium.spaces.Discrete):
+            raise ValueError("env.last_action_and_reward needs an environment with Discrete actions.")
+        self._env = env
+        self.num_envs, self.num_actions, self.action_spec = env.num_envs, env.num_actions, env.action_spec
+        space = gymnasium.spaces.Dict(
+            frame=env.single_observation_space,
+            last_action=env.single_action_space,
+            last_reward=gymnasium.spaces.Box(-np.inf, np.inf, (), np.float32),
+        )
+        self.time_step_spec = ts.time_step_spec(specs.tensor_spec_of(space, "observation"))
+        self._over = np.zeros(env.num_envs, bool)
+        self._last_action = np.zeros(env.num_envs, np.int32)
+        self._last_reward = np.zeros(env.num_envs, np.float32)
+
+    def reset(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        obs, info = self._env.reset()
+        for array in (self._over, self._last_action, self._last_reward):
+            array[:] = 0
+        return self._observe(obs), info
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self._env.step(actions)
+        self._last_action = np.where(self._over, 0, actions).astype(np.int32)
+        self._last_reward = reward.copy()  # 0 where an episode begins
+        self._over = info["game_over"].copy()
+        return self._observe(obs), reward, terminated, truncated, info
+
+    def get_state(self) -> dict[str, Any]:
+        own = {"over": self._over, "last_action": self._last_action, "last_reward": self._last_reward}
+        return {"env": self._env.get_state(), **{name: array.copy() for name, array in own.items()}}
+
+    def set_state(self, state: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        obs = self._env.set_state(state["env"])
+        self._over = np.array(state["over"], bool)
+        self._last_action = np.array(state["last_action"], np.int32)
+        self._last_reward = np.array(state["last_reward"], np.float32)
+        return self._observe(obs)
+
+    def close(self, **kwargs: Any) -> None:
+        """Closes every environment of the batch."""
+        self._env.close(**kwargs)
+
+    def _observe(self, obs: np.ndarray) -> dict[str, np.ndarray]:
+        return {"frame": obs, "last_action": self._last_action.copy(), "last_reward": self._last_reward.copy()}

@@ -1,0 +1,104 @@
+"""One reference run: trains it and reduces its log to the measures that bands judge."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from repro.acting.evaluation import play
+from repro.papers import find_experiment
+from repro.regression.reference_runs import ReferenceRun
+from repro.training.run_directory import RunDirectory
+from repro.training.trainer import Update
+
+EVALUATION_SEED = 10_000
+"""Added to the seed of a run for its evaluation."""
+
+
+class Measured:
+    """What one training gave.
+
+    Attributes:
+        values: measures by name, finite or NaN.
+        seconds: it took, evaluation and compilation included.
+    """
+
+    def __init__(self, values: Mapping[str, float], seconds: float) -> None:
+        self.values = dict(values)
+        self.seconds = seconds
+
+
+def measure(run: ReferenceRun, seed: int) -> Measured:
+    """Trains a reference run in this process, in a temporary folder.
+
+    Args:
+        run: which.
+        seed: from which all seeds of the run are derived.
+
+    Raises:
+        NonFiniteLossError: it diverged.
+    """
+    start = time.monotonic()
+    config = run.make_config()
+    experiment = find_experiment(config)
+    with tempfile.TemporaryDirectory() as folder:
+        directory = RunDirectory(Path(folder), config.to_dict(), seed)
+        trainer = experiment.build_trainer(seed, directory, _say)
+        try:
+            updates = list(trainer)
+        finally:
+            trainer.close()
+        values = summarize(updates)
+        if run.episodes:
+            environments = min(run.episodes, 10)
+            policy, environment = experiment.load_policy(
+                directory.checkpoints, environments, EVALUATION_SEED + seed, _say
+            )
+            games = play(policy, environment, run.episodes, EVALUATION_SEED + seed, lambda _: None)
+            values["evaluation"] = float(np.mean([game.score for game in games]))
+    return Measured(values, time.monotonic() - start)
+
+
+def summarize(updates: Sequence[Update]) -> dict[str, float]:
+    """Returns the measures of a training's log.
+
+    Of the return, its mean over the middle and the last third of training. Of everything else that is logged, its
+    median over the first tenth and the last third of the updates that learned (none does before the replay is filled),
+    and the range of the middle half of its values in the last third, which mistakes that leave the median alone change.
+
+    Args:
+        updates: all of a run, at least 10.
+    """
+    returns = np.array([update.mean_return for update in updates])
+    third = len(updates) // 3
+    values = {
+        "return, middle third": _mean(returns[third : 2 * third]),
+        "return, last third": _mean(returns[2 * third :]),
+        "episodes": float(updates[-1].games),
+        "policy lag": _mean(np.array([update.lag for update in updates])),
+    }
+    learning = [update for update in updates if np.isfinite(update.scalars["loss"])]
+    if not learning:
+        return values | {"loss, last third": float("nan")}
+    tenth, third = max(1, len(learning) // 10), max(1, len(learning) // 3)
+    for name in learning[0].scalars:
+        logged = np.array([update.scalars[name] for update in learning])
+        low, high = np.percentile(logged[-third:], (25, 75))
+        values[f"{name}, first tenth"] = float(np.median(logged[:tenth]))
+        values[f"{name}, last third"] = float(np.median(logged[-third:]))
+        values[f"{name}, spread"] = float(high - low)
+    return values
+
+
+def _mean(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.mean(finite)) if len(finite) else float("nan")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -1,0 +1,213 @@
+"""The reference runs: every family of agents on a task that it learns, or begins to learn, within seconds.
+
+Each is a configuration of `paper_configs` with fields of its own. The runs on small tasks learn them. Those on Atari
+have the published optimiser, schedule and preprocessing, and are too short to learn to play: they are judged by their
+losses, values, gradients and policies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import ml_collections
+
+from repro import config as configs
+
+CATCH = "repro.regression.environments:repro/Catch-v0"
+MEMORY_CATCH = "repro.regression.environments:repro/MemoryCatch-v0"
+PENDULUM = {"name": "mujoco", "task": "InvertedPendulum", "version": "v5", "max_steps": 0, "observed": "all"}
+
+
+class ReferenceRun(NamedTuple):
+    """One short training.
+
+    name: in commands and tables.
+    config: module in `paper_configs` whose desk configuration it starts from.
+    agent: of that configuration.
+    fields: replaced in what the agent reads; an `env` with a `name` replaces the whole section.
+    episodes: of the evaluation after training; 0 for none.
+    """
+
+    name: str
+    config: str
+    agent: str
+    fields: Mapping[str, Any]
+    episodes: int = 100
+
+    def make_config(self) -> ml_collections.ConfigDict:
+        """Returns the configuration as its agent reads it.
+
+        Raises:
+            ValueError: a field that the configuration does not have.
+        """
+        config = importlib.import_module(f"paper_configs.{self.config}").get_config("desk")
+        plain = configs.resolve_plain(config.to_dict(), self.agent)
+        if "name" in self.fields.get("env", {}):  # another package of environments, whose fields are others
+            plain["env"] = self.fields["env"]
+        known = configs.flatten(plain)
+        for name in configs.flatten(self.fields):
+            if name not in known:
+                raise ValueError(f"{self.name}: {self.config} has no field {name!r}.")
+        return ml_collections.ConfigDict(configs.merge(plain, self.fields))
+
+    def fingerprint(self) -> str:
+        """Returns a hash of all that is set of the run, by which its values are known to be this run's."""
+        settings = [json.loads(self.make_config().to_json()), self.episodes]
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _on_inverted_pendulum(steps: int, **sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a ReF-ER agent that is small enough to learn the task in so many steps."""
+    shared = {
+        "frames": steps,
+        "window_steps": 3_000,
+        "env": PENDULUM,
+        "learner": {"learning_rate": 1e-3, "batch_size": 64},
+        "refer": {"beta_step_size": 1e-3},
+        "memory": {"capacity": 2**14, "start_steps": 1_000},
+        "network": {"units": (64, 64)},
+    }
+    return configs.merge(shared, sections)
+
+
+def _on_memory_catch(target: str) -> ReferenceRun:
+    fields = {
+        "frames": 30_000,
+        "env": {"name": "gymnasium", "task": MEMORY_CATCH, "last_action_and_reward": True},
+        "learner": {"learning_rate": 3e-3},
+    }
+    return ReferenceRun(f"r2d2_{target}", "ctrace.gymnasium", f"r2d2_{target}", fields)
+
+
+def _dqn_on_catch(agent: str) -> ReferenceRun:
+    fields = {
+        "frames": 12_000,
+        "env": {"name": "gymnasium", "task": CATCH},
+        "exploration": {"frames": 6_000},
+        "replay": {"first_frames": 500},
+    }
+    return ReferenceRun(f"dqn_{agent}", "ctrace.gymnasium", agent, fields)
+
+
+ONE_CORE = {"env_threads": 1}
+
+RUNS = (
+    ReferenceRun(
+        "impala_catch",
+        "impala.gymnasium",
+        "impala",
+        {
+            "frames": 100_000,
+            "env": {"name": "gymnasium", "task": CATCH},
+            "learner": {"learning_rate": 5e-3},
+            "runtime": {"schedule": "lockstep"},
+        },
+    ),
+    ReferenceRun(
+        "impala_cartpole",
+        "impala.gymnasium",
+        "impala",
+        {"frames": 120_000, "runtime": {"schedule": "async"}},
+        episodes=20,
+    ),
+    ReferenceRun(
+        "impala_breakout",
+        "impala.atari_shallow",
+        "impala_shallow",
+        {
+            "frames": 64_000,
+            "env": {"task": "breakout"},
+            "learner": {"batch_size": 8},
+            "runtime": {**ONE_CORE, "schedule": "lockstep", "num_actors": 1, "envs_per_actor": 16},
+        },
+        episodes=0,
+    ),
+    ReferenceRun(
+        "acer_catch", "acer.gymnasium", "acer", {"frames": 40_000, "env": {"name": "gymnasium", "task": CATCH}}
+    ),
+    ReferenceRun(
+        "acer_breakout",
+        "acer.atari",
+        "acer_ratio_4",
+        {"frames": 20_000, "window_frames": 10_000, "env": {"task": "breakout"}, "runtime": ONE_CORE},
+        episodes=0,
+    ),
+    *(
+        ReferenceRun(
+            f"continuous_{agent}",
+            "acer.continuous",
+            agent,
+            {
+                "frames": 60_000,
+                "window_frames": 10_000,
+                "env": PENDULUM,
+                "sweep": {"learning_rate": (1e-3, 1e-3), "delta": (1.0, 1.0)},
+            },
+            episodes=20,
+        )
+        for agent in ("acer", "tis", "a3c")
+    ),
+    ReferenceRun("vracer_refer", "refer.figure_4_vracer", "vracer_refer", _on_inverted_pendulum(12_000), 20),
+    ReferenceRun("vracer_per", "refer.figure_4_vracer", "vracer_per", _on_inverted_pendulum(8_000), 20),
+    ReferenceRun(
+        "ddpg_refer",
+        "refer.figure_1_ddpg",
+        "ddpg_refer",
+        _on_inverted_pendulum(12_000, learner={"policy_learning_rate": 1e-3}),
+        20,
+    ),
+    ReferenceRun(
+        "ddpg_er",
+        "refer.figure_1_ddpg",
+        "ddpg_er",
+        _on_inverted_pendulum(12_000, learner={"policy_learning_rate": 1e-3}),
+        20,
+    ),
+    ReferenceRun("naf_refer", "refer.figure_3_naf", "naf_refer", _on_inverted_pendulum(12_000), 20),
+    ReferenceRun(
+        "ppo",
+        "refer.figure_4_vracer",
+        "ppo",
+        {
+            "frames": 30_000,
+            "window_steps": 5_000,
+            "env": PENDULUM,
+            "memory": {"start_steps": 1_000},
+            "ppo": {"steps": 1_024, "policy_learning_rate": 1e-3, "value_learning_rate": 1e-3},
+        },
+        20,
+    ),
+    ReferenceRun(
+        "vracer_lstm",
+        "refer.recurrent",
+        "lstm_refer",
+        {
+            "frames": 8_000,
+            "window_steps": 3_000,
+            "network": {"window": 8},
+            "learner": {"batch_size": 32},
+            "memory": {"start_steps": 1_000},
+        },
+        20,
+    ),
+    *map(_dqn_on_catch, ("double_dqn", "n_step_5", "retrace", "ctrace_gamma10")),
+    ReferenceRun(
+        "dqn_breakout",
+        "ctrace.dqn",
+        "ctrace_gamma10",
+        {
+            "frames": 16_000,
+            "env": {"task": "breakout"},
+            "replay": {"first_frames": 4_000},
+            "learner": {"target_period": 100},
+            "runtime": ONE_CORE,
+        },
+        episodes=0,
+    ),
+    *map(_on_memory_catch, ("n_step_5", "retrace", "ctrace")),
+)
+"""In the order of the papers."""

@@ -1,0 +1,60 @@
+"""Observations with the last action and reward, on any Gymnasium environment."""
+
+import ml_collections
+import numpy as np
+import pytest
+
+from repro.environments.make import make_environment
+
+CATCH = "repro.regression.environments:repro/Catch-v0"
+
+
+def make(**fields):
+    env = {"name": "gymnasium", "task": CATCH, "last_action_and_reward": True, **fields}
+    return make_environment(ml_collections.ConfigDict({"env": env}), 3, 0)
+
+
+def test_the_last_action_and_reward_lead_to_the_frame_and_are_0_where_an_episode_begins():
+    env, plain = make(), make(last_action_and_reward=False)
+    obs, _ = env.reset()
+    frame, _ = plain.reset()
+    begins, game_over = np.ones(3, bool), np.zeros(3, bool)
+    action = reward = np.zeros(3)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        np.testing.assert_array_equal(obs["frame"], frame)
+        np.testing.assert_array_equal(obs["last_action"], np.where(begins, 0, action))
+        np.testing.assert_array_equal(obs["last_reward"], np.where(begins, 0.0, reward))
+        begins, action = game_over, rng.integers(1, 3, 3)
+        obs, reward, *_, info = env.step(action)
+        frame, *_ = plain.step(action)
+        game_over = info["game_over"]
+
+
+def test_specs_are_those_of_what_is_observed():
+    env = make()
+    obs, _ = env.reset()
+    spec = env.time_step_spec.observation
+    assert set(spec) == set(obs) == {"frame", "last_action", "last_reward"}
+    for name, array in obs.items():
+        assert array.shape == (3, *spec[name].shape)
+        assert array.dtype == spec[name].dtype.as_numpy_dtype
+
+
+def test_a_saved_state_goes_on_exactly_there():
+    env = make()
+    env.reset()
+    for _ in range(9):
+        env.step(np.array([1, 2, 0]))
+    again = make()
+    restored = again.set_state(env.get_state())
+    assert set(restored) == {"frame", "last_action", "last_reward"}
+    for _ in range(9):
+        actions = np.array([2, 0, 1])
+        for left, right in zip(env.step(actions)[0].values(), again.step(actions)[0].values(), strict=True):
+            np.testing.assert_array_equal(left, right)
+
+
+def test_continuous_actions_are_refused():
+    with pytest.raises(ValueError, match="Discrete actions"):
+        make(task="Pendulum-v1")

@@ -1,0 +1,56 @@
+"""The committed values fit the reference runs, and bands are refused where they would not."""
+
+import pytest
+
+from repro.regression import reference_values
+from repro.regression.bands import MIN_SEEDS
+from repro.regression.reference_runs import RUNS, ReferenceRun
+from repro.regression.reference_values import ReferenceValues, ReferenceValuesError, bands_of
+
+RUN = RUNS[0]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: run.name)
+def test_every_run_has_bands_of_its_present_settings(run):
+    references = reference_values.read()
+    assert references[run.name].num_seeds >= 10
+    bands = bands_of(run, references)
+    assert "return, last third" in bands
+    assert len(bands) > 10
+    for name, band in bands.items():
+        assert all(not band.side(value) for value in references[run.name].values[name])
+
+
+def test_files_round_trip(tmp_path):
+    path = tmp_path / "values.json"
+    assert reference_values.read(path) == {}
+    values = {"a": ReferenceValues("f", 1.5, {"return": [1.0, 2.0], "loss": [0.5, 0.25]})}
+    reference_values.write(values, path)
+    assert reference_values.read(path) == values
+    assert len(path.read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize(
+    ("references", "message"),
+    [
+        ({}, "has no reference values"),
+        ({RUN.name: ReferenceValues("other", 1.0, {"x": [1.0] * 20})}, "are not those"),
+        ({RUN.name: ReferenceValues(RUN.fingerprint(), 1.0, {"x": [1.0]})}, f"has 1 of {MIN_SEEDS} seeds"),
+    ],
+)
+def test_bands_are_refused_with_the_command_that_makes_them(references, message):
+    with pytest.raises(ReferenceValuesError, match=message) as error:
+        bands_of(RUN, references)
+    assert f"python -m repro.regression --make_bands --only={RUN.name}" in str(error.value)
+
+
+def test_a_field_that_is_not_there_is_an_error():
+    run = ReferenceRun("x", "impala.gymnasium", "impala", {"learner": {"learning_rat": 1.0}})
+    with pytest.raises(ValueError, match="no field 'learner.learning_rat'"):
+        run.make_config()
+
+
+def test_a_fingerprint_is_of_all_settings():
+    other = RUN._replace(fields={**RUN.fields, "frames": 1})
+    assert other.fingerprint() != RUN.fingerprint()
+    assert RUN._replace(episodes=7).fingerprint() != RUN.fingerprint()

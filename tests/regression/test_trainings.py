@@ -1,0 +1,83 @@
+"""A short training gives the same measures again, and what is judged of it."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from repro.regression import trainings
+from repro.regression.bands import TRIES, Band
+from repro.regression.measuring import summarize
+from repro.regression.reference_runs import RUNS
+from repro.regression.trainings import Training, judge_run, judge_tries, train
+from repro.training.trainer import Update
+
+RUN = next(run for run in RUNS if run.name == "impala_catch")
+SHORT = RUN._replace(fields={**RUN.fields, "frames": 6_400}, episodes=10)
+
+
+def updates(values):
+    return [Update(i, i, 0.0, {"loss": value, "entropy": 2.0}, float(i), 10.0 * i, i) for i, value in enumerate(values)]
+
+
+def test_measures_of_a_log_by_hand():
+    values = summarize(updates([math.nan] * 10 + [5.0, 4.0, *range(16), 6.0, 8.0]))
+    assert values["return, middle third"] == 145.0  # updates 10 to 19
+    assert values["return, last third"] == 245.0  # 20 to 29
+    assert values["episodes"] == 29.0
+    assert values["policy lag"] == 14.5
+    assert values["loss, first tenth"] == 4.5
+    assert values["loss, last third"] == 12.5  # of 12, 13, 14, 15, 6, 8 and no others
+    assert values["loss, spread"] == 4.75
+    assert values["entropy, spread"] == 0.0
+
+
+def test_a_run_that_never_learned_has_no_loss():
+    assert math.isnan(summarize(updates([math.nan] * 12))["loss, last third"])
+
+
+def test_the_same_seed_gives_the_same_measures_and_another_does_not():
+    first, again, other = (train(SHORT, seed) for seed in (1, 1, 2))
+    assert not first.error
+    # Episodes that end while the learner works are counted with this update or with the next.
+    learned = {name for name in first.values if not name.startswith(("return", "episodes"))}
+    assert len(learned) > 20
+    for name in learned:
+        assert first.values[name] == again.values[name], name
+    assert any(first.values[name] != other.values[name] for name in learned)
+
+
+def test_a_training_that_fails_is_a_regression_with_its_reason():
+    broken = SHORT._replace(fields={**SHORT.fields, "loss": {"discount": float("nan")}})
+    training = train(broken, 1)
+    assert training.error.startswith("NonFiniteLossError: ")
+    assert not judge_tries([training], {}).passed
+
+
+def test_tries_follow_until_one_is_within_its_bands(monkeypatch):
+    seen = []
+
+    def fake(run, seed):
+        seen.append(seed)
+        return Training(run, seed, {"a": 2.0 if seed < 12 else 0.5}, 1.0)
+
+    monkeypatch.setattr(trainings, "train", fake)
+    bands = {"a": Band(0.0, 1.0)}
+    assert judge_run(RUN, bands, 11).passed
+    assert seen == [11, 12]
+    seen.clear()
+    judgement = judge_run(RUN, bands, 1)
+    assert len(seen) == TRIES
+    assert not judgement.passed
+    assert [outlier.measure for outlier in judgement.outliers] == ["a"]
+
+
+@pytest.mark.parametrize("flag", ["--only=impala_cach", "--only=vracer,nothing_like_it"])
+def test_an_unknown_run_is_refused(flag):
+    done = subprocess.run(
+        [sys.executable, "-m", "repro.regression", flag], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 2
+    assert "there is no reference run" in done.stderr
+    assert "Traceback" not in done.stderr
