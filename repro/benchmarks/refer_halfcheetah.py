@@ -79,7 +79,7 @@ def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], i
     def body() -> int:
         for _ in range(100):
             acting = agent.act(state)
-            gaussian.sample_truncated(rng, acting.mean, acting.deviation)
+            gaussian.sample_truncated(rng, acting.mean, acting.std)
         return 100
 
     return body
@@ -94,9 +94,9 @@ def _full_memory(config: ml_collections.ConfigDict, seed: int) -> ReferMemory:
     while len(memory) + EPISODE <= config.memory.capacity:
         means = 0.1 * g.normal(size=shape)
         states, rewards = g.normal(size=(EPISODE + 1, environment.state_size)), g.normal(size=EPISODE)
-        deviations = np.full(shape, 0.2**0.5)
+        stds = np.full(shape, 0.2**0.5)
         memory.add_episode(
-            states, means + deviations * g.normal(size=shape), rewards, means, deviations, np.zeros(EPISODE + 1), False
+            states, means + stds * g.normal(size=shape), rewards, means, stds, np.zeros(EPISODE + 1), False
         )
     memory.set_c_max(1.0 + config.refer.c)
     return memory

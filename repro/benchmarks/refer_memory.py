@@ -70,9 +70,9 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 class _Case:
     """A full memory and what is drawn from it; arguments as in `CASES`."""
 
-    def __init__(self, fill: int, length: int, deviation: float) -> None:
+    def __init__(self, fill: int, length: int, std: float) -> None:
         self._random = random = np.random.default_rng(0)
-        self._deviation = deviation
+        self._std = std
         self._memory = memory = ReferMemory(2**18, STATES, ACTIONS, length, discount=DISCOUNT)
         while len(memory) + length <= fill:
             memory.add_episode(
@@ -80,13 +80,13 @@ class _Case:
                 actions=random.normal(size=(length, ACTIONS)),
                 rewards=random.normal(size=length),
                 means=random.normal(size=(length, ACTIONS)),
-                deviations=np.ones((length, ACTIONS)),
+                stds=np.ones((length, ACTIONS)),
                 values=random.normal(size=length + 1),
                 terminated=False,
             )
         memory.refresh_reward_scale()
         self._values = memory.get_state()["value"]  # serial numbers start at 0
-        memory.update(np.arange(len(memory)), np.exp(random.normal(0.0, deviation, len(memory))), self._values)
+        memory.update(np.arange(len(memory)), np.exp(random.normal(0.0, std, len(memory))), self._values)
         self._draws = 0
 
     def take_turn(self) -> np.ndarray:
@@ -96,7 +96,7 @@ class _Case:
 
     def _time_draw(self) -> np.ndarray:
         memory, random = self._memory, self._random
-        rho = np.exp(random.normal(0.0, self._deviation, BATCH))
+        rho = np.exp(random.normal(0.0, self._std, BATCH))
         noise = random.normal(0.0, 0.01, BATCH)
         c_max = 1.0 + 4.0 / (1.0 + 5e-7 * self._draws)
         self._draws += 1

@@ -1,6 +1,6 @@
 """Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4) and DQN's.
 
-IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of deviation
+IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of standard deviation
 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
 """
 

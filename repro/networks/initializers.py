@@ -20,7 +20,7 @@ def distinct_seeds(seed: int) -> Iterator[int]:
 
 
 class TruncatedNormalFanIn(tf.keras.initializers.Initializer):
-    """Truncated normal, cut at two standard deviations, with deviation 1 / sqrt(fan in) before the cut.
+    """Truncated normal, cut at two standard deviations, with standard deviation 1 / sqrt(fan in) before the cut.
 
     fan in = product of all dimensions but the last. This is the default of Sonnet 1 for convolutions and
     linear layers (assumed: the paper is silent, and its released code builds its network of these layers);

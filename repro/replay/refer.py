@@ -33,7 +33,7 @@ EPSILON = 1e-7
 MARGIN = 1.0 / 2048.0
 """Width of the edge as a part of c_max - 1."""
 
-_PER_STEP = ("state", "action", "mean", "deviation", "reward", "rho", "value", "advantage")
+_PER_STEP = ("state", "action", "mean", "std", "reward", "rho", "value", "advantage")
 _PER_EPISODE = ("length", "last_value", "terminated", "last_state")
 
 
@@ -46,7 +46,7 @@ class Minibatch(NamedTuple):
     """[B, A] a_t."""
     mean: np.ndarray
     """[B, A] of the behaviour at s_t."""
-    deviation: np.ndarray
+    std: np.ndarray
     """[B, A] standard deviation of the behaviour at s_t."""
     reward: np.ndarray
     """[B] r_{t+1} over the reward scale."""
@@ -116,8 +116,8 @@ class ReferMemory:
         slot = np.full(capacity, -1, np.int32)
         self._steps = kernels.Steps(rows(state_size + 3 * action_size), rows(5), slot)
         self._ends = state_size + action_size * np.arange(3)  # of state, action and mean in a row
-        state, action, mean, deviation = np.split(self._steps.vectors, self._ends, axis=1)
-        self._fields = checks.Fields(state, action, mean, deviation, *self._steps.numbers.T)
+        state, action, mean, std = np.split(self._steps.vectors, self._ends, axis=1)
+        self._fields = checks.Fields(state, action, mean, std, *self._steps.numbers.T)
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
         self._far = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
@@ -170,7 +170,7 @@ class ReferMemory:
         actions: np.ndarray,
         rewards: np.ndarray,
         means: np.ndarray,
-        deviations: np.ndarray,
+        stds: np.ndarray,
         values: np.ndarray,
         terminated: bool,
         advantages: np.ndarray | None = None,
@@ -179,10 +179,10 @@ class ReferMemory:
 
         Args:
             states: [T + 1, S] s_0 to s_T, finite.
-            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and deviation; finite.
+            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and standard deviation; finite.
             rewards: [T] r_1 to r_T as the environment gave them, finite.
             means: [T, A] of the behaviour, finite.
-            deviations: [T, A] of the behaviour, greater than 0 and finite.
+            stds: [T, A] of the behaviour, greater than 0 and finite.
             values: [T + 1] V(s_0) to V(s_T) in units of the scaled reward, finite. The last is used only where a time
                 limit cut the episode.
             terminated: whether s_T is terminal, whose value is 0; False means that a time limit cut the episode.
@@ -191,9 +191,9 @@ class ReferMemory:
         Raises:
             ValueError: a wrong shape, an empty or too long episode, or an entry outside its range. Nothing is stored.
         """
-        given = {"states": states, "actions": actions, "rewards": rewards, "means": means, "deviations": deviations}
+        given = {"states": states, "actions": actions, "rewards": rewards, "means": means, "stds": stds}
         given |= {"values": values, "advantages": np.zeros(len(actions)) if advantages is None else advantages}
-        states_, actions_, rewards_, means_, deviations_, values_, advantages_ = self._checked_episode(**given)
+        states_, actions_, rewards_, means_, stds_, values_, advantages_ = self._checked_episode(**given)
         length = rewards_.size
         while len(self) + length > self._capacity:
             self._remove_oldest()
@@ -209,7 +209,7 @@ class ReferMemory:
         self._fields.state[rows] = states_[:-1]
         self._fields.action[rows] = actions_
         self._fields.mean[rows] = means_
-        self._fields.deviation[rows] = deviations_
+        self._fields.std[rows] = stds_
         self._fields.reward[rows] = rewards_
         self._fields.value[rows] = values_[:-1]
         self._fields.advantage[rows] = advantages_
@@ -288,9 +288,9 @@ class ReferMemory:
         next_state = np.empty((batch, self._fields.state.shape[1]), np.float32)
         copies = vectors, next_state, numbers
         kernels.gather(serials, self._steps, self._episodes, self._discount, self._inverse, *copies)
-        state, action, mean, deviation = map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))
+        state, action, mean, std = map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))
         reward, discount, q_ret, v_tbc = numbers
-        return Minibatch(state, action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+        return Minibatch(state, action, mean, std, reward, discount, next_state, q_ret, v_tbc)
 
     def gather_windows(self, indices: np.ndarray, longest: int) -> Windows:
         """Copies the states of drawn steps and of up to W - 1 steps before them in the same episode.
@@ -421,7 +421,7 @@ class ReferMemory:
         """Mean and standard deviation [S], float32, of the stored states (Eqs. 14 and 15), the last states left out.
 
         They are computed at the first call, when N_start steps have entered, and fixed from then on. States are stored
-        and gathered as they are; the caller standardises by (s - mean) / (deviation + 1e-7).
+        and gathered as they are; the caller standardises by (s - mean) / (std + 1e-7).
 
         Raises:
             ValueError: the memory is empty at the first call.
@@ -430,8 +430,8 @@ class ReferMemory:
             self._assert_not_empty("state_statistics")
             states = self._fields.state[self._rows(self._head, self._tail)]
             mean = states.mean(axis=0, dtype=np.float64)
-            deviation = np.sqrt(np.square(states - mean).mean(axis=0))
-            self._statistics = mean.astype(np.float32), deviation.astype(np.float32)
+            std = np.sqrt(np.square(states - mean).mean(axis=0))
+            self._statistics = mean.astype(np.float32), std.astype(np.float32)
         return self._statistics
 
     def get_state(self) -> dict[str, Any]:
@@ -441,7 +441,7 @@ class ReferMemory:
         state |= {f"episode_{name}": getattr(self._episodes, name)[slots] for name in _PER_EPISODE}
         state |= {"head": self._head, "c_max": self._c_max, "reward_scale": self._scale}
         if self._statistics is not None:
-            state["state_mean"], state["state_deviation"] = (array.copy() for array in self._statistics)
+            state["state_mean"], state["state_std"] = (array.copy() for array in self._statistics)
         if self._ranks is not None:
             ranked, state["priorities"], state["priorities_written"] = self._ranks.ordered()
             state["ranked"] = (ranked - self._head) % self._capacity
@@ -473,7 +473,7 @@ class ReferMemory:
         self._count = count
         self._free = np.arange(self._capacity - 1, -1, -1, dtype=np.int32)
         self._scale = float(state["reward_scale"])
-        self._statistics = (state["state_mean"], state["state_deviation"]) if "state_mean" in state else None
+        self._statistics = (state["state_mean"], state["state_std"]) if "state_mean" in state else None
         rows = self._rows(self._head, self._tail)
         for name in _PER_STEP:
             getattr(self._fields, name)[rows] = state[name]
@@ -532,13 +532,13 @@ class ReferMemory:
             "actions": (length, actions),
             "rewards": (length,),
             "means": (length, actions),
-            "deviations": (length, actions),
+            "stds": (length, actions),
             "values": (length + 1,),
             "advantages": (length,),
         }
         found = {n: checks.as_finite_float32("add_episode", n, arrays[n], shape) for n, shape in shapes.items()}
-        if not np.all(found["deviations"] > 0.0):
-            raise ValueError("ReferMemory.add_episode: deviations must be greater than 0.")
+        if not np.all(found["stds"] > 0.0):
+            raise ValueError("ReferMemory.add_episode: stds must be greater than 0.")
         return list(found.values())
 
     def _remove_oldest(self) -> None:

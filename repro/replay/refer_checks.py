@@ -15,7 +15,7 @@ class Fields(NamedTuple):
     state: np.ndarray
     action: np.ndarray
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     reward: np.ndarray
     rho: np.ndarray
     value: np.ndarray
@@ -130,14 +130,14 @@ def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray,
         rows: rows in use, oldest first.
         slots: slots in use, oldest first.
     """
-    for name in ("state", "action", "mean", "deviation", "reward", "value", "advantage"):
+    for name in ("state", "action", "mean", "std", "reward", "value", "advantage"):
         if not np.isfinite(getattr(fields, name)[rows]).all():
             return f"{name} holds an entry that is not finite"
     for name in ("last_state", "last_value"):
         if not np.isfinite(getattr(episodes, name)[slots]).all():
             return f"{name} holds an entry that is not finite"
-    if not np.all(fields.deviation[rows] > 0.0):
-        return "deviation holds an entry that is not greater than 0"
+    if not np.all(fields.std[rows] > 0.0):
+        return "std holds an entry that is not greater than 0"
     if not np.all(fields.rho[rows] >= 0.0):
         return "rho holds an entry that is negative or NaN"
     return None

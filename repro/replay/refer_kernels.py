@@ -24,7 +24,7 @@ class Steps(NamedTuple):
     """One row per step, N rows. What is used together lies together: drawn steps are scattered over the memory."""
 
     vectors: np.ndarray
-    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and deviation."""
+    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and standard deviation."""
     numbers: np.ndarray
     """float32 [N, 5]: reward, latest ratio, latest value, latest advantage, V_tbc."""
     slot: np.ndarray

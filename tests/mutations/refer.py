@@ -221,11 +221,11 @@ VARIANTS = [
     Variant(
         "V-RACER: KL(pi || mu)",
         LOSS,
-        "kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, "
-        "policies.deviation)\n"
+        "kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, "
+        "policies.std)\n"
         "    action_advantage",
-        "kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, "
-        "policies.behaviour_deviation)\n"
+        "kl = gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, "
+        "policies.behaviour_std)\n"
         "    action_advantage",
         f"{TEST_LOSS}::test_vracer_under_each_rule",
     ),
@@ -233,11 +233,11 @@ VARIANTS = [
         "DDPG and NAF: KL(pi || mu)",
         LOSS,
         "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
-        "    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, "
-        "policies.deviation)",
+        "    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, "
+        "policies.std)",
         "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
-        "    kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, "
-        "policies.behaviour_deviation)",
+        "    kl = gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, "
+        "policies.behaviour_std)",
         f"{TEST_LOSS}::test_ddpg_under_each_rule",
     ),
     Variant(
@@ -344,17 +344,17 @@ VARIANTS = [
         f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
     ),
     Variant(
-        "advantages: deviation for the variance",
+        "advantages: std for the variance",
         ADVANTAGES,
-        "variance = tf.square(deviation) + tf.zeros_like(mean)",
-        "variance = deviation + tf.zeros_like(mean)",
+        "variance = tf.square(std) + tf.zeros_like(mean)",
+        "variance = std + tf.zeros_like(mean)",
         f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
     ),
     Variant(
         "advantages: gradient to the mean",
         ADVANTAGES,
-        "action, mean, deviation = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, deviation))",
-        "action, mean, deviation = (tf.convert_to_tensor(x) for x in (action, mean, deviation))",
+        "action, mean, std = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, std))",
+        "action, mean, std = (tf.convert_to_tensor(x) for x in (action, mean, std))",
         f"{TEST_ADVANTAGES}::test_gradients_reach_the_coefficients_alone",
     ),
     Variant(
@@ -362,28 +362,28 @@ VARIANTS = [
         EXPLORATION,
         "(1.0 - theta) * last_noise",
         "theta * last_noise",
-        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_std_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: independent noise",
         EXPLORATION,
         "mean + (1.0 - theta) * last_noise",
         "mean + 0.0 * last_noise",
-        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_std_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: noise of the wrong size",
         EXPLORATION,
-        "sample_truncated(rng, centre, deviation)",
-        "sample_truncated(rng, centre, theta * deviation)",
-        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+        "sample_truncated(rng, centre, std)",
+        "sample_truncated(rng, centre, theta * std)",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_std_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: normal numbers not truncated",
         EXPLORATION,
-        "return gaussian.sample_truncated(rng, centre, deviation)",
-        "return (centre + deviation * rng.standard_normal(mean.shape)).astype(mean.dtype)",
-        f"{TEST_EXPLORATION}::test_what_enters_the_process_is_truncated_at_three_deviations",
+        "return gaussian.sample_truncated(rng, centre, std)",
+        "return (centre + std * rng.standard_normal(mean.shape)).astype(mean.dtype)",
+        f"{TEST_EXPLORATION}::test_what_enters_the_process_is_truncated_at_three_stds",
     ),
     Variant(
         "ReF-ER: an episode too many before learning",
@@ -459,8 +459,8 @@ VARIANTS = [
     Variant(
         "PPO: the divergence the other way",
         PPO_LOSS,
-        "gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)",
-        "gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, policies.behaviour_deviation)",
+        "gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)",
+        "gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, policies.behaviour_std)",
         f"{TEST_PPO_LOSS}::test_losses_of_each_step",
     ),
     Variant(
@@ -579,10 +579,10 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
-        "V-RACER: deviation of the raw variance",
+        "V-RACER: std of the raw variance",
         VRACER,
-        "deviation = gaussian.deviation_of(parts[-1])",
-        "deviation = tf.nn.softplus(parts[-1])",
+        "std = gaussian.std_from_raw(parts[-1])",
+        "std = tf.nn.softplus(parts[-1])",
         f"{TEST_VRACER}::test_one_step_is_adam_on_the_gradient_of_the_paper",
     ),
     Variant(

@@ -254,9 +254,9 @@ def test_corrections_of_a_long_episode_are_exact_although_they_stop_early():
     memory = ReferMemory(4096, 3, 2, 3000, discount=0.995)
     random = np.random.default_rng(1)
     memory.add_episode(**random_episode(random, 3000), terminated=False)
-    for deviation in (0.3, 0.01):
+    for std in (0.3, 0.01):
         for _ in range(10):
-            memory.update(memory.draw(random, 8), np.exp(random.normal(0, deviation, 8)), random.normal(size=8))
+            memory.update(memory.draw(random, 8), np.exp(random.normal(0, std, 8)), random.normal(size=8))
             memory.check_valid()
 
 
@@ -337,9 +337,9 @@ def test_rewards_of_zero_leave_the_scale():
 def test_state_statistics_are_of_the_first_call():
     memory, random = memory_of([20, 20])
     states = memory.get_state()["state"]
-    mean, deviation = memory.state_statistics()
+    mean, std = memory.state_statistics()
     np.testing.assert_allclose(mean, states.mean(axis=0), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(deviation, states.std(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(std, states.std(axis=0), rtol=1e-5)
     memory.add_episode(**random_episode(random, 30), terminated=True)
     np.testing.assert_array_equal(memory.state_statistics()[0], mean)
 
@@ -386,7 +386,7 @@ def test_restored_memory_continues_identically():
     ("spoil", "message"),
     [
         (lambda m: m._fields.state.__setitem__((3, 0), np.nan), "state holds an entry that is not finite"),
-        (lambda m: m._fields.deviation.__setitem__((3, 0), 0.0), "deviation holds an entry that is not greater than 0"),
+        (lambda m: m._fields.std.__setitem__((3, 0), 0.0), "std holds an entry that is not greater than 0"),
         (lambda m: m._fields.rho.__setitem__(3, -1.0), "rho holds an entry that is negative or NaN"),
         (lambda m: m._fields.rho.__setitem__(3, 9.0), "0 far steps are counted, but there are 1"),
         (lambda m: m._far.edge.__setitem__(0, 5), "the edge does not hold"),
@@ -420,7 +420,7 @@ def test_every_broken_invariant_is_named(spoil, message):
         ({"actions": np.zeros(4)}, r"actions must have shape \(4, 2\), got \(4,\)"),
         ({"values": np.zeros(4)}, r"values must have shape \(5,\), got \(4,\)"),
         ({"rewards": np.zeros((4, 1))}, r"rewards must be \[T\], got shape \(4, 1\)"),
-        ({"deviations": np.zeros((4, 2))}, "deviations must be greater than 0"),
+        ({"stds": np.zeros((4, 2))}, "stds must be greater than 0"),
         ({"rewards": np.zeros(0)}, "an episode must have 1 to 8 steps, got 0"),
         ({"rewards": np.zeros(9)}, "an episode must have 1 to 8 steps, got 9"),
     ],

@@ -20,7 +20,7 @@ METHODS = ("acer", *BASELINES)
 
 
 class ContinuousAgent(UnrollAgent):
-    """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed deviation.
+    """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed standard deviation.
 
     What `train` takes and does, `UnrollAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
 
@@ -32,7 +32,7 @@ class ContinuousAgent(UnrollAgent):
         method: one of `METHODS`.
         trust_region: whether the gradient of the policy is projected on the trust region around the average policy.
         network: mean, V and, for `acer` and no other method, A.
-        deviation: standard deviation of every component of the policy (Section 6: 0.3), above 0.
+        std: standard deviation of every component of the policy (Section 6: 0.3), above 0.
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
         learning: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
             `loss_settings.delta` is.
@@ -52,7 +52,7 @@ class ContinuousAgent(UnrollAgent):
         method: str,
         trust_region: bool,
         network: GaussianActorCritic,
-        deviation: float,
+        std: float,
         dueling_samples: int,
         learning: OptimizationConfig,
         loss_settings: ContinuousLossSettings,
@@ -75,7 +75,7 @@ class ContinuousAgent(UnrollAgent):
             if trust_region
             else []
         )
-        self._deviation = deviation
+        self._std = std
         self._dueling_samples = dueling_samples
         self._loss_settings = loss_settings
         self._seed = seed
@@ -87,11 +87,9 @@ class ContinuousAgent(UnrollAgent):
             time_step_spec=time_step_spec,
             action_spec=action_spec,
             policy=GaussianPolicy(
-                time_step_spec, action_spec, weights, deviation, greedy=True, mean_bound=network.mean_bound
+                time_step_spec, action_spec, weights, std, greedy=True, mean_bound=network.mean_bound
             ),
-            collect_policy=GaussianPolicy(
-                time_step_spec, action_spec, weights, deviation, mean_bound=network.mean_bound
-            ),
+            collect_policy=GaussianPolicy(time_step_spec, action_spec, weights, std, mean_bound=network.mean_bound),
             train_step_counter=train_step_counter,
         )
 
@@ -108,9 +106,9 @@ class ContinuousAgent(UnrollAgent):
         return Steps(
             action=data.action[:-1],
             mean=mean,
-            deviation=tf.fill(tf.shape(mean), self._deviation),
+            std=tf.fill(tf.shape(mean), self._std),
             behaviour_mean=data.policy_info["mean"][:-1],
-            behaviour_deviation=data.policy_info["deviation"][:-1],
+            behaviour_std=data.policy_info["std"][:-1],
             average_mean=mean_of(average, observation, self._network.mean_bound) if average else None,
             r_t=data.reward[:-1],
             discount_t=self._learning.discount * data.discount[:-1],
@@ -136,4 +134,4 @@ class ContinuousAgent(UnrollAgent):
         mean = tf.stop_gradient(mean)[:, :, tf.newaxis]  # [T, B, 1, A]
         shape = tf.concat([tf.shape(mean)[:2], [1 + self._dueling_samples, mean.shape[-1]]], axis=0)
         noise = tf.random.stateless_normal(shape, seed, alg="philox")
-        return mean + self._deviation * noise
+        return mean + self._std * noise

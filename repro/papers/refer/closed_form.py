@@ -85,21 +85,22 @@ def fixed_points(config: ml_collections.ConfigDict, num_far: int, starts: int) -
     return beta.round(DIGITS)
 
 
-def largest_divergences(rng: np.random.Generator, actions: int, deviation: float, corners: int) -> np.ndarray:
-    """KL(mu || pi) of normals with equal deviations and means in opposite corners of (-1, 1)^A: 2 d_A / sigma^2.
+def largest_divergences(rng: np.random.Generator, actions: int, std: float, corners: int) -> np.ndarray:
+    """KL(mu || pi) of normals with equal standard deviations and means in opposite corners of (-1, 1)^A: 2 d_A /
+    sigma^2.
 
     Args:
         rng: samples the corners.
         actions: d_A.
-        deviation: sigma.
+        std: sigma.
         corners: how many.
 
     Returns:
         [corners].
     """
     mean = rng.choice([-1.0, 1.0], (corners, actions))
-    deviations = np.full((corners, actions), deviation)
-    divergences: np.ndarray = gaussian.kl(mean, deviations, -mean, deviations).numpy().round(DIGITS)
+    stds = np.full((corners, actions), std)
+    divergences: np.ndarray = gaussian.kl(mean, stds, -mean, stds).numpy().round(DIGITS)
     return divergences
 
 

@@ -18,12 +18,12 @@ from repro.replay.refer import EPSILON, ReferMemory
 
 
 class Acting(NamedTuple):
-    """What acting on one state gives: V(s), the policy's mean [A] and its deviation [A], and the coefficients of the
-    action advantage, empty for agents without one."""
+    """What acting on one state gives: V(s), the policy's mean [A] and its standard deviation [A], and the coefficients
+    of the action advantage, empty for agents without one."""
 
     value: float
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     coefficients: np.ndarray
 
 
@@ -88,7 +88,7 @@ class FusedAgent(abc.ABC):
         FIELDS: of the minibatch that a gradient step reads.
         num_coefficients: of the action advantage, 0 for agents without one.
         weights: of the network that gives the policy.
-        state_mean, state_deviation: [S], by which states are standardised.
+        state_mean, state_std: [S], by which states are standardised.
 
     Args:
         state_size: S.
@@ -106,7 +106,7 @@ class FusedAgent(abc.ABC):
         self.action_size = action_size
         self.steps_per_call = steps_per_call
         self.state_mean = tf.Variable(tf.zeros(state_size), trainable=False)
-        self.state_deviation = tf.Variable(tf.ones(state_size), trainable=False)
+        self.state_std = tf.Variable(tf.ones(state_size), trainable=False)
         self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla)
         self._compiled = False
         self.sync_normalizer()
@@ -128,14 +128,14 @@ class FusedAgent(abc.ABC):
         """Value, policy and coefficients at one state, float32 [S], from the weights of the last `refresh`."""
 
     def advantages(
-        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, deviations: np.ndarray
+        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, stds: np.ndarray
     ) -> np.ndarray:
         """A(s_t, a_t) of the steps of an episode, with what acting said at each; 0 for agents without an advantage.
 
         Args:
             coefficients: [T, num_coefficients].
             actions: [T, A] that were taken.
-            means, deviations: [T, A] of the policy.
+            means, stds: [T, A] of the policy.
 
         Returns:
             float32 [T].
@@ -174,16 +174,16 @@ class FusedAgent(abc.ABC):
             batch: `FIELDS` of the drawn steps, [B, ...], and `weight`, which multiplies the samples' losses, [B].
         """
 
-    def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+    def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
         """Standardises states from now on (Appendix B), in learning and in acting."""
         self.state_mean.assign(mean)
-        self.state_deviation.assign(deviation)
+        self.state_std.assign(std)
         self.sync_normalizer()
 
     def sync_normalizer(self) -> None:
         """Acting standardises as learning does from now on; for after a checkpoint was restored."""
         self._offset = self.state_mean.numpy()
-        self._divisor = self.state_deviation.numpy() + np.float32(EPSILON)
+        self._divisor = self.state_std.numpy() + np.float32(EPSILON)
 
     def train(
         self,
@@ -226,9 +226,11 @@ class FusedAgent(abc.ABC):
         return Learned(rho, value, advantage, error, sums / self.steps_per_call)
 
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
-        return (state - self.state_mean) / (self.state_deviation + EPSILON)
+        return (state - self.state_mean) / (self.state_std + EPSILON)
 
     def _standardise_numpy(self, state: np.ndarray) -> np.ndarray:
-        """As `_standardise`, for acting. The first layer cannot take it in: an input whose deviation is 0 is divided by
-        1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in float32."""
+        """As `_standardise`, for acting. The first layer cannot take it in: an input whose standard deviation is 0 is
+        divided by 1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in
+        float32.
+        """
         return (state - self._offset) / self._divisor

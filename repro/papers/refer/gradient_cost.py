@@ -23,7 +23,7 @@ def of_vracer(agent: VRacer, batch_size: int, state_size: int) -> int:
         batch_size: B.
         state_size: S.
     """
-    vectors = {"state": state_size} | dict.fromkeys(("action", "mean", "deviation"), agent.action_size)
+    vectors = {"state": state_size} | dict.fromkeys(("action", "mean", "std"), agent.action_size)
     batch = {name: tf.TensorSpec([batch_size, size]) for name, size in vectors.items()}
     batch |= {name: tf.TensorSpec([batch_size]) for name in ("q_ret", "v_tbc", "weight")}
     return operations(agent.gradient_step, tf.TensorSpec([3]), batch)

@@ -1,7 +1,7 @@
 """NAF (Section 2, Eq. 4): one network for V, the mean m and the matrix L of a Q that is quadratic in the action.
 
-The policy is the normal around m(s) with a fixed deviation; m has no bounds (Section 5.1). Nothing here reads V_tbc;
-what the memory is given as V(s) is the network's V(s), which is Q(s, m(s)).
+The policy is the normal around m(s) with a fixed standard deviation; m has no bounds (Section 5.1). Nothing here reads
+V_tbc; what the memory is given as V(s) is the network's V(s), which is Q(s, m(s)).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NafSettings(NamedTuple):
 
     units: width of each hidden layer.
     hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
-    deviation: sigma of the policy, in the learner's units.
+    std: sigma of the policy, in the learner's units.
     learning_rate: eta of the first gradient step.
     target_update: alpha.
     rule: one of `refer_rules.RULES`.
@@ -31,7 +31,7 @@ class NafSettings(NamedTuple):
     units: tuple[int, ...]
     hidden_scale: float
     output_scale: float
-    deviation: float
+    std: float
     learning_rate: float
     target_update: float
     rule: str
@@ -50,7 +50,7 @@ class Naf(FusedAgent):
     """
 
     NAMES = ("loss", "td_loss", "kl", "near", "value")
-    FIELDS = ("state", "action", "mean", "deviation", "reward", "discount", "next_state")
+    FIELDS = ("state", "action", "mean", "std", "reward", "discount", "next_state")
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Naf(FusedAgent):
         self.target_weights = tf.Variable(self.weights, trainable=False)
         self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.optimizer.build([self.weights])
-        self._deviation = np.full(action_size, settings.deviation, np.float32)
+        self._std = np.full(action_size, settings.std, np.float32)
         self.refresh()
 
     def checkpoint(self) -> tf.train.Checkpoint:
-        statistics = [self.state_mean, self.state_deviation]
+        statistics = [self.state_mean, self.state_std]
         return tf.train.Checkpoint(
             weights=self.weights, target_weights=self.target_weights, optimizer=self.optimizer, statistics=statistics
         )
@@ -90,7 +90,7 @@ class Naf(FusedAgent):
 
     def act(self, state: np.ndarray) -> Acting:
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
-        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation, NO_COEFFICIENTS)
+        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._std, NO_COEFFICIENTS)
 
     def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
         beta, c_max, learning_rate = tf.unstack(scalars)
@@ -103,7 +103,7 @@ class Naf(FusedAgent):
             v, mean, entries = self._outputs(parts, standard)
             losses = naf_loss(
                 batch["action"],
-                Policies(mean, tf.constant(self._deviation), batch["mean"], batch["deviation"]),
+                Policies(mean, tf.constant(self._std), batch["mean"], batch["std"]),
                 naf_q(v, entries, batch["action"], mean),
                 batch["reward"],
                 batch["discount"],

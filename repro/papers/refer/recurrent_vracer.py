@@ -33,7 +33,7 @@ class WindowBatch(NamedTuple):
     length: np.ndarray
     action: np.ndarray
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     q_ret: np.ndarray
     v_tbc: np.ndarray
 

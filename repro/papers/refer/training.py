@@ -65,11 +65,11 @@ class ReferSettings(NamedTuple):
 class OpenEpisode:
     """The episode that is being played, in arrays as long as the longest one."""
 
-    NAMES = ("states", "actions", "rewards", "means", "deviations", "values", "coefficients")
+    NAMES = ("states", "actions", "rewards", "means", "stds", "values", "coefficients")
 
     def __init__(self, max_steps: int, state_size: int, action_size: int, coefficients: int) -> None:
         self.states = np.zeros((max_steps + 1, state_size), np.float32)
-        self.actions, self.means, self.deviations = (np.zeros((max_steps, action_size), np.float32) for _ in range(3))
+        self.actions, self.means, self.stds = (np.zeros((max_steps, action_size), np.float32) for _ in range(3))
         self.rewards, self.values = np.zeros(max_steps, np.float32), np.zeros(max_steps + 1, np.float32)
         self.coefficients = np.zeros((max_steps, coefficients), np.float32)
         self.length = 0
@@ -77,13 +77,13 @@ class OpenEpisode:
     def store_in(self, memory: ReferMemory, agent: FusedAgent, terminated: bool) -> None:
         """Stores the whole episode, whose last state and value are at `length`, and begins another."""
         n = self.length
-        policy = self.actions[:n], self.means[:n], self.deviations[:n]
+        policy = self.actions[:n], self.means[:n], self.stds[:n]
         memory.add_episode(
             self.states[: n + 1],
             self.actions[:n],
             self.rewards[:n],
             self.means[:n],
-            self.deviations[:n],
+            self.stds[:n],
             self.values[: n + 1],
             terminated,
             agent.advantages(self.coefficients[:n], *policy),
@@ -176,7 +176,7 @@ class ReferTrainer(ControlTrainer):
         episode, t = self._episode, self._episode.length
         last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
         theta = self._settings.noise_theta
-        return explore(self._rng, acting.mean, acting.deviation, last_noise, theta)[None], acting
+        return explore(self._rng, acting.mean, acting.std, last_noise, theta)[None], acting
 
     def _play_step(self) -> None:
         """One environment step (Algorithm 2); a finished episode enters the memory."""
@@ -184,7 +184,7 @@ class ReferTrainer(ControlTrainer):
         episode.states[t] = self._rollout.observation[0]
         step = self._step()
         acting: Acting = step.info
-        episode.actions[t], episode.means[t], episode.deviations[t] = step.action[0], acting.mean, acting.deviation
+        episode.actions[t], episode.means[t], episode.stds[t] = step.action[0], acting.mean, acting.std
         episode.values[t], episode.coefficients[t], episode.rewards[t] = (
             acting.value,
             acting.coefficients,

@@ -71,7 +71,9 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
     list(training)
     training.close()
     assert sum(learned) == new * len(brought) == new * 24
-    assert abs(len(learned) - sum(learned) - replayed * 24) <= 3.3 * (replayed * 24) ** 0.5  # Poisson's deviation
+    assert (
+        abs(len(learned) - sum(learned) - replayed * 24) <= 3.3 * (replayed * 24) ** 0.5
+    )  # Poisson's standard deviation
 
 
 def test_an_agent_that_the_experiment_does_not_have_is_refused():

@@ -55,7 +55,7 @@ def test_the_logged_divergence_is_that_from_the_behaviour():
     unrolls = tf.nest.map_structure(tf.convert_to_tensor, random_batch(made, 2, seed=0))
     extras = made._per_step_loss(unrolls).extras
     mean = made._network.mean(unrolls.observation[:, :-1]).numpy()
-    behaviour, s = (np.asarray(unrolls.policy_info[name][:, :-1]) for name in ("mean", "deviation"))
+    behaviour, s = (np.asarray(unrolls.policy_info[name][:, :-1]) for name in ("mean", "std"))
     d = experiment.config.network.deviation
     expected = (np.log(d / s) + (s**2 + (behaviour - mean) ** 2) / (2 * d**2) - 0.5).sum(-1)
     np.testing.assert_allclose(extras["kl"].numpy().T, expected, rtol=1e-4, atol=1e-5)

@@ -31,8 +31,8 @@ def rollout(environment, steps=STEPS, seed=0):
 def standardise(agent, states):
     """As `ReferMemory.state_statistics` has them."""
     mean = states.mean(axis=0, dtype=np.float64)
-    deviation = np.sqrt(np.square(states - mean).mean(axis=0))
-    agent.set_state_statistics(mean.astype(np.float32), deviation.astype(np.float32))
+    std = np.sqrt(np.square(states - mean).mean(axis=0))
+    agent.set_state_statistics(mean.astype(np.float32), std.astype(np.float32))
     agent.refresh()
 
 

@@ -24,13 +24,13 @@ def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     np.testing.assert_allclose(partly, [0.0, 0.5 * np.exp(-1), np.exp(-1)], rtol=1e-3)
 
 
-@pytest.mark.parametrize(("actions", "deviation"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
-def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_more(actions, deviation):
+@pytest.mark.parametrize(("actions", "std"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
+def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_more(actions, std):
     rng = np.random.default_rng(0)
-    largest = closed_form.largest_divergences(rng, actions, deviation, corners=8)
-    np.testing.assert_allclose(largest, 2 * actions / deviation**2, rtol=1e-6)
+    largest = closed_form.largest_divergences(rng, actions, std, corners=8)
+    np.testing.assert_allclose(largest, 2 * actions / std**2, rtol=1e-6)
     means = rng.uniform(-1, 1, (1000, 2, actions))
-    between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * deviation**2)  # equal deviations
+    between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * std**2)  # equal standard deviations
     assert between.max() < largest.min()
 
 

@@ -89,7 +89,7 @@ def test_acting_is_the_network_on_standardised_states(name):
         acting = agent.act(state)
         np.testing.assert_allclose(acting.value, value[0], rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_array_equal(acting.deviation, np.float32([0.2, 0.2]))
+        np.testing.assert_array_equal(acting.std, np.float32([0.2, 0.2]))
 
 
 @BOTH

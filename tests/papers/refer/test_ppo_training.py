@@ -95,7 +95,7 @@ def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_p
     assert [len(rollout.reward) for rollout in played] == [500, 128, 128, 128]
     states, agent = played[0].state, training._agent
     np.testing.assert_allclose(agent.state_mean, states.mean(axis=0), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(agent.state_deviation, states.std(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(agent.state_std, states.std(axis=0), rtol=1e-4)
     standard = (played[1].state[0] - states.mean(axis=0)) / (states.std(axis=0) + 1e-7)
     assert np.abs(agent._scale * (played[1].state[0] - agent._offset) - standard).max() < 1e-3
     assert not np.allclose(states.std(axis=0), played[3].state.std(axis=0), rtol=1e-2)
@@ -115,7 +115,7 @@ def test_rollouts_hold_what_was_played(tmp_path, task, falls):
     np.testing.assert_array_equal(rollout.next_state[:-1][inside], rollout.state[1:][inside])
     assert (rollout.next_state[:-1][~inside] != rollout.state[1:][~inside]).any(axis=1).all()
     np.testing.assert_array_equal(rollout.mean, np.stack([training._agent.act(state) for state in rollout.state]))
-    noise = np.abs(rollout.action - rollout.mean) / rollout.deviation
+    noise = np.abs(rollout.action - rollout.mean) / rollout.std
     assert 1 < noise.max() <= 3 + 1e-5
     going_on = training._play(1)
     np.testing.assert_array_equal(going_on.state[0], rollout.next_state[-1])

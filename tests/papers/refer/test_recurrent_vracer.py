@@ -30,7 +30,7 @@ def batch_of(size=B):
     batch = random_batch(size, S, A)
     state = np.random.default_rng(7).normal(size=(size, W, S)).astype(np.float32)
     length = np.arange(size, dtype=np.int32) % W + 1
-    return WindowBatch(state, length, batch.action, batch.mean, batch.deviation, batch.q_ret, batch.v_tbc)
+    return WindowBatch(state, length, batch.action, batch.mean, batch.std, batch.q_ret, batch.v_tbc)
 
 
 def states_of(steps, seed=3):
@@ -52,7 +52,7 @@ def assert_acts_as_learnt(agent, states):
         acting = agent.act(state)
         np.testing.assert_allclose(acting.value, v[0], rtol=1e-4, atol=1e-6)
         np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.deviation, np.sqrt(0.2), rtol=1e-6)
+        np.testing.assert_allclose(acting.std, np.sqrt(0.2), rtol=1e-6)
 
 
 def test_acting_is_the_learners_function_of_the_window():
@@ -95,11 +95,11 @@ def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
         states = states_of(length + 1, seed=length)
         acting = [agent.act(state) for state in states]
         means = np.stack([one.mean for one in acting[:-1]])
-        deviations = np.stack([one.deviation for one in acting[:-1]])
-        actions = means + deviations * g.normal(size=means.shape)
+        stds = np.stack([one.std for one in acting[:-1]])
+        actions = means + stds * g.normal(size=means.shape)
         rewards = g.normal(size=length)
         values += [one.value for one in acting[:-1]]
-        memory.add_episode(states, actions, rewards, means, deviations, [one.value for one in acting], terminated=False)
+        memory.add_episode(states, actions, rewards, means, stds, [one.value for one in acting], terminated=False)
     batch = agent.gather(memory, np.arange(18))
     rho, value, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-4)
@@ -146,9 +146,9 @@ def test_the_gradient_goes_through_the_whole_window():
         return (-0.5 * ((batch.action - m) / s) ** 2 - np.log(s)).sum(1)
 
     def objective(vector):
-        outputs, deviation = network(vector, batch)
+        outputs, std = network(vector, batch)
         v, mean = outputs[:, 0], outputs[:, 1:]
-        rho = np.exp(log_density(mean, deviation) - log_density(batch.mean, batch.deviation))
+        rho = np.exp(log_density(mean, std) - log_density(batch.mean, batch.std))
         return np.mean(-rho * (batch.q_ret - start) + 0.5 * (v - batch.v_tbc) ** 2)
 
     agent.train(batch, *scalars())
@@ -184,8 +184,8 @@ def test_xla_gives_what_the_graph_gives():
 def test_ratios_are_those_of_the_learners_densities():
     agent, batch = agent_of(), batch_of()
     v, mean, _ = agent.forward(batch.state, batch.length)
-    deviation = tf.fill([A], tf.sqrt(0.2))
-    expected = tf.exp(gaussian.log_ratio(batch.action, mean, deviation, batch.mean, batch.deviation)).numpy()
+    std = tf.fill([A], tf.sqrt(0.2))
+    expected = tf.exp(gaussian.log_ratio(batch.action, mean, std, batch.mean, batch.std)).numpy()
     rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-4)
     np.testing.assert_allclose(value, v, rtol=1e-4, atol=1e-6)

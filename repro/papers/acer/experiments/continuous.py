@@ -69,7 +69,7 @@ class ContinuousExperiment(AcerExperiment):
             method=loss.method,
             trust_region=loss.trust_region,
             network=network,
-            deviation=self.config.network.deviation,
+            std=self.config.network.deviation,
             dueling_samples=self.config.network.dueling_samples,
             learning=OptimizationConfig(
                 self.make_optimizer(network, sampled_hparams),

@@ -80,7 +80,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             units=tuple(network.units),
             hidden_scale=network.hidden_scale,
             output_scale=network.output_scale,
-            deviation=self.config.exploration.deviation,
+            std=self.config.exploration.deviation,
             learning_rate=learner.learning_rate,
             target_update=learner.target_update,
             rule=self.config.refer.rule,
