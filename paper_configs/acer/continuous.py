@@ -47,7 +47,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.deviation = 0.3  # of the policy, fixed; Section 6
     config.network.dueling_samples = 5  # n of Eq. 13; Section 6
 
-    config.sweep = ml_collections.ConfigDict()  # what the seed draws besides the run's random numbers
+    config.sweep = ml_collections.ConfigDict()  # what the seed decides besides the run's random numbers
     config.sweep.learning_rate = (1e-4, 10**-3.3)  # log-uniform; Section 6
     config.sweep.delta = (0.1, 2.0)  # of the trust region, uniform; Section 6
 

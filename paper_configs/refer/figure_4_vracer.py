@@ -67,7 +67,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
-    config.memory.prioritised = False  # whether steps are drawn by rank of their error
+    config.memory.prioritised = False  # whether steps are sampled by rank of their error
     # N_start, on top of `frames`; assumed: not printed; N, as in the authors' launch scripts of the Gym tasks and as
     # Algorithm 1 keeps N_start steps; their code's default is 2^17 since August 2019
     config.memory.start_steps = 2**18

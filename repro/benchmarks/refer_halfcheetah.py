@@ -110,7 +110,7 @@ def _learner_bodies(
     agent = ReplayExperiment(config).make_agent(make_mujoco(config.env, 1, seed), rng)
     k = config.learner.steps_per_call
     size = k * config.learner.batch_size
-    batch = memory.gather(memory.draw(rng, size))
+    batch = memory.gather(memory.sample(rng, size))
     beta, c_max, rate = np.full(k, 0.5), np.full(k, 5.0), np.full(k, 1e-4)
     _, values, *_ = agent.train(batch, beta, c_max, rate)
     ratios = np.exp(0.3 * rng.normal(size=size)).astype(np.float32)
@@ -121,7 +121,7 @@ def _learner_bodies(
         return k
 
     def remember() -> int:
-        indices = memory.draw(rng, size)
+        indices = memory.sample(rng, size)
         memory.gather(indices)
         memory.update(indices, ratios, values)
         return k

@@ -4,7 +4,7 @@ Means are [B, A]; standard deviations (the square roots of the variances) are [B
 them, and above 0. float32 and float64 are kept as they are. All TensorFlow functions are differentiable with respect
 to every mean and standard deviation, and to the action.
 
-ReF-ER draws its actions from the normal truncated at three standard deviations (Appendix A), while its ratios and
+ReF-ER samples its actions from the normal truncated at three standard deviations (Appendix A), while its ratios and
 divergences are those of the normal without the cut, here as there. For ratios that is exact wherever the action
 lies within three standard deviations of both means: the cut's normalisation, 0.9973 a component, is then the same in
 numerator and denominator. Beyond, the truncated density of pi would be 0, and its ratio and divergence useless
@@ -21,7 +21,7 @@ import tensorflow as tf
 from repro.ops import shapes
 
 TRUNCATION = 3.0
-"""Standard deviations from the mean beyond which no action is drawn (ReF-ER, Appendix A)."""
+"""Standard deviations from the mean beyond which no action is sampled (ReF-ER, Appendix A)."""
 
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -128,9 +128,9 @@ def entropy(std: tf.Tensor) -> tf.Tensor:
 
 
 def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """One draw per component from the normal truncated at `TRUNCATION` standard deviations on both sides of the mean.
+    """One sample per component from the normal truncated at `TRUNCATION` standard deviations on both sides of the mean.
 
-    NumPy, for acting: a draw beyond the bounds, one of 370, is drawn again, which gives the truncated normal.
+    NumPy, for acting: a sample beyond the bounds, one of 370, is replaced by another, which gives the truncated normal.
 
     Args:
         rng: advanced by the samples.

@@ -50,7 +50,7 @@ _KEEPS_MEMORY = frozenset(
 _RESETS_PER_SEED = 128
 _STEPS_PER_SEED = 16384
 
-# ALE's own frame limit stays out of the way: it would end a game before the last frame is drawn.
+# ALE's own frame limit stays out of the way: it would end a game before the last frame is rendered.
 _NO_LIMIT = 2**31 - 2
 
 
@@ -66,7 +66,7 @@ class AtariConfig:
         height: height of the observation in pixels.
         width: width of the observation in pixels.
         stack: number of last frames in an observation; black ones stand before a game's first.
-        noop_max: a game begins with 1 to noop_max no-op emulator frames, uniformly drawn; 0 for none.
+        noop_max: a game begins with 1 to noop_max no-op emulator frames, sampled uniformly; 0 for none.
         life_loss_ends: a lost life is reported as terminated, though the game goes on.
         reward_clip: rewards are clipped to [-reward_clip, reward_clip]; 0 leaves them as they are.
         fire_on_reset: FIRE is held for one emulator frame where a game begins, if it is among the actions.
@@ -140,7 +140,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     The emulators cannot be copied, so a state is what led to it: the seed with which each emulator was loaded,
     the number of resets since, and the actions since the current game began. A reset gives the same game
     whatever was played before it, as the programs clear the memory when they start. Under sticky actions, where
-    the emulator draws random numbers in every frame, and for the games that do not clear the memory, all actions
+    the emulator uses random numbers in every frame, and for the games that do not clear the memory, all actions
     since the seed are kept. Either way an emulator is seeded anew from time to time.
 
     One instance belongs to one thread at a time; several instances may be stepped by as many threads.
@@ -159,7 +159,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self.num_envs = num_envs
         self.num_threads = num_threads or min(num_envs, len(os.sched_getaffinity(0)))
         fires = config.fire_on_reset and (config.full_action_set or _uses_fire(config.task))
-        # ALE draws n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
+        # ALE samples n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
         # of games without a no-op leave 1 to noop_max, all equally likely.
         self._least_first_frame = int(fires) + min(config.noop_max, 1)
         self._ale = AtariVectorEnv(
@@ -204,7 +204,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         # What leads to the present state of each emulator.
         self._seed = seed
         self._whole_history = config.sticky_probability > 0 or config.task in _KEEPS_MEMORY
-        self._seeds_drawn = np.zeros(num_envs, np.int64)
+        self._seeds_sampled = np.zeros(num_envs, np.int64)
         self._seeds = np.zeros(num_envs, np.int64)
         self._resets = np.zeros(num_envs, np.int64)
         self._actions = np.zeros((num_envs, 1024), np.uint8)
@@ -243,7 +243,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         check_reset("Atari", seed, options)
         if seed is not None:
             self._seed = seed
-            self._seeds_drawn[:] = 0
+            self._seeds_sampled[:] = 0
         everywhere = np.ones(self.num_envs, bool)
         self._begin_games(everywhere, self._seed_anew(everywhere))
         self._is_reset = True
@@ -294,7 +294,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return {
             "task": self.config.task,
             "seed": self._seed,
-            "seeds_drawn": self._seeds_drawn.copy(),
+            "seeds_sampled": self._seeds_sampled.copy(),
             "seeds": self._seeds.copy(),
             "resets": self._resets.copy(),
             "actions": np.where(kept, self._actions[:, : kept.shape[1]], 0).astype(np.uint8),
@@ -339,7 +339,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
                 column = np.clip(step - starts, 0, longest - 1)
                 self._advance(np.where(step >= starts, actions[self._rows, column], 0).astype(np.int32))
         self._seed = int(state["seed"])
-        self._seeds_drawn = np.array(state["seeds_drawn"], np.int64)
+        self._seeds_sampled = np.array(state["seeds_sampled"], np.int64)
         if self._checksum() != int(state["checksum"]):
             raise RuntimeError(
                 "Atari: the replayed games differ from the saved ones; a state needs the same config and the "
@@ -406,9 +406,9 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     def _seed_anew(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
         """Seeds some emulators with the next of their environments' seeds and resets them."""
         for row in np.flatnonzero(seeding):
-            sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_drawn[row])))
+            sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_sampled[row])))
             self._seeds[row] = sequence.generate_state(1)[0] >> 1
-        self._seeds_drawn[seeding] += 1
+        self._seeds_sampled[seeding] += 1
         return self._load(seeding, np.zeros(self.num_envs, np.int64))
 
     def _load(self, loading: np.ndarray, resets: np.ndarray) -> dict[str, np.ndarray]:

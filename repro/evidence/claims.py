@@ -75,7 +75,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     Args:
         printed: a row with a `claim`.
         runs: of all agents.
-        rng: draws the resamples.
+        rng: for the resamples.
         references: see there.
 
     Raises:
@@ -148,7 +148,7 @@ def bootstrap_interval(
     Args:
         claim: of the row.
         tasks: for each task the runs of each agent, ours first.
-        rng: draws the resamples.
+        rng: for the resamples.
         confidence: probability content in (0, 1).
 
     Returns:

@@ -66,7 +66,7 @@ def improvement_interval(probability: float, ours: int, theirs: int, confidence:
     N = (n + m) / 2, so that it has a width even where every run of one agent is above every run of the other.
 
     Args:
-        probability: the share of pairs of runs, draws counted half.
+        probability: the share of pairs of runs, ties counted half.
         ours, theirs: n and m, numbers of runs, 1 or more.
         confidence: probability content in (0, 1).
     """

@@ -22,7 +22,7 @@ from repro.evidence import (
 from repro.evidence.records import SCALES, StoredRecord, counted
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, VERDICTS, Finding, Verdict, find, verdict_of, weakest
 
-# Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
+# Each row has an rng of its own with this seed, so that a row's interval depends on nothing but
 # its records.
 BOOTSTRAP_SEED = 0
 

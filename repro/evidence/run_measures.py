@@ -50,7 +50,7 @@ def start_and_end(values: np.ndarray) -> tuple[float, float]:
 def divergences(record: Record) -> tuple[float, float]:
     """Returns KL(mu || pi) at the start and at the end of a run, in nats, as `start_and_end` takes them.
 
-    Each row of the log is the mean over samples drawn from the replay memory.
+    Each row of the log is the mean over samples from the replay memory.
 
     Args:
         record: with a column `kl`.

@@ -24,7 +24,7 @@ MIN_RANK_VARIANCE = 1e-12
 
 
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Probability that a run of ours ends higher than one of theirs, draws counted half (Agarwal et al. 2021)."""
+    """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
     ours, theirs = (np.array(_scores(runs)) for runs in by_agent)
     wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
@@ -35,7 +35,7 @@ def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights],
 
     The level is the lower one of the two agents' final levels, where the final level of an agent is that of the
     running maximum of its mean curve (the measure of ACER, Section 4). A run needs the frames of its own curve's
-    first point at the level or above; without one, infinitely many. Draws count half.
+    first point at the level or above; without one, infinitely many. Ties count half.
     """
     level = common_level(by_agent)
     ours, theirs = (np.array([_frames_to(level, record) for record in runs]) for runs in by_agent)

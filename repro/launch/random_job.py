@@ -19,7 +19,7 @@ SEED_OFFSET = 2_000_000
 
 
 class RandomJob(RecordedJob):
-    """Plays an experiment's task with actions drawn evenly from all that there are, and records the returns.
+    """Plays an experiment's task with actions sampled uniformly from all that there are, and records the returns.
 
     Args:
         config: of the experiment, at its scale; its `env` is played as in an evaluation.
@@ -67,7 +67,7 @@ class RandomJob(RecordedJob):
         if not quiet:
             Console().print(f"{self.label}: {EPISODES} games in {seconds:.0f} s", highlight=False)
         env = self.config.env
-        protocol = describe_games(env, EPISODES, "actions drawn evenly")
+        protocol = describe_games(env, EPISODES, "actions sampled uniformly")
         record = identity_fields(self._played_config(), random_player.AGENT, self.seed, "random") | {
             "frames": frames,
             "agent_steps": frames // frames_per_step(self.config),

@@ -29,7 +29,7 @@ class GaussianActorCritic(tf.Module):
         action_size: A, components of an action.
         hidden: units of the hidden layers of mean and of V.
         advantage_hidden: units of those of A, at least one layer; () for a network without A.
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
         mean_bound: no component of the mean is larger, in units of the action; 0 for no bound.
     """
 
@@ -53,7 +53,7 @@ class GaussianActorCritic(tf.Module):
 
         self.policy_weights = variables("policy", state_size, hidden, action_size)
         self.value_weights = variables("value", state_size, hidden, 1)
-        # Drawn last, so that networks with and without A begin with the same policy and V.
+        # Sampled last, so that networks with and without A begin with the same policy and V.
         self.advantage_weights = (
             variables("advantage", state_size + action_size, advantage_hidden, 1) if advantage_hidden else []
         )

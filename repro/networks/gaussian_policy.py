@@ -20,7 +20,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
     distribution mu(.|x_t) that off-policy corrections need. The greedy policy's is that of the sampling one.
 
     Actions are not clipped: the density of a clipped action would be another one. An environment clips what it is
-    given, and a replay keeps the action as it was drawn.
+    given, and a replay keeps the action as it was sampled.
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment, observations [S].

@@ -32,7 +32,7 @@ def init_lstm(
     hidden_scale: float,
     output_scale: float,
 ) -> list[np.ndarray]:
-    """Draws initial weights, as `mlp.init_mlp` does for layers without memory.
+    """Samples initial weights, as `mlp.init_mlp` does for layers without memory.
 
         gates:         U[-g / sqrt(fan in + fan out), +g / sqrt(fan in + fan out)],    g = hidden_scale
         output layer:  U[-o / sqrt(fan in), +o / sqrt(fan in)],                        o = output_scale

@@ -20,7 +20,7 @@ class ResettingLSTM(tf.keras.layers.Layer):
 
     Args:
         units: width of h and c.
-        seed: integer >= 0 from which W is drawn.
+        seed: integer >= 0 from which W is sampled.
     """
 
     def __init__(self, units: int, seed: int) -> None:

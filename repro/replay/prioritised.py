@@ -1,4 +1,4 @@
-"""Rank-based prioritised drawing (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
+"""Rank-based prioritised sampling (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class RankHeap:
-    """Rows ordered by priority, drawn with P(rank i) = i**-alpha / sum_j j**-alpha.
+    """Rows ordered by priority, sampled with P(rank i) = i**-alpha / sum_j j**-alpha.
 
     The order is that of a binary heap in an array, whose places stand for ranks (1 is the highest priority): exact
     after a sort, approximate in between, as in that paper's Appendix B.2.1. It is sorted when as many priorities were
@@ -53,14 +53,14 @@ class RankHeap:
         self._place[rows] = np.arange(self.size)
         self._written = 0
 
-    def draw(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
-        """Draws rows, one from each of `batch` ranges of ranks of equal probability.
+    def sample(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        """Samples rows, one from each of `batch` ranges of ranks of equal probability.
 
         Args:
             rng: source of randomness.
-            batch: rows to draw.
-            alpha: 0 draws uniformly, 1 in proportion to 1 / rank.
-            beta: 0 leaves all weights at 1, 1 corrects the drawing in full.
+            batch: rows to sample.
+            alpha: 0 samples uniformly, 1 in proportion to 1 / rank.
+            beta: 0 leaves all weights at 1, 1 corrects the sampling in full.
 
         Returns:
             Rows [B] and float32 importance weights [B], (n P)**-beta over the largest of any stored row, which is

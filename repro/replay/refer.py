@@ -2,7 +2,7 @@
 
 Layout: one ring of exactly `capacity` rows. An episode of T steps takes T rows one after the other and may run over
 the last row into the first, so nothing is copied to make room and all stored steps are always one range of serial
-numbers, from which a uniform draw needs one random integer. The state after an episode's last action is kept with the
+numbers, from which a uniform sample needs one random integer. The state after an episode's last action is kept with the
 episode, not in the ring.
 
 Units: rewards are stored as received. Values are the network's and so in units of the scaled reward
@@ -38,7 +38,7 @@ _PER_EPISODE = ("length", "last_value", "terminated", "last_state")
 
 
 class Minibatch(NamedTuple):
-    """Drawn steps: contiguous float32 arrays; B steps, S state entries, A action entries."""
+    """Sampled steps: contiguous float32 arrays; B steps, S state entries, A action entries."""
 
     state: np.ndarray
     """[B, S] s_t, not standardised."""
@@ -61,7 +61,7 @@ class Minibatch(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """The last states of an episode up to drawn steps: contiguous; B steps, W states, S state entries."""
+    """The last states of an episode up to sampled steps: contiguous; B steps, W states, S state entries."""
 
     states: np.ndarray
     """float32 [B, W, S] s_{t-W+1} to s_t, not standardised; zeros where the episode had not begun."""
@@ -82,7 +82,7 @@ class ReferMemory:
         action_size: A, entries of an action.
         max_episode_steps: longest episode that is accepted, at most `capacity`.
         discount: gamma, from 0 to 1.
-        prioritised: whether `draw_prioritised` is used; its order costs time whenever steps come, go or are ranked.
+        prioritised: whether `sample_prioritised` is used; its order costs time whenever steps come, go or are ranked.
 
     Raises:
         ValueError: a size or the discount is out of its range.
@@ -220,8 +220,8 @@ class ReferMemory:
         if self._ranks is not None:
             self._ranks.insert(rows)
 
-    def draw(self, rng: np.random.Generator, batch: int) -> np.ndarray:
-        """Draws steps uniformly, with replacement.
+    def sample(self, rng: np.random.Generator, batch: int) -> np.ndarray:
+        """Samples steps uniformly, with replacement.
 
         Args:
             rng: source of randomness.
@@ -233,13 +233,13 @@ class ReferMemory:
         Raises:
             ValueError: the memory is empty.
         """
-        self._assert_not_empty("draw")
+        self._assert_not_empty("sample")
         return rng.integers(self._head, self._tail, batch)
 
-    def draw_prioritised(
+    def sample_prioritised(
         self, rng: np.random.Generator, batch: int, alpha: float, beta: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draws steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
+        """Samples steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
 
         Args:
             rng: source of randomness.
@@ -248,20 +248,20 @@ class ReferMemory:
             beta: 0 (no correction) to 1 (full correction).
 
         Returns:
-            int64 [B] serial numbers as from `draw`, and float32 [B] importance weights in (0, 1].
+            int64 [B] serial numbers as from `sample`, and float32 [B] importance weights in (0, 1].
 
         Raises:
             ValueError: the memory is empty or was not made with `prioritised=True`.
         """
-        self._assert_not_empty("draw_prioritised")
-        rows, weights = self._require_ranks("draw_prioritised").draw(rng, batch, alpha, beta)
+        self._assert_not_empty("sample_prioritised")
+        rows, weights = self._require_ranks("sample_prioritised").sample(rng, batch, alpha, beta)
         return self._head + (rows - self._head) % self._capacity, weights
 
     def set_priorities(self, indices: np.ndarray, errors: np.ndarray) -> None:
-        """Ranks drawn steps by the size of their errors.
+        """Ranks sampled steps by the size of their errors.
 
         Args:
-            indices: [B] from a draw; of duplicates the last counts.
+            indices: [B] from `sample`; of duplicates the last counts.
             errors: [B] temporal-difference errors of either sign, finite.
 
         Raises:
@@ -274,10 +274,10 @@ class ReferMemory:
         ranks.write(serials % self._capacity, np.abs(errors_))
 
     def gather(self, indices: np.ndarray) -> Minibatch:
-        """Copies drawn steps with Q_ret and V_tbc as stored now, before `update` corrects them.
+        """Copies sampled steps with Q_ret and V_tbc as stored now, before `update` corrects them.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
 
         Raises:
             ValueError: a wrong shape or a step that has left the memory.
@@ -293,10 +293,10 @@ class ReferMemory:
         return Minibatch(state, action, mean, std, reward, discount, next_state, q_ret, v_tbc)
 
     def gather_windows(self, indices: np.ndarray, longest: int) -> Windows:
-        """Copies the states of drawn steps and of up to W - 1 steps before them in the same episode.
+        """Copies the states of sampled steps and of up to W - 1 steps before them in the same episode.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
             longest: W, 1 or more.
 
         Raises:
@@ -313,15 +313,15 @@ class ReferMemory:
     def update(
         self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray, advantage: np.ndarray | None = None
     ) -> None:
-        """Writes what the network now says of drawn steps and corrects all V_tbc that depend on it (Eq. 7).
+        """Writes what the network now says of sampled steps and corrects all V_tbc that depend on it (Eq. 7).
 
             V_tbc(t) = V(t) + min(1, rho_t) (r_{t+1} + gamma V_tbc(t+1) - V(t) - A(t))
 
-        for the drawn steps and every earlier step of their episodes. The result is that of one step after the other in
-        the order of the batch; of duplicates the last counts.
+        for the sampled steps and every earlier step of their episodes. The result is that of one step after the other
+        in the order of the batch; of duplicates the last counts.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
             rho: [B] ratio of the policy's density to the behaviour's, 0 to infinity.
             value: [B] V(s_t) in units of the scaled reward, finite.
             advantage: [B] A(s_t, a_t) in the same units, finite; None for 0.
@@ -343,10 +343,10 @@ class ReferMemory:
         )  # fmt: skip
 
     def cut_ends(self, indices: np.ndarray) -> np.ndarray:
-        """Those of drawn steps right after which a time limit cut their episode: int64 [n], each once, in order.
+        """Those of sampled steps right after which a time limit cut their episode: int64 [n], each once, in order.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
 
         Raises:
             ValueError: a wrong shape or a step that has left the memory.
@@ -451,7 +451,7 @@ class ReferMemory:
         """Takes over what `get_state` returned, from a memory made with the same arguments.
 
         Raises:
-            ValueError: the state does not fit these sizes or this kind of drawing.
+            ValueError: the state does not fit these sizes or this kind of sampling.
             RuntimeError: the state breaks an invariant (see `check_valid`).
         """
         lengths = np.asarray(state["episode_length"], np.int64)

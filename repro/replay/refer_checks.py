@@ -56,7 +56,7 @@ def as_finite_float32(method: str, name: str, array: np.ndarray, shape: tuple[in
 
 
 def as_serials(method: str, indices: np.ndarray, head: int, tail: int) -> np.ndarray:
-    """Returns indices [B] of a draw as contiguous int64.
+    """Returns indices [B] of samples as contiguous int64.
 
     Args:
         method: the caller, named in messages.

@@ -21,7 +21,7 @@ REWARD, RHO, VALUE, ADVANTAGE, V_TBC = range(5)
 
 
 class Steps(NamedTuple):
-    """One row per step, N rows. What is used together lies together: drawn steps are scattered over the memory."""
+    """One row per step, N rows. What is used together lies together: sampled steps are scattered over the memory."""
 
     vectors: np.ndarray
     """float32 [N, S + 3 A]: state, action, and the behaviour's mean and standard deviation."""
@@ -175,10 +175,11 @@ def update(
     discount: float,
     inverse: float,
 ) -> None:
-    """Writes ratios, values and advantages of drawn steps, in the order of the batch, and corrects V_tbc before them.
+    """Writes ratios, values and advantages of sampled steps, in the order of the batch, and corrects V_tbc before them.
 
-    V_tbc of a step depends on what follows it, so one pass from the last drawn step to the first does it. It leaves an
-    episode as soon as a stored float32 value does not change: then no earlier one does, up to the next drawn step.
+    V_tbc of a step depends on what follows it, so one pass from the last sampled step to the first does it. It leaves
+    an
+    episode as soon as a stored float32 value does not change: then no earlier one does, up to the next sampled step.
     """
     numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
     starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
@@ -189,7 +190,7 @@ def update(
         numbers[row, RHO] = rho[place]
         numbers[row, VALUE] = value[place]
         numbers[row, ADVANTAGE] = advantage[place]
-    done = ordered[-1] + 1  # every drawn step from here on is corrected
+    done = ordered[-1] + 1  # every sampled step from here on is corrected
     for place in range(ordered.size - 1, -1, -1):
         serial = ordered[place]
         if serial >= done:
@@ -236,7 +237,7 @@ def gather(
     next_state: np.ndarray,
     numbers: np.ndarray,
 ) -> None:
-    """Copies drawn steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc.
+    """Copies sampled steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc.
 
     Rows of `Steps.vectors` are copied whole, and cut by the caller: a loop for each of their short parts takes longer
     than all else here.
@@ -270,7 +271,7 @@ def gather(
 def gather_windows(
     indices: np.ndarray, steps: Steps, episodes: Episodes, states: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Copies the states that end with each drawn step to the end of `states` [B, W, S], zeros before them."""
+    """Copies the states that end with each sampled step to the end of `states` [B, W, S], zeros before them."""
     capacity, longest, entries = steps.slot.size, states.shape[1], states.shape[2]
     for place in range(indices.size):
         row = indices[place] % capacity

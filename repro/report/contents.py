@@ -72,7 +72,7 @@ class PaperSection:
         counts: how many rows have each verdict.
         groups: its rows, groups with a result first.
         experiments: name to its cards, in the order of the cards.
-        paper_figures: that experiments have drawn beside their records.
+        paper_figures: that experiments have plotted beside their records.
         overviews: figures over tasks, of all agents.
         together: each agent over its tasks, with its figures.
         deviations: from the paper, as HTML.
@@ -252,7 +252,7 @@ def _judged(compared: Sequence[settings.SettingComparison]) -> str:
 
 
 def _figures(paper_dir: pathlib.Path) -> list[figures.Image]:
-    """The figures that experiments have drawn beside their records."""
+    """The figures that experiments have plotted beside their records."""
     return [
         figures.Image(
             f"{paper_dir.name}-{path.parent.name}",

@@ -21,7 +21,7 @@ from repro.report.tables import amount, exact
 
 MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
-"""A published number so far off that our curves would fill less than this share of the axis is named, not drawn."""
+"""A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
 PERCENTILES = (20, 80)
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
@@ -163,8 +163,8 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         and (high - low) >= MIN_SHARE * (max(high, curve.published) - min(low, curve.published))
         for curve in curves
     ]
-    drawn = [curve.published for curve, on in zip(curves, on_scale) if on and curve.published is not None]
-    low, high = min([low, *drawn]), max([high, *drawn])
+    plotted = [curve.published for curve, on in zip(curves, on_scale) if on and curve.published is not None]
+    low, high = min([low, *plotted]), max([high, *plotted])
     margin = 0.06 * (high - low) or 1.0
     y_range = (low - margin, high + margin)
     return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counted(record))
@@ -186,8 +186,8 @@ def get_window(records: Records) -> int | None:
 
 
 @figures.styled
-def draw_curves(plot: Plot, title: str = "") -> Figure:
-    """Draws the curves of one task.
+def plot_curves(plot: Plot, title: str = "") -> Figure:
+    """Plots the curves of one task.
 
     An agent is a line, the mean over seeds, with a band. A single agent's seeds are thin lines beside it. Printed
     numbers are dashed in the colour of their agent, the random policy's score is dotted.
@@ -201,9 +201,9 @@ def draw_curves(plot: Plot, title: str = "") -> Figure:
     figure = figures.new_figure(lines)
     axes = figure.add_subplot()
     for curve in plot.curves:
-        _draw_curve(axes, curve, plot)
+        _plot_curve(axes, curve, plot)
     for curve, on_scale in zip(plot.curves, plot.on_scale):
-        _draw_published(axes, curve, plot, on_scale)
+        _plot_published(axes, curve, plot, on_scale)
     if plot.random is not None:
         label = f"random policy {exact(plot.random)}"
         axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=label)
@@ -216,7 +216,7 @@ def draw_curves(plot: Plot, title: str = "") -> Figure:
     return figure
 
 
-def _draw_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
+def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
     """The mean over seeds with its band, or the only seed; nothing where no episode has ended."""
     seeds = f"{len(curve.lines)} seed{'s' if len(curve.lines) != 1 else ''}"
     scales = {other.scale for other in plot.curves}
@@ -234,7 +234,7 @@ def _draw_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
         axes.plot(*curve.mean.T, gid=f"mean {curve.agent}", label=label, lw=2.2, **style)
 
 
-def _draw_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:
+def _plot_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:
     """A dashed line at the printed number, or its name alone where it is off the scale."""
     if curve.published is None:
         return

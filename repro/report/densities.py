@@ -85,8 +85,8 @@ def x_range(densities: Iterable[Densities]) -> tuple[float, float]:
 
 
 @figures.styled
-def draw_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
-    """Draws the densities of the agents of one task.
+def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
+    """Plots the densities of the agents of one task.
 
     A seed is a filled outline in the colour of its agent, or an upright line where its rates are all equal; the mean
     target of C-trace is a dashed line.

@@ -18,7 +18,7 @@ DIGITS = 4
 Extreme = Literal["largest", "smallest"]
 
 Find = Callable[[ml_collections.ConfigDict, Problem, np.random.Generator], Mapping[str, float]]
-"""What a paper's statements are about, by answer, on one problem; the generator draws what else is random."""
+"""What a paper's statements are about, by answer, on one problem; the rng decides what else is random."""
 
 
 def run_on_problems(
@@ -35,7 +35,7 @@ def run_on_problems(
 
     Args:
         config: with `answers`, `env` (number of states and actions, least and largest discount) and `evaluation`.
-        seed: of problems and whatever `find` draws.
+        seed: of problems and of what `find` samples.
         advance: called with the problems done and all of them.
         find: works out the answers on one problem.
         units: of each answer.

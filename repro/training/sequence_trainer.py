@@ -25,7 +25,7 @@ class ReplayTrainingConfig(NamedTuple):
     batch_size: B, sequences.
     first_frames: units of the budget before the first gradient step, above 0.
     publish_period: updates between two copies of the weights for the actors.
-    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None: draws are uniform, and all
+    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None: sampling is uniform, and all
         weights 1.
     """
 
@@ -38,7 +38,7 @@ class ReplayTrainingConfig(NamedTuple):
 class SequenceTrainer(Trainer):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where draws are by priority, players give a new sequence its first, and each gradient step on it another.
+    Where sampling is by priority, players give a new sequence its first, and each gradient step on it another.
 
     Args:
         learner, weights: sharing one agent.

@@ -119,7 +119,7 @@ def test_softplus_gives_the_variance():
 
 
 def test_samples_follow_the_truncated_normal():
-    """Kolmogorov-Smirnov over 1e5 draws per component; without the cut some 270 of them lie beyond."""
+    """Kolmogorov-Smirnov over 1e5 samples per component; without the cut some 270 of them lie beyond."""
     mean, std = np.full((100_000, 2), [1.0, -2.0], np.float32), np.array([0.5, 3.0], np.float32)
     actions = gaussian.sample_truncated(np.random.default_rng(3), mean, std)
     assert actions.dtype == np.float32
@@ -134,12 +134,12 @@ def test_samples_follow_the_truncated_normal():
 
 
 def test_samples_depend_on_the_generator_alone():
-    def draw(seed):
+    def sample(seed):
         return gaussian.sample_truncated(np.random.default_rng(seed), np.zeros(500), np.ones(500))
 
-    np.testing.assert_array_equal(draw(0), draw(0))
-    assert (draw(0) != draw(1)).all()
-    assert draw(0).shape == (500,)
+    np.testing.assert_array_equal(sample(0), sample(0))
+    assert (sample(0) != sample(1)).all()
+    assert sample(0).shape == (500,)
 
 
 def test_ratios_of_truncated_densities_are_those_without_the_cut():

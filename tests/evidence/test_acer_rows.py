@@ -250,8 +250,8 @@ def test_sensitivity_is_spearman_s_correlation():
     settings = np.c_[np.exp(rng.uniform(-9, -7, 30)), rng.uniform(0.1, 2, 30), rng.normal(size=30)]
     settings[:, 2] -= 1.5 * settings[:, 1]
     rate, delta = _sensitivity(settings)
-    for row, drawn in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):
-        assert row.value == pytest.approx(scipy.stats.spearmanr(drawn, settings[:, 2]).statistic)
+    for row, sampled in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):
+        assert row.value == pytest.approx(scipy.stats.spearmanr(sampled, settings[:, 2]).statistic)
         assert (len(row.seeds), row.interval_over, row.published, row.note) == (30, "seeds", 0, READING)
     assert (rate.verdict, delta.verdict) == ("undecided", "reproduced")  # zero lies in the first interval
     assert rate.interval[0] < 0 < rate.interval[1]

@@ -555,8 +555,8 @@ VARIANTS = [
     Variant(
         "continuous ACER: a' is also u_1",
         CONTINUOUS_AGENT,
-        "drawn[:, :, 1:])",
-        "drawn[:, :, :-1])",
+        "sampled[:, :, 1:])",
+        "sampled[:, :, :-1])",
         f"{TEST_CONTINUOUS_AGENT}::test_acers_loss_is_given_q_of_the_action_taken_and_of_the_first_sample",
     ),
     Variant(

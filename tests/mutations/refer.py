@@ -520,11 +520,11 @@ VARIANTS = [
         f"{TEST_PRIORITISED}::test_exponents_reach_1_and_stay",
     ),
     Variant(
-        "PER: one draw for every gradient step",
+        "PER: one minibatch for every gradient step",
         PRIORITISED,
         "importance_exponent(step, settings))",
         "importance_exponent(steps[0], settings))",
-        f"{TEST_PRIORITISED}::test_minibatches_of_one_call_are_draws_of_their_own",
+        f"{TEST_PRIORITISED}::test_minibatches_of_one_call_are_sampled_separately",
     ),
     Variant(
         "DDPG: targets move after the step",

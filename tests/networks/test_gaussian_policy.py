@@ -1,4 +1,4 @@
-"""The Gaussian policy: what it draws, what it says of it, and that it acts as actors need it."""
+"""The Gaussian policy: what it samples, what it reports of it, and that it acts as actors need it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def act(policy, observation, seed):
     return tf.nest.map_structure(lambda x: x.numpy(), choice)
 
 
-def test_draws_are_normal_around_the_mean_and_not_clipped():
+def test_samples_are_normal_around_the_mean_and_not_clipped():
     policy, weights = make()
     observation = np.repeat(np.random.default_rng(0).normal(size=(1, S)).astype(np.float32), 20_000, axis=0)
     choice = act(policy, observation, np.array([3, 4], np.int32))
@@ -57,7 +57,7 @@ def test_a_bound_of_the_mean_is_a_tanh_and_leaves_the_samples_unclipped():
     np.testing.assert_allclose(network.mean(observation), choice.info["mean"], rtol=1e-5)
 
 
-def test_the_seed_decides_the_draw():
+def test_the_seed_decides_the_samples():
     policy, _ = make()
     observation = np.ones((3, S), np.float32)
     first, same, other = (act(policy, observation, np.array([1, i], np.int32)).action for i in (0, 0, 1))

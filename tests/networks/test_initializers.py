@@ -15,7 +15,7 @@ def test_truncated_normal_fan_in_has_sonnets_law(shape, fan_in):
     std = fan_in**-0.5
     assert np.abs(values).max() <= 2 * std
     assert np.abs(values).max() > 1.9 * std
-    # A standard normal cut at two standard deviations has standard deviation 0.8796; 16 384 draws give it to 1 %.
+    # A standard normal cut at two standard deviations has standard deviation 0.8796; 16 384 samples give it to 1 %.
     assert values.std() == pytest.approx(0.8796 * std, rel=0.02)
     assert abs(values.mean()) < 0.03 * std
 

@@ -56,7 +56,7 @@ class NaiveMemory:
             episode["steps"][t]["advantage"] = float(new_advantage)
 
     def cut_ends(self, serials):
-        """Drawn steps that are the last of an episode which did not terminate, each once."""
+        """Sampled steps that are the last of an episode which did not terminate, each once."""
         found = {
             serial for serial in serials for e, t in [self.find(serial)] if not e["end"] and t == len(e["steps"]) - 1
         }

@@ -73,7 +73,7 @@ def test_random_operations_match_the_naive_twin(seed, has_advantages):
             memory.add_episode(**episode, terminated=terminated, advantages=advantages)
             twin.add_episode(**episode, terminated=terminated, advantages=advantages)
         elif action == "update" and len(memory):
-            serials = memory.draw(random, 9)
+            serials = memory.sample(random, 9)
             rho = np.array([random_ratio(random, twin.c_max) for _ in serials])
             value = random.normal(size=9).astype(np.float32)
             advantage = random.normal(size=9).astype(np.float32) if has_advantages else None
@@ -205,7 +205,7 @@ def test_time_limit_against_termination_by_hand(terminated, last, discount):
 
 def test_gathered_arrays_are_contiguous_float32_copies():
     memory, random = memory_of([20, 20])
-    batch = memory.gather(memory.draw(random, 16))
+    batch = memory.gather(memory.sample(random, 16))
     for name, array in batch._asdict().items():
         assert array.dtype == np.float32, name
         assert array.flags.c_contiguous, name
@@ -213,7 +213,7 @@ def test_gathered_arrays_are_contiguous_float32_copies():
     memory.check_valid()
 
 
-def test_windows_end_with_the_drawn_step_and_begin_with_its_episode():
+def test_windows_end_with_the_sampled_step_and_begin_with_its_episode():
     memory = ReferMemory(8, 1, 1, 4, discount=GAMMA)
     for first in (10, 20, 30):  # the third lies over the end of the ring: rows 6, 7, 0
         steps = np.ones((3, 1))
@@ -239,7 +239,7 @@ def test_a_batch_with_duplicates_equals_one_step_after_the_other():
     for memory in (together, apart):
         memory.set_c_max(1.5)
     for _ in range(20):
-        serials = together.draw(random, 40)  # of 56: duplicates for certain
+        serials = together.sample(random, 40)  # of 56: duplicates for certain
         assert np.unique(serials).size < serials.size
         rho, value = np.exp(random.normal(0, 0.5, 40)), random.normal(size=40)
         together.update(serials, rho, value)
@@ -256,7 +256,7 @@ def test_corrections_of_a_long_episode_are_exact_although_they_stop_early():
     memory.add_episode(**random_episode(random, 3000), terminated=False)
     for std in (0.3, 0.01):
         for _ in range(10):
-            memory.update(memory.draw(random, 8), np.exp(random.normal(0, std, 8)), random.normal(size=8))
+            memory.update(memory.sample(random, 8), np.exp(random.normal(0, std, 8)), random.normal(size=8))
             memory.check_valid()
 
 
@@ -279,7 +279,7 @@ def test_far_count_is_exact_along_the_annealing_of_the_paper():
         memory.set_c_max(c_max)
         recounts += memory._low != low
         if t % 3000 == 0:
-            memory.update(memory.draw(random, 16), np.exp(random.normal(0, 1.2, 16)), np.zeros(16))
+            memory.update(memory.sample(random, 16), np.exp(random.normal(0, 1.2, 16)), np.zeros(16))
         rho = memory.get_state()["rho"].astype(np.float64)
         assert memory.far_fraction == np.mean((rho <= 1.0 / c_max) | (rho >= c_max))
     assert 0 < recounts < 4000  # both ways were taken
@@ -344,12 +344,12 @@ def test_state_statistics_are_of_the_first_call():
     np.testing.assert_array_equal(memory.state_statistics()[0], mean)
 
 
-def test_uniform_draws_have_equal_frequencies():
+def test_uniform_samples_have_equal_frequencies():
     memory, random = memory_of([30, 30, 30], capacity=64)  # two episodes are left, across the end of the ring
-    drawn = np.concatenate([memory.draw(random, 256) for _ in range(100)])
-    assert drawn.dtype == np.int64
-    counts = [np.count_nonzero(drawn == serial) for serial in stored(memory)]
-    assert sum(counts) == drawn.size
+    sampled = np.concatenate([memory.sample(random, 256) for _ in range(100)])
+    assert sampled.dtype == np.int64
+    counts = [np.count_nonzero(sampled == serial) for serial in stored(memory)]
+    assert sum(counts) == sampled.size
     assert stats.chisquare(counts).pvalue > 0.01
 
 
@@ -358,7 +358,7 @@ def test_restored_memory_continues_identically():
     first.set_c_max(1.4)
     first.refresh_reward_scale()
     first.state_statistics()
-    serials = first.draw(random, 30)
+    serials = first.sample(random, 30)
     first.update(serials, np.exp(random.normal(0, 0.5, 30)), random.normal(size=30))
     first.set_priorities(serials, random.normal(size=30))
     state = first.get_state()
@@ -368,7 +368,7 @@ def test_restored_memory_continues_identically():
     generators = [np.random.default_rng(5), np.random.default_rng(5)]
     for _ in range(30):
         for memory, rng in zip((first, second), generators):
-            serials, _ = memory.draw_prioritised(rng, 8, 0.7, 0.5)
+            serials, _ = memory.sample_prioritised(rng, 8, 0.7, 0.5)
             memory.update(serials, np.exp(rng.normal(0, 0.5, 8)), rng.normal(size=8))
             memory.set_priorities(serials, memory.gather(serials).q_ret)
             memory.set_c_max(1.0 + (memory.c_max - 1.0) * 0.9999)
@@ -463,7 +463,7 @@ def test_bad_updates_are_refused_and_nothing_is_written(indices, rho, value, mes
 def test_other_misuse_is_refused():
     empty = ReferMemory(8, 1, 1, 8, discount=GAMMA)
     random = np.random.default_rng(0)
-    for call in (lambda: empty.draw(random, 4), empty.refresh_reward_scale, empty.state_statistics):
+    for call in (lambda: empty.sample(random, 4), empty.refresh_reward_scale, empty.state_statistics):
         with pytest.raises(ValueError, match="the memory is empty"):
             call()
     with pytest.raises(ValueError, match="episodes of 9 steps do not fit into a memory of 8 steps"):
@@ -477,7 +477,7 @@ def test_other_misuse_is_refused():
             empty.set_c_max(c_max)
     memory, _ = memory_of([4])
     with pytest.raises(ValueError, match="made with prioritised=True"):
-        memory.draw_prioritised(random, 4, 0.7, 0.5)
+        memory.sample_prioritised(random, 4, 0.7, 0.5)
     with pytest.raises(ValueError, match="made with prioritised=True"):
         memory.set_priorities(np.array([0]), np.array([1.0]))
 

@@ -171,7 +171,7 @@ def test_images_are_loaded_when_they_come_into_view(browser):
     assert browser.execute_script(loaded) == count == 6 + 1 + 1 + 2  # curves; by time; intervals; bars and profile
 
 
-def test_charts_are_drawn_inside_their_boxes(browser, address):
+def test_charts_are_plotted_inside_their_boxes(browser, address):
     sources = [image.get_attribute("src") for image in browser.find_elements(By.TAG_NAME, "img")]
     outside = []
     for source in sources:

@@ -269,7 +269,7 @@ def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path):
     assert (done.returncode, picture.read_text()) == (0, "before")
 
 
-def test_report_draws_the_pictures_asked_for(results, tmp_path):
+def test_report_plots_the_pictures_asked_for(results, tmp_path):
     pictures = [f"--picture=impala/atari_shallow/{task}={tmp_path / task}.png" for task in ("pong", "zaxxon")]
     done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}", *pictures)
     assert (done.returncode, done.stderr) == (0, "")

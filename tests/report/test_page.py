@@ -275,7 +275,7 @@ def test_page_without_records_says_so(tmp_path):
     assert f"{NOT_RUN}</b> not run" in text.replace("\n", "")
 
 
-def test_runs_with_times_have_a_second_drawing_on_the_page(tmp_path):
+def test_runs_with_times_have_a_second_plot_on_the_page(tmp_path):
     frames = make_record()["frames"]
     series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [frames, 7200.0]]}
     for seed in (1, 2):

@@ -88,7 +88,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
             learner.step(batch)
             return new_steps
 
-        def draw() -> int:
+        def sample() -> int:
             replay.sample(batch_size)
             return new_steps
 
@@ -101,7 +101,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
             "inference": timing.rate(actor_learner.inference_bodies(environments, make_policy), seconds),
             "learner": timing.rate([learn], seconds),
             "storing": timing.rate([store], seconds),
-            "drawing": timing.rate([draw], seconds),
+            "sampling": timing.rate([sample], seconds),
         }
         replay.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)

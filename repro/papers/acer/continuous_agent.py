@@ -24,8 +24,8 @@ class ContinuousAgent(UnrollAgent):
 
     What `train` takes and does, `UnrollAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
 
-    ACER draws a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
-    replica: the same seed gives the same updates, also after a checkpoint. XLA draws other numbers than a graph.
+    ACER samples a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
+    replica: the same seed gives the same updates, also after a checkpoint. XLA samples other numbers than a graph.
 
     Args:
         time_step_spec, action_spec: of one unbatched environment: observations [S], actions float32 [A].
@@ -121,12 +121,12 @@ class ContinuousAgent(UnrollAgent):
         """The method's losses of `steps`, whose observations are [T, B, S]."""
         if self._method != "acer":
             return BASELINES[self._method](steps, self._loss_settings)
-        drawn = self._draw(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
-        actions = tf.stack([steps.action, drawn[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
-        q = self._network.q(observation, steps.v_tm1, actions, drawn[:, :, 1:])  # [T, B, 2]
-        return continuous_acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings)
+        sampled = self._sample(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
+        actions = tf.stack([steps.action, sampled[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
+        q = self._network.q(observation, steps.v_tm1, actions, sampled[:, :, 1:])  # [T, B, 2]
+        return continuous_acer_loss(steps, q[..., 0], sampled[:, :, 0], q[..., 1], self._loss_settings)
 
-    def _draw(self, mean: tf.Tensor) -> tf.Tensor:
+    def _sample(self, mean: tf.Tensor) -> tf.Tensor:
         """1 + n actions of pi in every state, [T, B, 1 + n, A] of means [T, B, A], without gradient."""
         context = tf.distribute.get_replica_context()
         seed = tf.stack([self._seed, tf.cast(self.train_step_counter, tf.int32)])

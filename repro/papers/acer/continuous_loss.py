@@ -32,10 +32,10 @@ class ContinuousLossSettings(NamedTuple):
 class Steps(NamedTuple):
     """What the losses of ACER and of its baselines read of unrolls.
 
-    action: a_s as it was drawn, float32 [T, B, A].
+    action: a_s as it was sampled, float32 [T, B, A].
     mean: phi(x_s), float32 [T, B, A]; receives the policy's gradient.
     std: sigma, float32 [T, B, A], above 0; no gradient.
-    behaviour_mean, behaviour_std: mu's when a_s was drawn, float32 [T, B, A].
+    behaviour_mean, behaviour_std: mu's when a_s was sampled, float32 [T, B, A].
     average_mean: of the average policy, float32 [T, B, A]; None without a trust region.
     r_t: reward after a_s, float32 [T, B].
     discount_t: gamma, or 0 where step s ended the episode, float32 [T, B]. A time limit is no such end.

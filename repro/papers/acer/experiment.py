@@ -128,7 +128,7 @@ class AcerExperiment(abc.ABC):
             self.make_replay(agent),
             settings,
             np.random.default_rng(replay_seed),
-            drawn=sampled_hparams,
+            sampled_hparams=sampled_hparams,
         )
 
     def load_policy(

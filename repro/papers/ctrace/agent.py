@@ -50,7 +50,7 @@ class SequenceOptimization(NamedTuple):
 class CtraceAgent(tf_agent.TFAgent):
     """Q-learning on sequences with one of four targets; DQN with a `QNetwork`, R2D2 with a `RecurrentQ`.
 
-    `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` draws them, burn-in before
+    `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` samples them, burn-in before
     them. mu is made of the greedy action and the epsilon in `policy_info`, a recurrent core starts from
     `policy_info["core_state"]`, [B, units]. The loss is the mean or the sum over the rows of a sequence,
     boundary rows counting 0, and the mean over the batch, weighted by `weights` [B] where given; under `tf.distribute`

@@ -57,7 +57,7 @@ def run(
         answers[name] = answers[name]._replace(series=_series(panel))
     rounds = config.learning.evaluation_rounds + config.learning.control_rounds
     total = rounds * steps * config.evaluation.episodes
-    return Study({name: answers[name] for name in config.answers}, total, figures.draw_learning([left, right]))
+    return Study({name: answers[name] for name in config.answers}, total, figures.plot_learning([left, right]))
 
 
 def methods(config: ml_collections.ConfigDict) -> dict[str, Method]:

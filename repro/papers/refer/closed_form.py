@@ -34,7 +34,7 @@ def run(
 
     Args:
         config: of `paper_configs/refer/closed_form.py`.
-        seed: of corners and weights drawn.
+        seed: for corners and weights.
         cores: not used, since this takes seconds.
         advance: called with the answers found and all of them.
         find_experiment: gives ACER's experiment.
@@ -59,12 +59,12 @@ def _answers(
     for task in ("Humanoid", "Walker2d"):
         actions = _environment(config, task, seed).num_actions
         values = largest_divergences(rng, actions, config.deviation, cases)
-        told = "between a corner of the box of means and the corner across, one value for each corner drawn"
+        told = "between a corner of the box of means and the corner across, one value for each sampled corner"
         yield f"largest_divergence_{task.lower()}", Answer("nats", values, told, exact=True)
     for form in ("quadratic", "gaussian"):
         environment = _environment(config, "Humanoid", seed)
         values = np.array([outputs_of_advantage(config, environment, form, rng) for _ in range(cases)])
-        told = "outputs that the network has for its advantage, one value for each draw of its weights"
+        told = "outputs that the network has for its advantage, one value for each sample of its weights"
         yield f"{form}_outputs_humanoid", Answer("network outputs", values, told, exact=True)
     acer = find_experiment(config.acer)
     values = np.array([cost_over_acer(config, acer, _environment(config, task, seed)) for task in TASKS[:cases]])

@@ -19,7 +19,7 @@ def explore(
         x_t = (1 - theta) x_{t-1} + sigma n_t,    a_t = m(s_t) + x_t
 
     with the components of n_t standard normal, truncated at three standard deviations as all sampling of actions is.
-    This is the process of Lillicrap et al. (2016) with steps of 1, x_0 drawn from a last noise of 0. Its stationary
+    This is the process of Lillicrap et al. (2016) with steps of 1, x_0 sampled from a last noise of 0. Its stationary
     standard deviation is 0.987 sigma / sqrt(1 - (1 - theta)^2): 0.37 for sigma 0.2 and theta 0.15.
 
     Args:

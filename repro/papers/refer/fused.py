@@ -32,7 +32,8 @@ NO_COEFFICIENTS = np.zeros(0, np.float32)
 
 
 class Learned(NamedTuple):
-    """What gradient steps say of the drawn steps, each as the network was before the gradient step of that step's draw.
+    """What gradient steps say of the sampled steps, each as the network was before the gradient step that it was
+    sampled for.
 
     rho: ratio of the policy's density to the behaviour's, [B], or [K B] from `train`.
     value: V(s), likewise.
@@ -162,7 +163,7 @@ class FusedAgent(abc.ABC):
         """Takes over what `get_acting_state` returned."""
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> NamedTuple:
-        """The fields of `FIELDS` of drawn steps, [K B, ...]."""
+        """The fields of `FIELDS` of sampled steps, [K B, ...]."""
         return memory.gather(indices)
 
     @abc.abstractmethod
@@ -171,7 +172,7 @@ class FusedAgent(abc.ABC):
 
         Args:
             scalars: beta, c_max and learning rate, [3].
-            batch: `FIELDS` of the drawn steps, [B, ...], and `weight`, which multiplies the samples' losses, [B].
+            batch: `FIELDS` of the sampled steps, [B, ...], and `weight`, which multiplies the samples' losses, [B].
         """
 
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
@@ -198,10 +199,10 @@ class FusedAgent(abc.ABC):
         Args:
             batch: has `FIELDS`, [K B, ...], the first B steps of the memory for the first gradient step, and so on.
             beta, c_max, learning_rate: of each gradient step, [K].
-            weight: importance weights of a prioritised draw, in (0, 1], [K B]; None for 1, that of a uniform one.
+            weight: importance weights of prioritised samples, in (0, 1], [K B]; None for 1, as of uniform ones.
 
         Returns:
-            rho, V(s), A(s, a) and the error of every drawn step, float32 [K B], and means of the losses and extras by
+            rho, V(s), A(s, a) and the error of every sampled step, float32 [K B], and means of the losses and extras by
             name.
         """
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]

@@ -136,7 +136,7 @@ def value_target(
 
     Q_ret_k is the stored one in both. Section 2 and Algorithm 3 say that the stored V_tbc_k gives the gradient; every
     version of the authors' released code has the first form. They differ most for far-policy samples: rho near 0
-    leaves V(s_k) alone in the first, while the second draws it back to what it was.
+    leaves V(s_k) alone in the first, while the second pulls it back to what it was.
 
     Args:
         v, rho, action_advantage: V(s_k), rho_k and A(s_k, a_k) of the network as it is, [B].

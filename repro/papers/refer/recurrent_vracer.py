@@ -23,9 +23,9 @@ from repro.replay.refer import ReferMemory
 
 
 class WindowBatch(NamedTuple):
-    """Drawn steps, as in `Minibatch`, but for the state.
+    """Sampled steps, as in `Minibatch`, but for the state.
 
-    state: [B, W, S] the window that ends with the drawn step, not standardised; what is before it is not read.
+    state: [B, W, S] the window that ends with the sampled step, not standardised; what is before it is not read.
     length: int32 [B] states of the window, the last ones.
     """
 
@@ -85,7 +85,7 @@ class RecurrentVRacer(VRacer):
         return self._outputs(self._network.parts(self.weights), {"state": state, "length": length})
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> WindowBatch:
-        """The windows of drawn steps, and what else their loss reads."""
+        """The windows of sampled steps, and what else their loss reads."""
         batch, windows = memory.gather(indices), memory.gather_windows(indices, self.window)
         rest = (getattr(batch, name) for name in self.FIELDS[2:])
         return WindowBatch(windows.states, windows.lengths, *rest)
@@ -123,7 +123,7 @@ class RecurrentVRacer(VRacer):
         self._acted = int(state["acted"])
         self._lstm_state = [np.array(state[f"layer_{i}"]) for i in range(len(self._lstm_state))]
 
-    def _draw_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+    def _init_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
         settings = self._settings
         scales = settings.hidden_scale, settings.output_scale
         return lstm.init_lstm(rng, state_size, settings.units, outputs, *scales)

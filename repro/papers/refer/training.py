@@ -1,10 +1,10 @@
 """The serial training of Algorithm 1: F environment steps, a gradient step, in turn, from one episode memory.
 
 F K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches
-were drawn ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
+were sampled ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
 the paper, but for the order of operations in deviation 3 of the README. With prioritised replay a larger K so means
-that K minibatches are drawn by the same ranks: a step that is drawn several times in a call gets its new priority, that
-of the last time, for the next call.
+that K minibatches are sampled by the same ranks: a step that is sampled several times in a call gets its new priority,
+that of the last time, for the next call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.control_trainer import ControlTrainer
 from repro.papers.refer.exploration import explore
 from repro.papers.refer.fused import Acting, FusedAgent
-from repro.papers.refer.prioritised import Prioritised, draw_minibatches
+from repro.papers.refer.prioritised import Prioritised, sample_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
 from repro.training.learner import NonFiniteLossError
@@ -33,7 +33,7 @@ REWARD_SCALE_EVERY = 1000
 class ReferSettings(NamedTuple):
     """Fields of a configuration that the loop reads.
 
-    batch_size: B, steps drawn for one gradient step.
+    batch_size: B, steps sampled for one gradient step.
     time_steps_per_gradient: F.
     start_steps: N_start, steps of whole episodes that enter the memory before the first gradient step, at most its
         capacity.
@@ -43,8 +43,8 @@ class ReferSettings(NamedTuple):
     learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
-    prioritised: how prioritised replay draws; None draws uniformly.
-    refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is drawn.
+    prioritised: how prioritised replay samples; None samples uniformly.
+    refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is sampled.
     """
 
     batch_size: int
@@ -215,10 +215,10 @@ class ReferTrainer(ControlTrainer):
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
             self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
         if settings.prioritised is None:
-            indices, weight = memory.draw(self._rng, len(steps) * settings.batch_size), None
+            indices, weight = memory.sample(self._rng, len(steps) * settings.batch_size), None
         else:
             sampling = settings.batch_size, steps, settings.prioritised
-            indices, weight = draw_minibatches(memory, self._rng, *sampling)
+            indices, weight = sample_minibatches(memory, self._rng, *sampling)
         if settings.refresh_last_value:
             self._refresh_last_values(indices)
         rho, value, advantage, td_error, scalars = self._agent.train(

@@ -63,7 +63,7 @@ class VRacer(FusedAgent):
         self._settings = settings
         self.num_coefficients = num_coefficients(settings.variant.form, action_size)
         outputs = 1 + action_size + self.num_coefficients
-        network = self._draw_network(rng, state_size, outputs)
+        network = self._init_network(rng, state_size, outputs)
         raw = np.full(action_size, gaussian.raw_from_variance(settings.initial_variance), np.float32)
         self._network = FlatWeights([*network, raw], "weights")  # layers, then the raw variances
         self.weights = self._network.variable
@@ -133,12 +133,12 @@ class VRacer(FusedAgent):
         v, mean, coefficients = tf.split(outputs, [1, self.action_size, -1], axis=1)
         return v[:, 0], mean, coefficients
 
-    def _draw_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+    def _init_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
         """Initial weights; the state enters the first of them, to which the second is added."""
         settings = self._settings
         sizes = [state_size, *settings.units]
         return mlp.init_mlp(rng, sizes, outputs, settings.hidden_scale, settings.output_scale)
 
     def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Outputs [B, outputs] at the drawn steps."""
+        """Outputs [B, outputs] at the sampled steps."""
         return mlp.apply_mlp(weights, self._standardise(batch["state"]))

@@ -83,10 +83,10 @@ def test_an_agent_that_the_experiment_does_not_have_is_refused():
         find_experiment(config)
 
 
-def test_settings_are_drawn_from_the_paper_s_ranges():
+def test_settings_are_sampled_from_the_paper_s_ranges():
     experiment = find_experiment(continuous.get_config("paper"))
-    drawn = np.array([list(experiment.sample_hparams(seed).values()) for seed in range(1, 2001)])
-    rates, deltas = np.log10(drawn[:, 0]), drawn[:, 1]
+    sampled = np.array([list(experiment.sample_hparams(seed).values()) for seed in range(1, 2001)])
+    rates, deltas = np.log10(sampled[:, 0]), sampled[:, 1]
     np.testing.assert_array_less(np.abs(rates + 3.65), 0.35)
     np.testing.assert_array_less(np.abs(deltas - 1.05), 0.95)
     # Uniform numbers have their mean in the middle, up to a standard error of width / sqrt(12 n); four of them.
@@ -121,11 +121,11 @@ def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
     assert whole.summary()["evaluation"] == second.summary()["evaluation"]
 
 
-def test_a_record_keeps_what_the_seed_drew(tmp_path):
+def test_a_record_keeps_what_the_seed_sampled(tmp_path):
     training = _trained(tmp_path, "acer", 4)
-    drawn = find_experiment(_small_continuous("acer")).sample_hparams(3)
-    assert training.summary()["drawn"] == drawn
-    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(drawn["learning_rate"])
+    sampled = find_experiment(_small_continuous("acer")).sample_hparams(3)
+    assert training.summary()["drawn"] == sampled
+    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(sampled["learning_rate"])
 
 
 @pytest.mark.parametrize("module", [atari, continuous])

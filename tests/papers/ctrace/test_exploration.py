@@ -70,9 +70,9 @@ def stored_epsilons(folder):
     sample = loop._replay.sample
 
     def keep(size):
-        drawn = sample(size)
-        found.append(drawn.sequences.policy_info["epsilon"][:, 0])
-        return drawn
+        sampled = sample(size)
+        found.append(sampled.sequences.policy_info["epsilon"][:, 0])
+        return sampled
 
     loop._replay.sample = keep
     try:

@@ -26,7 +26,7 @@ class Run(NamedTuple):
 
     gradient_steps, frames: of its summary.
     played: steps that its games were played.
-    entered: sequences that were never drawn, and the priority with which each entered.
+    entered: sequences that were never sampled, and the priority with which each entered.
     """
 
     gradient_steps: int
@@ -44,13 +44,13 @@ def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
     try:
         for _ in loop:
             pass
-        drawn = reverb.Client(loop._replay.address).sample(
+        sampled = reverb.Client(loop._replay.address).sample(
             TABLE, 600, emit_timesteps=False, unpack_as_table_signature=True
         )
         layout = StepLayout(agent.collect_data_spec)
         entered = [
             (tf.nest.pack_sequence_as(layout.spec, layout.unpack(sample.data[STEP], None)), sample.info.priority)
-            for sample in drawn
+            for sample in sampled
             if sample.info.times_sampled == 1
         ]
         summary = loop.summary()

@@ -68,9 +68,9 @@ def test_batches_that_reach_the_learner_have_as_many_transitions(agent, tmp_path
     counts, sample = [], loop._replay.sample
 
     def count(size):
-        drawn = sample(size)
-        counts.append(drawn.sequences.reward[:, :-1].size)
-        return drawn
+        sampled = sample(size)
+        counts.append(sampled.sequences.reward[:, :-1].size)
+        return sampled
 
     loop._replay.sample = count
     try:

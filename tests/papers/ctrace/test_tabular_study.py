@@ -195,12 +195,12 @@ def test_a_problem_without_anything_random_is_solved_once(tmp_path):
         assert ("n left out on average" in evaluation["protocol"]) == name.startswith("pareto_bias_ratio")
 
 
-def test_the_legend_says_which_points_are_drawn():
+def test_the_legend_says_which_points_are_plotted():
     points = {"b": [[2, 1.0, 0.5, 0.0, 1.0], [0, 1, 0.9, 0.5, 2.0]]}
     for module, steps in ((tabular_fig1, "n = 1 to 20 "), (tabular_fig6, "n = 1 to 15, 20, 25, .. 50 ")):
         config = module.get_config("smoke")
         shown = points if module is tabular_fig1 else dict.fromkeys("ab", points["b"])
-        (legend,) = figures.draw_tradeoffs(config, shown).legends
+        (legend,) = figures.plot_tradeoffs(config, shown).legends
         assert steps in legend.get_texts()[0].get_text()
         assert "problem 0" in legend.get_title().get_text()
         assert "third of the points" in legend.get_title().get_text()

@@ -128,7 +128,7 @@ def test_value_targets_by_hand():
         value_target(v, rho[:, None], action_advantage, q_ret, v_tbc, "stored")
 
 
-def test_a_far_sample_does_not_draw_the_value_back():
+def test_a_far_sample_does_not_pull_the_value_back():
     """rho = e^-7: nearly no gradient to V; towards the stored target it is V - V_tbc in full, whatever rho is."""
     mean, ones = np.array([[9.0]]), np.ones((1, 1))
     policies = Policies(mean, ones, 0 * ones, ones)

@@ -132,11 +132,11 @@ def test_learning_rates_anneal_with_environment_steps(tmp_path, monkeypatch):
 
 def test_every_epoch_sees_every_step_once(tmp_path, monkeypatch):
     training = _build(tmp_path, updates=1)
-    drawn = []
-    monkeypatch.setattr(training._agent, "train", lambda *arguments: drawn.append(arguments[1]) or {"loss": 0.0})
+    sampled = []
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: sampled.append(arguments[1]) or {"loss": 0.0})
     _run(training)
-    epochs = drawn[0].reshape(10, 128)
-    assert drawn[0].shape == (20, 64)
+    epochs = sampled[0].reshape(10, 128)
+    assert sampled[0].shape == (20, 64)
     np.testing.assert_array_equal(np.sort(epochs, axis=1), np.tile(np.arange(128), (10, 1)))
     assert len({tuple(epoch) for epoch in epochs}) == 10
 

@@ -165,7 +165,7 @@ def test_endings_reach_the_memory_as_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer", "naf_er", "lstm_refer"])
 def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, monkeypatch, agent):
-    """Wherever the last step of a cut episode was drawn, V(s_T) is that of the weights before the gradient steps."""
+    """Wherever the last step of a cut episode was sampled, V(s_T) is that of the weights before the gradient steps."""
     training = build(tmp_path, agent=agent, task="HalfCheetah", max_steps=50, frames=64, steps_per_call=4)
     memory, seen = training._memory, []
     refresh = training._refresh_last_values
@@ -174,11 +174,11 @@ def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, mo
         before = memory.get_state()["episode_last_value"]
         refresh(indices)
         after = memory.get_state()
-        drawn = np.unique(indices[(indices + 1) % 50 == 0]) // 50  # all episodes have 50 steps and none has left
-        ended = np.isin(np.arange(len(before)), drawn)
+        sampled = np.unique(indices[(indices + 1) % 50 == 0]) // 50  # all episodes have 50 steps and none has left
+        ended = np.isin(np.arange(len(before)), sampled)
         states = after["episode_last_state"][ended]
         if agent == "lstm_refer":
-            windows = memory.gather_windows(50 * drawn + 49, 4).states
+            windows = memory.gather_windows(50 * sampled + 49, 4).states
             states = np.concatenate([windows[:, 1:], states[:, None]], axis=1)
         expected = training._agent.forward(states)[0]
         np.testing.assert_allclose(after["episode_last_value"][ended], expected, rtol=1e-4, atol=1e-5)
@@ -202,7 +202,7 @@ def test_the_value_of_last_states_may_stay_as_it_was_stored(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("form", ["quadratic", "gaussian"])
 def test_advantages_reach_the_memory(tmp_path, monkeypatch, form):
-    """A new episode's are those of acting, a drawn step's those of the gradient step."""
+    """A new episode's are those of acting, a sampled step's those of the gradient step."""
     training = build(tmp_path, frames=64, steps_per_call=1, advantage=form)
     memory, update, written = training._memory, training._memory.update, {}
 

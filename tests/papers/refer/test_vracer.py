@@ -121,7 +121,7 @@ def test_advantages_add_outputs(form, extra):
 
 @pytest.mark.parametrize("form", ["none", "quadratic", "gaussian"])
 def test_advantages_are_those_before_the_step(form):
-    """What goes into the memory at a draw is A(s, a) of the network that gave rho and V."""
+    """What goes into the memory after sampling is A(s, a) of the network that gave rho and V."""
     agent, batch = _agent(form=form), _batch()
     _, mean, coefficients = agent.forward(batch.state)
     expected = advantage(form, coefficients, batch.action, mean, np.full(A, 0.2**0.5, np.float32))
