@@ -117,7 +117,7 @@ def _learner_bodies(
 
     def gradient() -> int:
         agent.train(batch, beta, c_max, rate)
-        agent.refresh()
+        agent.sync_acting_weights()
         return k
 
     def remember() -> int:

@@ -80,7 +80,7 @@ class Ddpg(FusedAgent):
         self.critic_optimizer.build([self.critic_weights])
         self._std = np.full(action_size, settings.std, np.float32)
         self._decay = settings.weight_decay * self._critic.is_of_matrix()
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         return tf.train.Checkpoint(
@@ -99,7 +99,7 @@ class Ddpg(FusedAgent):
         mean = _mean(self._policy.parts(self.weights), standard)
         return _q(self._critic.parts(self.critic_weights), standard, mean), mean
 
-    def refresh(self) -> None:
+    def sync_acting_weights(self) -> None:
         self._acting_policy = self._policy.numpy()
         self._acting_critic = self._critic.numpy()
 

@@ -121,12 +121,12 @@ class FusedAgent(abc.ABC):
         """V(s) [B], the policy's mean [B, A], and what else the network says, of states [B, S]."""
 
     @abc.abstractmethod
-    def refresh(self) -> None:
-        """Takes the current weights over for acting."""
+    def sync_acting_weights(self) -> None:
+        """Copies the current weights to those that `act` reads."""
 
     @abc.abstractmethod
     def act(self, state: np.ndarray) -> Acting:
-        """Value, policy and coefficients at one state, float32 [S], from the weights of the last `refresh`."""
+        """Value, policy and coefficients at one state, float32 [S], with the acting weights."""
 
     def advantages(
         self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, stds: np.ndarray
@@ -144,7 +144,7 @@ class FusedAgent(abc.ABC):
         return np.zeros(len(actions), np.float32)
 
     def last_values(self, memory: ReferMemory, indices: np.ndarray) -> np.ndarray:
-        """V(s_T) [n] of episodes that a time limit cut, from the weights of the last `refresh`.
+        """V(s_T) [n] of episodes that a time limit cut, with the acting weights.
 
         Args:
             memory: holds the episodes.

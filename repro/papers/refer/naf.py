@@ -73,7 +73,7 @@ class Naf(FusedAgent):
         self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.optimizer.build([self.weights])
         self._std = np.full(action_size, settings.std, np.float32)
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         statistics = [self.state_mean, self.state_std]
@@ -85,7 +85,7 @@ class Naf(FusedAgent):
         """V(s) [B], m(s) [B, A] and the entries of L, of states [B, S]."""
         return self._outputs(self._network.parts(self.weights), self._standardise(state))
 
-    def refresh(self) -> None:
+    def sync_acting_weights(self) -> None:
         self._acting = self._network.numpy()
 
     def act(self, state: np.ndarray) -> Acting:

@@ -116,7 +116,7 @@ class Ppo:
         self.train_step_counter = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._train: Callable[..., tf.Tensor] = tf.function(self._passes, jit_compile=compile_with_xla)
         self._compiled = False
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """Everything of the agent that a checkpoint keeps."""
@@ -136,18 +136,18 @@ class Ppo:
         return value[:, 0], mean
 
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
-        """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
+        """Standardises states from now on (Appendix B), in learning and, after `sync_acting_weights`, in acting."""
         self.state_mean.assign(mean)
         self.state_std.assign(std)
 
-    def refresh(self) -> None:
-        """Takes the current weights and statistics over for acting."""
+    def sync_acting_weights(self) -> None:
+        """Copies the current weights and statistics to those that `act` reads."""
         *self._acting, raw = self._policy.numpy()
         self.std = np.sqrt(np.log1p(np.exp(raw)))
         self._offset, self._scale = self.state_mean.numpy(), 1.0 / (self.state_std.numpy() + EPSILON)
 
     def act(self, state: np.ndarray) -> np.ndarray:
-        """The policy's mean [A] in one state, float32 [S], from the weights of the last `refresh`."""
+        """The policy's mean [A] in one state, float32 [S], with the acting weights."""
         return mlp.apply_numpy(self._acting, (state - self._offset) * self._scale)
 
     def train(

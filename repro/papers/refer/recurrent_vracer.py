@@ -42,7 +42,8 @@ class RecurrentVRacer(VRacer):
     """As `VRacer`, whose units are here those of LSTM layers.
 
     Acting carries W windows along the episode side by side, one begun at each of the last W steps, and reads the
-    oldest: so each step costs one step of the LSTM. Windows begun before a `refresh` go on with the new weights.
+    oldest: so each step costs one step of the LSTM. Windows begun before they are synced go on with the new
+        weights.
 
     Attributes:
         window: W.
@@ -96,7 +97,7 @@ class RecurrentVRacer(VRacer):
         self._acted = 0  # steps since the episode began
 
     def act(self, state: np.ndarray) -> Acting:
-        """Value, policy and coefficients at the next state, float32 [S], from the weights of the last `refresh`."""
+        """Value, policy and coefficients at the next state, float32 [S], with the acting weights."""
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
             hc[:, newest] = 0.0

@@ -148,7 +148,7 @@ class ReferTrainer(ControlTrainer):
         return self.updates * self._agent.steps_per_call
 
     def _update(self) -> tuple[dict[str, float], float]:
-        self._agent.refresh()
+        self._agent.sync_acting_weights()
         for _ in range(self.frames_per_update):
             self._play_step()
         return self._learn(), 0.0

@@ -69,7 +69,7 @@ class VRacer(FusedAgent):
         self.weights = self._network.variable
         self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.optimizer.build([self.weights])
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """Everything of the agent that a checkpoint keeps."""
@@ -80,13 +80,13 @@ class VRacer(FusedAgent):
         """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage, of states [B, S]."""
         return self._outputs(self._network.parts(self.weights), {"state": state})
 
-    def refresh(self) -> None:
-        """Takes the current weights over for acting."""
+    def sync_acting_weights(self) -> None:
+        """Copies the current weights to those that `act` reads."""
         *self._acting, raw = self._network.numpy()
         self._std = np.sqrt(np.log1p(np.exp(raw)))
 
     def act(self, state: np.ndarray) -> Acting:
-        """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
+        """Value and policy of one state, float32 [S], with the acting weights."""
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
         return self._acting_of(outputs)
 

@@ -33,7 +33,7 @@ def standardise(agent, states):
     mean = states.mean(axis=0, dtype=np.float64)
     std = np.sqrt(np.square(states - mean).mean(axis=0))
     agent.set_state_statistics(mean.astype(np.float32), std.astype(np.float32))
-    agent.refresh()
+    agent.sync_acting_weights()
 
 
 def largest_difference(agent, states):

@@ -23,7 +23,7 @@ def _agent(compile_with_xla=False):
     g = np.random.default_rng(5)
     mean, std = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
     agent.set_state_statistics(mean, std)
-    agent.refresh()
+    agent.sync_acting_weights()
     return agent
 
 

@@ -104,7 +104,7 @@ def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_p
 @pytest.mark.parametrize(("task", "falls"), [("InvertedPendulum", True), ("HalfCheetah", False)])
 def test_rollouts_hold_what_was_played(tmp_path, task, falls):
     training = _build(tmp_path, task=task)
-    training._agent.refresh()
+    training._agent.sync_acting_weights()
     rollout = training._play(120)
     last = rollout.last
     assert last.sum() >= 2
@@ -172,7 +172,7 @@ def test_other_experiments_have_no_ppo(tmp_path):
 def test_a_trained_policy_takes_the_mean_action(tmp_path):
     training = _build(tmp_path, updates=1)
     _run(training)
-    training._agent.refresh()
+    training._agent.sync_acting_weights()
     policy, environment = find_experiment(_config()).load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     action = policy.action(ts.restart(observation, batch_size=1), (), np.array([5, 0], np.int32)).action

@@ -39,7 +39,7 @@ def states_of(steps, seed=3):
 
 def with_statistics(agent):
     agent.set_state_statistics(np.arange(S, dtype=np.float32), np.linspace(0.5, 3, S).astype(np.float32))
-    agent.refresh()
+    agent.sync_acting_weights()
     return agent
 
 
@@ -241,7 +241,7 @@ def test_a_trained_policy_follows_the_window_through_episodes(tmp_path):
     for _ in training:
         pass
     agent = training._agent
-    agent.refresh()
+    agent.sync_acting_weights()
     config = small_config(agent="lstm_refer", frames=32)
     policy, environment = find_experiment(config).load_policy(tmp_path / "checkpoints", 2, 5, print)
     state = policy.get_initial_state(2)

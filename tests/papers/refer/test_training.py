@@ -332,7 +332,7 @@ def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monk
 @pytest.mark.parametrize("agent", ["vracer_er", "ddpg_refer", "naf_refer"])
 def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
     training, _ = _run(tmp_path, agent=agent, frames=32)
-    training._agent.refresh()
+    training._agent.sync_acting_weights()
     experiment = find_experiment(small_config(agent=agent))
     policy, environment = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()

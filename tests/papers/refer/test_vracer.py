@@ -88,7 +88,7 @@ def test_one_step_is_adam_on_the_gradient_of_the_paper():
 def test_acting_is_the_network_on_standardised_states():
     agent = _agent()
     agent.set_state_statistics(np.arange(S, dtype=np.float32), np.linspace(0.5, 3, S).astype(np.float32))
-    agent.refresh()
+    agent.sync_acting_weights()
     for state in _batch().state[:4]:
         v, mean, _ = agent.forward(state[None])
         acting = agent.act(state)
@@ -97,12 +97,12 @@ def test_acting_is_the_network_on_standardised_states():
         np.testing.assert_allclose(acting.std, np.sqrt(0.2), rtol=1e-6)
 
 
-def test_acting_follows_the_weights_only_when_refreshed():
+def test_acting_follows_the_weights_only_when_synced():
     agent, batch = _agent(), _batch()
     before = agent.act(batch.state[0])
     agent.train(batch, *scalars())
     assert agent.act(batch.state[0]).value == before.value
-    agent.refresh()
+    agent.sync_acting_weights()
     assert agent.act(batch.state[0]).value != before.value
 
 
