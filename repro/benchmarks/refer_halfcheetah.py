@@ -78,8 +78,8 @@ def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], i
 
     def body() -> int:
         for _ in range(100):
-            acting = agent.act(state)
-            gaussian.sample_truncated(rng, acting.mean, acting.std)
+            output = agent.act(state)
+            gaussian.sample_truncated(rng, output.mean, output.std)
         return 100
 
     return body

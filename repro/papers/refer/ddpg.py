@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import mlp
-from repro.papers.refer.fused import NO_COEFFICIENTS, Acting, FlatWeights, FusedAgent, Learned, flatten
+from repro.papers.refer.fused import NO_COEFFICIENTS, FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, ddpg_loss
 
 
@@ -103,13 +103,13 @@ class Ddpg(FusedAgent):
         self._acting_policy = self._policy.numpy()
         self._acting_critic = self._critic.numpy()
 
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         standard = self._standardise_numpy(state)
         mean = np.tanh(mlp.apply_numpy(self._acting_policy, standard))
         value = mlp.apply_numpy(self._acting_critic, np.concatenate([standard, mean]))
-        return Acting(float(value[0]), mean, self._std, NO_COEFFICIENTS)
+        return PolicyOutput(float(value[0]), mean, self._std, NO_COEFFICIENTS)
 
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         beta, c_max, learning_rate = tf.unstack(scalars)
         settings = self._settings
         standard, next_standard = self._standardise(batch["state"]), self._standardise(batch["next_state"])  # [B, S]
@@ -149,7 +149,7 @@ class Ddpg(FusedAgent):
         near = tf.cast(losses.extras["near"], tf.float32)
         means = [tf.reduce_mean(x) for x in (losses.extras["kl"], near, q_of_mean)]
         means = tf.stack([policy_loss + decayed, critic_loss, policy_loss, *means])
-        return Learned(losses.rho, q_of_mean, tf.zeros_like(q_of_mean), losses.extras["td_error"], means)
+        return UpdateOutput(losses.rho, q_of_mean, tf.zeros_like(q_of_mean), losses.extras["td_error"], means)
 
 
 def _mean(parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tf.Tensor:

@@ -17,9 +17,10 @@ from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON, ReferMemory
 
 
-class Acting(NamedTuple):
-    """What acting on one state gives: V(s), the policy's mean [A] and its standard deviation [A], and the coefficients
-    of the action advantage, empty for agents without one."""
+class PolicyOutput(NamedTuple):
+    """Output at one state: V(s), the policy's mean [A] and standard deviation [A], and the coefficients of the action
+    advantage, empty for agents without one.
+    """
 
     value: float
     mean: np.ndarray
@@ -28,12 +29,11 @@ class Acting(NamedTuple):
 
 
 NO_COEFFICIENTS = np.zeros(0, np.float32)
-"""Of agents that fit no advantage."""
+"""Coefficients of agents that fit no advantage."""
 
 
-class Learned(NamedTuple):
-    """What gradient steps say of the sampled steps, each as the network was before the gradient step that it was
-    sampled for.
+class UpdateOutput(NamedTuple):
+    """Outputs of gradient steps at the sampled steps, from the network before the gradient step each was sampled for.
 
     rho: ratio of the policy's density to the behaviour's, [B], or [K B] from `train`.
     value: V(s), likewise.
@@ -125,7 +125,7 @@ class FusedAgent(abc.ABC):
         """Copies the current weights to those that `act` reads."""
 
     @abc.abstractmethod
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         """Value, policy and coefficients at one state, float32 [S], with the acting weights."""
 
     def advantages(
@@ -167,7 +167,7 @@ class FusedAgent(abc.ABC):
         return memory.gather(indices)
 
     @abc.abstractmethod
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         """One gradient step, as `train` compiles K of them.
 
         Args:
@@ -193,7 +193,7 @@ class FusedAgent(abc.ABC):
         c_max: np.ndarray,
         learning_rate: np.ndarray,
         weight: np.ndarray | None = None,
-    ) -> Learned:
+    ) -> UpdateOutput:
         """K gradient steps, each on its own part of the batch.
 
         Args:
@@ -213,18 +213,20 @@ class FusedAgent(abc.ABC):
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
         rho, value, advantage, error = (x.numpy().ravel() for x in steps)
-        return Learned(rho, value, advantage, error, dict(zip(self.NAMES, means.numpy().tolist())))
+        return UpdateOutput(rho, value, advantage, error, dict(zip(self.NAMES, means.numpy().tolist())))
 
-    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> Learned:
+    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> UpdateOutput:
         shape = batches["state"].shape[1:2]
-        arrays = [tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in Learned._fields[:-1]]
+        arrays = [
+            tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in UpdateOutput._fields[:-1]
+        ]
         sums = tf.zeros(len(self.NAMES))
         for k in tf.range(self.steps_per_call):
             *steps, means = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
             arrays = [array.write(k, x) for array, x in zip(arrays, steps)]
             sums += means
         rho, value, advantage, error = (array.stack() for array in arrays)
-        return Learned(rho, value, advantage, error, sums / self.steps_per_call)
+        return UpdateOutput(rho, value, advantage, error, sums / self.steps_per_call)
 
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
         return (state - self.state_mean) / (self.state_std + EPSILON)

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import mlp
-from repro.papers.refer.fused import NO_COEFFICIENTS, Acting, FlatWeights, FusedAgent, Learned, flatten
+from repro.papers.refer.fused import NO_COEFFICIENTS, FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, naf_loss, naf_q
 
 
@@ -88,11 +88,11 @@ class Naf(FusedAgent):
     def sync_acting_weights(self) -> None:
         self._acting = self._network.numpy()
 
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
-        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._std, NO_COEFFICIENTS)
+        return PolicyOutput(float(outputs[0]), outputs[1 : 1 + self.action_size], self._std, NO_COEFFICIENTS)
 
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         beta, c_max, learning_rate = tf.unstack(scalars)
         target_parts = self._network.parts(self.target_weights)
         target_v_next, _, _ = self._outputs(target_parts, self._standardise(batch["next_state"]))
@@ -121,7 +121,7 @@ class Naf(FusedAgent):
         near = tf.cast(losses.extras["near"], tf.float32)
         td_error = losses.extras["td_error"]
         means = [tf.reduce_mean(x) for x in (0.5 * tf.square(td_error), losses.extras["kl"], near, v)]
-        return Learned(losses.rho, v, tf.zeros_like(v), td_error, tf.stack([loss, *means]))
+        return UpdateOutput(losses.rho, v, tf.zeros_like(v), td_error, tf.stack([loss, *means]))
 
     def _outputs(self, parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = mlp.apply_mlp(parts, standard)  # [B, 1 + A + entries of L]

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import lstm
-from repro.papers.refer.fused import Acting
+from repro.papers.refer.fused import PolicyOutput
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
 
@@ -43,7 +43,7 @@ class RecurrentVRacer(VRacer):
 
     Acting carries W windows along the episode side by side, one begun at each of the last W steps, and reads the
     oldest: so each step costs one step of the LSTM. Windows begun before they are synced go on with the new
-        weights.
+    weights.
 
     Attributes:
         window: W.
@@ -96,7 +96,7 @@ class RecurrentVRacer(VRacer):
         self._lstm_state = lstm.zero_state(self._acting, self.window)
         self._acted = 0  # steps since the episode began
 
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         """Value, policy and coefficients at the next state, float32 [S], with the acting weights."""
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
@@ -104,7 +104,7 @@ class RecurrentVRacer(VRacer):
         lstm.advance_numpy(self._acting, self._standardise_numpy(state), self._lstm_state)
         outputs = lstm.outputs_numpy(self._acting, self._lstm_state, oldest)
         self._acted += 1
-        return self._acting_of(outputs)
+        return self._policy_output(outputs)
 
     def last_values(self, memory: ReferMemory, indices: np.ndarray) -> np.ndarray:
         """V(s_T) [n] of episodes that a time limit cut; see `FusedAgent.last_values`."""

@@ -19,7 +19,7 @@ from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.control_trainer import ControlTrainer
 from repro.papers.refer.exploration import explore
-from repro.papers.refer.fused import Acting, FusedAgent
+from repro.papers.refer.fused import FusedAgent, PolicyOutput
 from repro.papers.refer.prioritised import Prioritised, sample_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
@@ -167,27 +167,27 @@ class ReferTrainer(ControlTrainer):
         self._memory.refresh_reward_scale()
         self._memory.set_c_max(annealed_c_max(0, self._settings.c, self._settings.annealing))
 
-    def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, Acting]:
-        acting = self._agent.act(observation[0])
-        if math.isnan(acting.value):
+    def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, PolicyOutput]:
+        output = self._agent.act(observation[0])
+        if math.isnan(output.value):
             raise NonFiniteLossError(f"gradient step {self.gradient_steps} left a network that gives NaN")
         if step_type.item() == LAST:
-            return acting.mean[None], acting
+            return output.mean[None], output
         episode, t = self._episode, self._episode.length
-        last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
+        last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(output.mean)
         theta = self._settings.noise_theta
-        return explore(self._rng, acting.mean, acting.std, last_noise, theta)[None], acting
+        return explore(self._rng, output.mean, output.std, last_noise, theta)[None], output
 
     def _play_step(self) -> None:
         """One environment step (Algorithm 2); a finished episode enters the memory."""
         episode, t = self._episode, self._episode.length
         episode.states[t] = self._rollout.observation[0]
         step = self._step()
-        acting: Acting = step.info
-        episode.actions[t], episode.means[t], episode.stds[t] = step.action[0], acting.mean, acting.std
+        output: PolicyOutput = step.info
+        episode.actions[t], episode.means[t], episode.stds[t] = step.action[0], output.mean, output.std
         episode.values[t], episode.coefficients[t], episode.rewards[t] = (
-            acting.value,
-            acting.coefficients,
+            output.value,
+            output.coefficients,
             step.reward[0],
         )
         episode.length = t + 1

@@ -10,7 +10,7 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.networks import mlp
 from repro.papers.refer.advantages import advantage, num_coefficients
-from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, Learned, flatten
+from repro.papers.refer.fused import FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, Variant, vracer_loss
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "deviation")
@@ -85,10 +85,10 @@ class VRacer(FusedAgent):
         *self._acting, raw = self._network.numpy()
         self._std = np.sqrt(np.log1p(np.exp(raw)))
 
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         """Value and policy of one state, float32 [S], with the acting weights."""
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
-        return self._acting_of(outputs)
+        return self._policy_output(outputs)
 
     def advantages(
         self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, stds: np.ndarray
@@ -96,7 +96,7 @@ class VRacer(FusedAgent):
         """A(s_t, a_t) [T]; see `FusedAgent.advantages`."""
         return advantage(self._settings.variant.form, coefficients, actions, means, stds).numpy()
 
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         beta, c_max, learning_rate = tf.unstack(scalars)
         parts = self._network.parts(self.weights)
         with tf.GradientTape() as tape:
@@ -121,12 +121,12 @@ class VRacer(FusedAgent):
         near = tf.cast(losses.extras["near"], tf.float32)
         means = [tf.reduce_mean(x) for x in (losses.value, losses.policy, losses.extras["kl"], near, std)]
         stored = losses.rho, v, losses.action_advantage
-        return Learned(*stored, losses.extras["td_error"], tf.stack([loss, *means]))
+        return UpdateOutput(*stored, losses.extras["td_error"], tf.stack([loss, *means]))
 
-    def _acting_of(self, outputs: np.ndarray) -> Acting:
+    def _policy_output(self, outputs: np.ndarray) -> PolicyOutput:
         """What the network's outputs [1 + A + coefficients] at one state say."""
         mean, coefficients = np.split(outputs[1:], [self.action_size])
-        return Acting(float(outputs[0]), mean, self._std, coefficients)
+        return PolicyOutput(float(outputs[0]), mean, self._std, coefficients)
 
     def _outputs(self, parts: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = self._apply_network(parts[:-1], batch)  # [B, 1 + A + coefficients]

@@ -39,8 +39,8 @@ def standardise(agent, states):
 def largest_difference(agent, states):
     """Over values and means, of acting on an episode of these states and of learning from them."""
     agent.begin_episode()
-    acting = [agent.act(state) for state in states]
-    values, means = np.array([one.value for one in acting]), np.array([one.mean for one in acting])
+    policy_outputs = [agent.act(state) for state in states]
+    values, means = np.array([one.value for one in policy_outputs]), np.array([one.mean for one in policy_outputs])
     if hasattr(agent, "window"):
         padded = np.concatenate([np.zeros_like(states, shape=(agent.window - 1, states.shape[1])), states])
         windows = np.stack([padded[t : t + agent.window] for t in range(len(states))])

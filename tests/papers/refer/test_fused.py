@@ -86,10 +86,10 @@ def test_acting_is_the_network_on_standardised_states(name):
     agent.sync_acting_weights()
     for state in states:
         value, mean = agent.forward(state[None])[:2]
-        acting = agent.act(state)
-        np.testing.assert_allclose(acting.value, value[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_array_equal(acting.std, np.float32([0.2, 0.2]))
+        output = agent.act(state)
+        np.testing.assert_allclose(output.value, value[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.mean, mean[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(output.std, np.float32([0.2, 0.2]))
 
 
 @BOTH

@@ -49,10 +49,10 @@ def assert_acts_as_learnt(agent, states):
         window = states[max(0, t + 1 - W) : t + 1]
         padded = np.concatenate([np.full((W - len(window), S), np.nan, np.float32), window])
         v, mean, _ = agent.forward(padded[None], np.int32([len(window)]))
-        acting = agent.act(state)
-        np.testing.assert_allclose(acting.value, v[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.std, np.sqrt(0.2), rtol=1e-6)
+        output = agent.act(state)
+        np.testing.assert_allclose(output.value, v[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.mean, mean[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.std, np.sqrt(0.2), rtol=1e-6)
 
 
 def test_acting_is_the_learners_function_of_the_window():
@@ -80,10 +80,10 @@ def test_what_acting_remembers_is_kept_and_taken_over():
     kept = agent.get_acting_state()
     expected = [agent.act(state) for state in states[4:]]
     other.set_acting_state(kept)
-    for state, acting in zip(states[4:], expected):
+    for state, output in zip(states[4:], expected):
         found = other.act(state)
-        assert found.value == acting.value
-        np.testing.assert_array_equal(found.mean, acting.mean)
+        assert found.value == output.value
+        np.testing.assert_array_equal(found.mean, output.mean)
 
 
 def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
@@ -93,13 +93,15 @@ def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
     for length in (9, 2, 7):
         agent.begin_episode()
         states = states_of(length + 1, seed=length)
-        acting = [agent.act(state) for state in states]
-        means = np.stack([one.mean for one in acting[:-1]])
-        stds = np.stack([one.std for one in acting[:-1]])
+        policy_outputs = [agent.act(state) for state in states]
+        means = np.stack([one.mean for one in policy_outputs[:-1]])
+        stds = np.stack([one.std for one in policy_outputs[:-1]])
         actions = means + stds * g.normal(size=means.shape)
         rewards = g.normal(size=length)
-        values += [one.value for one in acting[:-1]]
-        memory.add_episode(states, actions, rewards, means, stds, [one.value for one in acting], terminated=False)
+        values += [one.value for one in policy_outputs[:-1]]
+        memory.add_episode(
+            states, actions, rewards, means, stds, [one.value for one in policy_outputs], terminated=False
+        )
     batch = agent.gather(memory, np.arange(18))
     rho, value, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-4)

@@ -91,10 +91,10 @@ def test_acting_is_the_network_on_standardised_states():
     agent.sync_acting_weights()
     for state in _batch().state[:4]:
         v, mean, _ = agent.forward(state[None])
-        acting = agent.act(state)
-        np.testing.assert_allclose(acting.value, v[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.std, np.sqrt(0.2), rtol=1e-6)
+        output = agent.act(state)
+        np.testing.assert_allclose(output.value, v[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.mean, mean[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.std, np.sqrt(0.2), rtol=1e-6)
 
 
 def test_acting_follows_the_weights_only_when_synced():
@@ -133,9 +133,9 @@ def test_advantages_are_those_before_the_step(form):
 @pytest.mark.parametrize("form", ["none", "quadratic", "gaussian"])
 def test_advantages_of_an_episode_are_those_of_acting(form):
     agent, batch = _agent(form=form), _batch()
-    acting = [agent.act(state) for state in batch.state]
-    coefficients = np.stack([one.coefficients for one in acting])
-    means, stds = np.stack([one.mean for one in acting]), np.stack([one.std for one in acting])
+    policy_outputs = [agent.act(state) for state in batch.state]
+    coefficients = np.stack([one.coefficients for one in policy_outputs])
+    means, stds = np.stack([one.mean for one in policy_outputs]), np.stack([one.std for one in policy_outputs])
     found = agent.advantages(coefficients, batch.action, means, stds)
     np.testing.assert_allclose(found, agent.train(batch, *scalars()).advantage, rtol=1e-4, atol=1e-6)
     assert found.dtype == np.float32
