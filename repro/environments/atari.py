@@ -95,7 +95,7 @@ class AtariConfig:
     last_action_and_reward: bool
 
     def __post_init__(self) -> None:
-        for name, least in (
+        for name, min_value in (
             ("frame_skip", 1),
             ("height", 1),
             ("width", 1),
@@ -104,8 +104,8 @@ class AtariConfig:
             ("reward_clip", 0),
             ("max_frames", 1),
         ):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"Atari: {name} must be at least {least}, got {getattr(self, name)}.")
+            if not getattr(self, name) >= min_value:
+                raise ValueError(f"Atari: {name} must be at least {min_value}, got {getattr(self, name)}.")
         if self.max_pool not in (1, 2):
             raise ValueError(f"Atari: max_pool must be 1 or 2 frames, got {self.max_pool}.")
         if self.max_pool > self.frame_skip:
@@ -350,7 +350,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
-        self._keep(actions)
+        self._record_actions(actions)
         self._stacked, reward, over, _, info = self._ale.step(actions)
         life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
         self._lives = info["lives"]
@@ -424,7 +424,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._stacked, info = self._ale.reset(seed=seeds, options={"reset_mask": mask})
         return info
 
-    def _keep(self, actions: np.ndarray) -> None:
+    def _record_actions(self, actions: np.ndarray) -> None:
         if self._num_actions_kept.max() == self._actions.shape[1]:
             self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
         self._actions[self._rows, self._num_actions_kept] = actions

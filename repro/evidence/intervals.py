@@ -100,8 +100,8 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
     """
     if runs < MIN_CORRELATED:
         return None
-    most = 1 - 6 / (runs * (runs**2 - 1))
-    z = math.atanh(min(max(correlation, -most), most))
+    max_correlation = 1 - 6 / (runs * (runs**2 - 1))
+    z = math.atanh(min(max(correlation, -max_correlation), max_correlation))
     reach = scipy.stats.norm.ppf(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
     return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 

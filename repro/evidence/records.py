@@ -232,22 +232,22 @@ def config_sha256(config: Mapping[str, Any] | ml_collections.ConfigDict) -> str:
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
-def thin_curve(curve: Sequence[Sequence[float]], most: int = MAX_CURVE_POINTS) -> list[list[float]]:
-    """Returns at most `most` evenly chosen points of a learning curve, the first and the last among them.
+def thin_curve(curve: Sequence[Sequence[float]], max_points: int = MAX_CURVE_POINTS) -> list[list[float]]:
+    """Returns at most `max_points` evenly chosen points of a learning curve, the first and the last among them.
 
     Points are chosen, not averaged, so that each is one that was logged. Points whose return is not finite
     (no game had ended yet) are left out first.
 
     Args:
         curve: [frames, mean return] pairs in order of frames.
-        most: largest number of points, 2 or more.
+        max_points: largest number of points, 2 or more.
     """
-    return thin([[int(frames), float(value)] for frames, value in curve if math.isfinite(value)], most)
+    return thin([[int(frames), float(value)] for frames, value in curve if math.isfinite(value)], max_points)
 
 
-def thin(points: Sequence[Any], most: int = MAX_CURVE_POINTS) -> list[Any]:
-    """Returns at most `most` evenly chosen points, 2 or more, the first and the last among them."""
-    chosen = np.linspace(0, len(points) - 1, min(len(points), most)).round().astype(int)
+def thin(points: Sequence[Any], max_points: int = MAX_CURVE_POINTS) -> list[Any]:
+    """Returns at most `max_points` evenly chosen points, 2 or more, the first and the last among them."""
+    chosen = np.linspace(0, len(points) - 1, min(len(points), max_points)).round().astype(int)
     return [points[i] for i in chosen]
 
 

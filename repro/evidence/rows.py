@@ -575,7 +575,7 @@ def _of_runs(
 def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
     """What the evaluation of a single record has a score of.
 
-    Where a study states the interval of several values itself, they are bootstrap resamples (`study.Answer`).
+    Where a study states the interval of several values itself, they are bootstrap resamples (`study.StudyResult`).
     """
     if record["schedule"] != "study":
         return "games"

@@ -310,9 +310,9 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     columns = [name for name in columns if rows and name in rows[0]]
     if not columns:
         return {}
-    kept = [[row[name] for name in ("frames", *columns)] for row in rows]
-    kept = [row for row in kept if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
-    return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
+    points = [[row[name] for name in ("frames", *columns)] for row in rows]
+    points = [row for row in points if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
+    return {"series": {"columns": ["frames", *columns], "rows": records.thin(points)}}
 
 
 def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:

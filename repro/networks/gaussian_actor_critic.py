@@ -20,7 +20,7 @@ class GaussianActorCritic(tf.Module):
     network" for the advantages; it prints no layers. Sizes are arguments, kind and separation are assumed.
 
     Attributes:
-        mean_bound: b of `mean_of`, or 0.
+        mean_bound: b of `policy_mean`, or 0.
         policy_weights: of the mean, theta in the paper; a list of variables.
         value_weights, advantage_weights: of V and A, theta_v in the paper; the latter may be empty.
 
@@ -60,7 +60,7 @@ class GaussianActorCritic(tf.Module):
 
     def mean(self, observation: tf.Tensor) -> tf.Tensor:
         """Of pi(.|x), float32 [..., A], of observations [..., S]."""
-        return mean_of(self.policy_weights, observation, self.mean_bound)
+        return policy_mean(self.policy_weights, observation, self.mean_bound)
 
     def value(self, observation: tf.Tensor) -> tf.Tensor:
         """V(x), float32 [...], of observations [..., S]."""
@@ -89,7 +89,7 @@ class GaussianActorCritic(tf.Module):
         return tf.reshape(found, tf.concat([tf.shape(value), [actions.shape[-2]]], axis=0))
 
 
-def mean_of(weights: Sequence[tf.Tensor], observation: tf.Tensor, bound: float) -> tf.Tensor:
+def policy_mean(weights: Sequence[tf.Tensor], observation: tf.Tensor, bound: float) -> tf.Tensor:
     """The mean of a Gaussian policy, b tanh(MLP(x)), or MLP(x) itself for a bound of 0.
 
     Args:

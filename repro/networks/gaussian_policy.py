@@ -10,7 +10,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks.gaussian_actor_critic import mean_of
+from repro.networks.gaussian_actor_critic import policy_mean
 
 
 class GaussianPolicy(tf_policy.TFPolicy):
@@ -28,7 +28,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
         weights: of the MLP of the mean, `GaussianActorCritic.policy_weights`: all variables that acting reads.
         std: standard deviation of each component, above 0, in units of the action.
         greedy: take the mean instead of sampling.
-        mean_bound: of the mean (`gaussian_actor_critic.mean_of`); 0 for none.
+        mean_bound: of the mean (`gaussian_actor_critic.policy_mean`); 0 for none.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
     def _action(
         self, time_step: ts.TimeStep, policy_state: tuple[()], seed: tf.Tensor | None
     ) -> policy_step.PolicyStep:
-        mean = mean_of(self._weights, time_step.observation, self._mean_bound)  # [B, A]
+        mean = policy_mean(self._weights, time_step.observation, self._mean_bound)  # [B, A]
         if self._greedy:
             action = mean
         elif seed is None:

@@ -120,7 +120,7 @@ class ReferMemory:
         self._fields = checks.Fields(state, action, mean, std, *self._steps.numbers.T)
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
-        self._far = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
+        self._far_policy = kernels.FarPolicy(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
         # A stack: the slots of episodes that left are used first, so memory follows the most episodes stored at once.
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._count = 0
@@ -145,14 +145,14 @@ class ReferMemory:
         return self._tail
 
     @property
-    def num_far(self) -> int:
+    def num_far_policy(self) -> int:
         """n_far: stored steps whose latest ratio is outside (1 / c_max, c_max)."""
-        return int(self._far.counts[0])
+        return int(self._far_policy.counts[0])
 
     @property
-    def far_fraction(self) -> float:
+    def far_policy_fraction(self) -> float:
         """n_far / n of Eq. 12; 0 if nothing is stored."""
-        return self.num_far / len(self) if len(self) else 0.0
+        return self.num_far_policy / len(self) if len(self) else 0.0
 
     @property
     def c_max(self) -> float:
@@ -215,7 +215,7 @@ class ReferMemory:
         self._fields.advantage[rows] = advantages_
         self._fields.rho[rows] = 1.0
         self._steps.slot[rows] = slot
-        kernels.enter_all(self._steps, start, self._tail, self._far, self._c_max, self._low)
+        kernels.enter_all(self._steps, start, self._tail, self._far_policy, self._c_max, self._low)
         self._recompute(start)
         if self._ranks is not None:
             self._ranks.insert(rows)
@@ -338,7 +338,7 @@ class ReferMemory:
         if bad < rho_.size:
             raise ValueError(f"ReferMemory.update: rho must be 0 or more, but entry {bad} is {rho_[bad]}.")
         kernels.update(
-            serials, np.sort(serials), rho_, value_, advantage_, self._steps, self._episodes, self._far,
+            serials, np.sort(serials), rho_, value_, advantage_, self._steps, self._episodes, self._far_policy,
             self._c_max, self._low, self._discount, self._inverse,
         )  # fmt: skip
 
@@ -386,7 +386,7 @@ class ReferMemory:
         self.update(serials, *(array[rows] for array in (self._fields.rho, self._fields.value, self._fields.advantage)))
 
     def set_c_max(self, c_max: float) -> None:
-        """Sets the bound of near-policy ratios (Eq. 13); `far_fraction` is exact for it afterwards.
+        """Sets the bound of near-policy ratios (Eq. 13); `far_policy_fraction` is exact for it afterwards.
 
         Args:
             c_max: greater than 1. A small decrease is cheap; any other change counts all steps again.
@@ -399,9 +399,9 @@ class ReferMemory:
         within_edge = self._low <= c_max <= self._c_max
         self._c_max = float(c_max)
         if within_edge:
-            kernels.lower_c_max(self._steps, self._far, self._c_max)
+            kernels.lower_c_max(self._steps, self._far_policy, self._c_max)
         else:
-            self._count_far()
+            self._count_far_policy()
 
     def refresh_reward_scale(self) -> None:
         """Sets the reward scale to sigma_r + 1e-7 over all stored steps (Eq. 16) and recomputes every V_tbc with it.
@@ -484,7 +484,7 @@ class ReferMemory:
         self._steps.slot[rows] = np.repeat(np.arange(count), lengths)
         self._recompute(self._head)
         self._c_max = float(state["c_max"])
-        self._count_far()
+        self._count_far_policy()
         if self._ranks is not None:
             ranked = (np.asarray(state["ranked"], np.int64) + self._head) % self._capacity
             self._ranks.restore(ranked, state["priorities"], int(state["priorities_written"]))
@@ -503,9 +503,9 @@ class ReferMemory:
             rows = self._rows(self._head, self._tail)
             broken = (
                 checks.broken_numbers(self._fields, self._episodes, rows, self._slots())
-                or checks.broken_far(self._fields.rho[rows], self._far, rows, self._c_max, self._low)
+                or checks.broken_far_policy(self._fields.rho[rows], self._far_policy, rows, self._c_max, self._low)
                 or self._broken_values(rows)
-                or (self._ranks.fault(rows) if self._ranks is not None else None)
+                or (self._ranks.find_error(rows) if self._ranks is not None else None)
             )
         if broken is not None:
             raise RuntimeError(f"ReferMemory.check_valid: {broken}.")
@@ -545,7 +545,7 @@ class ReferMemory:
         slot = self._steps.slot[self._head % self._capacity]
         end = self._head + int(self._episodes.length[slot])
         rows = self._rows(self._head, end)
-        kernels.leave_all(self._steps, self._head, end, self._far, self._c_max, self._low)
+        kernels.leave_all(self._steps, self._head, end, self._far_policy, self._c_max, self._low)
         if self._ranks is not None:
             self._ranks.remove(rows)
         self._steps.slot[rows] = -1
@@ -553,10 +553,10 @@ class ReferMemory:
         self._count -= 1
         self._head = end
 
-    def _count_far(self) -> None:
+    def _count_far_policy(self) -> None:
         self._low = 1.0 + (self._c_max - 1.0) * (1.0 - MARGIN)
-        self._far.counts[:] = 0
-        kernels.enter_all(self._steps, self._head, self._tail, self._far, self._c_max, self._low)
+        self._far_policy.counts[:] = 0
+        kernels.enter_all(self._steps, self._head, self._tail, self._far_policy, self._c_max, self._low)
 
     def _recompute(self, start: int) -> None:
         kernels.recompute_all(self._steps, self._episodes, start, self._tail, self._discount, self._inverse)

@@ -50,8 +50,8 @@ def as_finite_float32(method: str, name: str, array: np.ndarray, shape: tuple[in
     found = as_float32(method, name, array, shape)
     finite = np.isfinite(found)
     if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise ValueError(f"ReferMemory.{method}: {name} must be finite, but entry {list(place)} is {found[place]}.")
+        index = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"ReferMemory.{method}: {name} must be finite, but entry {list(index)} is {found[index]}.")
     return found
 
 
@@ -73,10 +73,10 @@ def as_serials(method: str, indices: np.ndarray, head: int, tail: int) -> np.nda
             f"{np.asarray(indices).dtype} of shape {np.shape(indices)}."
         )
     serials = np.ascontiguousarray(indices, np.int64)
-    place = kernels.first_outside(serials, head, tail)
-    if place < serials.size:
+    index = kernels.first_outside(serials, head, tail)
+    if index < serials.size:
         raise ValueError(
-            f"ReferMemory.{method}: step {serials[place]} is not in the memory, which holds steps {head} to {tail - 1}."
+            f"ReferMemory.{method}: step {serials[index]} is not in the memory, which holds steps {head} to {tail - 1}."
         )
     return serials
 
@@ -143,20 +143,22 @@ def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray,
     return None
 
 
-def broken_far(ratios: np.ndarray, far: kernels.Far, rows: np.ndarray, c_max: float, low: float) -> str | None:
+def broken_far_policy(
+    ratios: np.ndarray, far_policy: kernels.FarPolicy, rows: np.ndarray, c_max: float, low: float
+) -> str | None:
     """What is wrong with the far-policy count or its edge, or None.
 
     Args:
         ratios: stored ratios, one for each of `rows`.
-        far: count and edge.
+        far_policy: count and edge.
         rows: rows in use.
         c_max: the bound in force.
         low: lower end of the edge.
     """
     rho = ratios.astype(np.float64)
     is_far, is_far_for_low = (~((1.0 / bound < rho) & (rho < bound)) for bound in (c_max, low))
-    if far.counts[0] != np.count_nonzero(is_far):
-        return f"{far.counts[0]} far steps are counted, but there are {np.count_nonzero(is_far)}"
-    if not np.array_equal(np.sort(far.edge[: far.counts[1]]), np.sort(rows[is_far_for_low & ~is_far])):
+    if far_policy.counts[0] != np.count_nonzero(is_far):
+        return f"{far_policy.counts[0]} far steps are counted, but there are {np.count_nonzero(is_far)}"
+    if not np.array_equal(np.sort(far_policy.edge[: far_policy.counts[1]]), np.sort(rows[is_far_for_low & ~is_far])):
         return "the edge does not hold the near steps that are far for its lower end"
     return None

@@ -70,9 +70,9 @@ class UnrollReplay:
         """Stores unrolls, arrays [G, T+1, ...], the oldest ones giving way."""
         leaves = tf.nest.flatten(unrolls)
         for g in range(len(leaves[0])):
-            place = self._end % self.capacity
+            row = self._end % self.capacity
             for i, (array, leaf) in enumerate(zip(self._arrays, leaves)):
-                array[place] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
+                array[row] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
             self._end += 1
 
     def sample(self, rng: np.random.Generator, size: int) -> Trajectory:
@@ -84,8 +84,8 @@ class UnrollReplay:
         first = self._first
         if first == self._end:
             raise ValueError("The replay is empty.")
-        places = rng.integers(first, self._end, size) % self.capacity
-        sampled = [array[places] for array in self._arrays]
+        rows = rng.integers(first, self._end, size) % self.capacity
+        sampled = [array[rows] for array in self._arrays]
         for i, images in self._images.items():
             sampled[i] = images.take(sampled[i])
         return tf.nest.pack_sequence_as(self._spec, sampled)

@@ -153,7 +153,7 @@ def _card(runs: Sequence[Runs], indices: Mapping[tuple[str, str], int], publishe
         if densities.has_rates(item.records)
     }
     if rates:
-        alt = " ".join(densities.title_of(made, agent, row.task) for agent, (_, made) in rates.items())
+        alt = " ".join(densities.densities_title(made, agent, row.task) for agent, (_, made) in rates.items())
         images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.plot_densities(rates)), "rates"))
     return Card(place, str(row.experiment), row.task, images, runs, _context(row, config, published_dir))
 
@@ -248,7 +248,7 @@ def _band(path: pathlib.Path) -> str:
         return f"none: it takes {bands.MIN_RUNS} seeds"
     ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
     alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
-    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
+    return f"{' '.join(ends)} {bands.band_unit(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
 
 
 def _protocol(protocol: str | Mapping[str, Any]) -> str:

@@ -221,7 +221,7 @@ def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
     seeds = f"{len(curve.lines)} seed{'s' if len(curve.lines) != 1 else ''}"
     scales = {other.scale for other in plot.curves}
     label = f"{curve.agent}, {seeds}" + (f", {curve.scale} scale" if len(scales) > 1 else "")
-    style = figures.color_of(curve.index)
+    style = figures.curve_style(curve.index)
     alone = len(plot.curves) == 1 or not len(curve.mean)
     for seed, line in curve.lines.items():
         if alone:
@@ -239,7 +239,7 @@ def _plot_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> Non
     if curve.published is None:
         return
     label = f"{curve.published_label}" + (f" ({curve.agent})" if len(plot.curves) > 1 else "")
-    style = {"color": figures.color_of(curve.index)["color"], "ls": "--", "lw": 1.4}
+    style = {"color": figures.curve_style(curve.index)["color"], "ls": "--", "lw": 1.4}
     if on_scale:
         axes.axhline(curve.published, gid=f"published {curve.agent}", label=label, **style)
     else:

@@ -88,7 +88,7 @@ def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WID
     return Figure(figsize=size, layout="constrained")
 
 
-def color_of(index: int) -> dict[str, Any]:
+def curve_style(index: int) -> dict[str, Any]:
     """Returns color and line style of the agent with this index among those of its experiment."""
     return {"color": COLORS[index % len(COLORS)], "linestyle": "-" if index < len(COLORS) else "-."}
 

@@ -52,8 +52,8 @@ class Stream:
             steps.states[t] = self._states
             steps.actions[t] = sample(self._choices[self._states], uniforms[t, 0])
             steps.following[t] = sample(self._moves[self._states, steps.actions[t]], uniforms[t, 1])
-            ended = self._mdp.terminal[steps.following[t]]
-            self._states = np.where(ended, sample(self._starts, uniforms[t, 2]), steps.following[t])
+            is_terminal = self._mdp.terminal[steps.following[t]]
+            self._states = np.where(is_terminal, sample(self._starts, uniforms[t, 2]), steps.following[t])
         return steps
 
 

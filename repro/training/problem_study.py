@@ -10,7 +10,7 @@ import numpy as np
 
 from repro.tabular import mdps
 from repro.tabular.mdps import Problem
-from repro.training.study import Advance, Answer, Study
+from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 4
 """Decimals that count: operators work in float32, and what they leave below is rounding."""
@@ -61,5 +61,5 @@ def run_on_problems(
             values = (values.max if extremes[name] == "largest" else values.min)(keepdims=True)
         else:
             protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
-        answers[name] = Answer(units[name], values.round(DIGITS), protocol, exact=True)
+        answers[name] = StudyResult(units[name], values.round(DIGITS), protocol, exact=True)
     return Study(answers, steps=0)

@@ -100,7 +100,7 @@ class ReplayTrainer(OnPolicyTrainer):
         steps = []
         for _ in range(count):
             unrolls = self._replay.sample(self._rng, size)
-            steps.append(self._learner.step(self._learner.place(unrolls)).scalars)
+            steps.append(self._learner.step(self._learner.to_device(unrolls)).scalars)
         return steps
 
     def _get_state(self) -> dict[str, Any]:

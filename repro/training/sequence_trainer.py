@@ -51,7 +51,7 @@ class SequenceTrainer(Trainer):
         scalars: names of what the agent logs besides the loss.
     """
 
-    shown = ("loss", "alpha")
+    progress_scalars = ("loss", "alpha")
 
     def __init__(
         self,
@@ -105,13 +105,13 @@ class SequenceTrainer(Trainer):
 
     def _learn(self, sample: Sample) -> dict[str, float]:
         """One gradient step; returns what it logs."""
-        place, beta = self._learner.place, self._settings.importance_exponent
+        to_device, beta = self._learner.to_device, self._settings.importance_exponent
         if beta is None:
-            output = self._learner.step(place(sample.sequences))
+            output = self._learner.step(to_device(sample.sequences))
         else:
             weights = (sample.size * sample.probabilities) ** -beta
             weights = (weights / weights.max()).astype(np.float32)
-            output = self._learner.step(place(sample.sequences), place(weights))
+            output = self._learner.step(to_device(sample.sequences), to_device(weights))
             self._replay.set_priorities(sample.keys, output.per_sequence["priorities"])
         self._gradient_steps += 1
         return output.scalars

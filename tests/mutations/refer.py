@@ -151,15 +151,15 @@ VARIANTS = [
     Variant(
         "ReF-ER: beta moves the other way",
         BETA,
-        "num_far / num_samples > max_far_share",
-        "num_far / num_samples <= max_far_share",
+        "num_far_policy / num_samples > max_far_share",
+        "num_far_policy / num_samples <= max_far_share",
         f"{TEST_BETA_UPDATE}::test_by_hand",
     ),
     Variant(
         "ReF-ER: beta falls at a share of exactly D",
         BETA,
-        "num_far / num_samples > max_far_share",
-        "num_far / num_samples >= max_far_share",
+        "num_far_policy / num_samples > max_far_share",
+        "num_far_policy / num_samples >= max_far_share",
         f"{TEST_BETA_UPDATE}::test_a_share_of_exactly_d_is_the_other_case",
     ),
     Variant(
@@ -597,10 +597,10 @@ VARIANTS = [
         TRAINING,
         "            beta[i] = self._beta\n"
         "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, "
+        "            self._beta = update_beta(self._beta, num_far_policy, len(memory), settings.max_far_share, "
         "step_size)\n",
         "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, "
+        "            self._beta = update_beta(self._beta, num_far_policy, len(memory), settings.max_far_share, "
         "step_size)\n"
         "            beta[i] = self._beta\n",
         f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
@@ -609,8 +609,8 @@ VARIANTS = [
     Variant(
         "ReF-ER: one update of beta for all steps of a call",
         TRAINING,
-        "            self._beta = update_beta(self._beta, num_far,",
-        "            self._beta = self._beta if i else update_beta(self._beta, num_far,",
+        "            self._beta = update_beta(self._beta, num_far_policy,",
+        "            self._beta = self._beta if i else update_beta(self._beta, num_far_policy,",
         f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
         slow=True,
     ),

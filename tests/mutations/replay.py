@@ -40,8 +40,8 @@ VARIANTS = [
     Variant(
         "unrolls: last in, first out",
         UNROLLS,
-        "place = self._end % self.capacity",
-        "place = min(self._end, self.capacity - 1)",
+        "row = self._end % self.capacity",
+        "row = min(self._end, self.capacity - 1)",
         f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
@@ -260,7 +260,7 @@ VARIANTS = [
         "                break\n"
         "            numbers[row, V_TBC] = v_tbc\n",
         "            numbers[row, V_TBC] = v_tbc\n"
-        "            if serial < ordered[place]:\n"
+        "            if serial < ordered[index]:\n"
         "                done = serial\n"
         "                break\n",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
@@ -269,23 +269,27 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: ratio of a duplicate counted twice",
         KERNELS,
-        "        leave(row, numbers[row, RHO], far, c_max, low)\n        enter(row, rho[place], far, c_max, low)",
-        "        enter(row, rho[place], far, c_max, low)",
+        "        leave(row, numbers[row, RHO], far_policy, c_max, low)\n"
+        "        enter(row, rho[index], far_policy, c_max, low)",
+        "        enter(row, rho[index], far_policy, c_max, low)",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),
     Variant(
         "ReF-ER memory: a lower bound moves nothing to the far steps",
         KERNELS,
-        "            far.counts[0] += 1\n        else:\n            far.edge[kept] = row\n            kept += 1",
-        "            far.edge[kept] = row\n            kept += 1",
+        "            far_policy.counts[0] += 1\n"
+        "        else:\n"
+        "            far_policy.edge[count] = row\n"
+        "            count += 1",
+        "            far_policy.edge[count] = row\n            count += 1",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),
     Variant(
         "ReF-ER memory: terminal states bootstrap in the target of Q",
         KERNELS,
-        "            if episodes.terminated[slot]:\n                kept = ZERO\n",
+        "            if episodes.terminated[slot]:\n                step_discount = ZERO\n",
         "",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
@@ -301,7 +305,7 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: windows over the start of an episode",
         KERNELS,
-        "length = min(longest, indices[place] - episodes.start[steps.slot[row]] + 1)",
+        "length = min(longest, indices[index] - episodes.start[steps.slot[row]] + 1)",
         "length = longest",
         f"{TEST_REFER}::test_windows_end_with_the_sampled_step_and_begin_with_its_episode",
         slow=True,
@@ -349,7 +353,7 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: steps that leave stay far",
         REFER,
-        "kernels.leave_all(self._steps, self._head, end, self._far, self._c_max, self._low)",
+        "kernels.leave_all(self._steps, self._head, end, self._far_policy, self._c_max, self._low)",
         "pass",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
@@ -365,8 +369,8 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: far share of the capacity",
         REFER,
-        "return self.num_far / len(self) if len(self) else 0.0",
-        "return self.num_far / self._capacity",
+        "return self.num_far_policy / len(self) if len(self) else 0.0",
+        "return self.num_far_policy / self._capacity",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),

@@ -79,7 +79,7 @@ def test_random_operations_keep_the_heap_and_its_rows():
             values = random.random(5).astype(np.float32)
             heap.write(rows, values)
             priority |= dict(zip(rows.tolist(), values.tolist()))
-        assert heap.fault(np.array(present, int)) is None
+        assert heap.find_error(np.array(present, int)) is None
         rows, values, _ = heap.ordered()
         assert dict(zip(rows.tolist(), values.tolist())) == pytest.approx({row: priority[row] for row in present})
         if present:
@@ -95,7 +95,7 @@ def test_the_order_is_exact_again_after_as_many_writes_as_rows_fit():
     assert not np.all(np.diff(heap.ordered()[1]) <= 0)
     heap.write(random.integers(0, 64, 8), random.random(8).astype(np.float32))
     assert np.all(np.diff(heap.ordered()[1]) <= 0)
-    assert heap.fault(np.arange(64)) is None
+    assert heap.find_error(np.arange(64)) is None
 
 
 def test_new_rows_have_the_highest_priority():

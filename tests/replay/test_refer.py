@@ -29,7 +29,7 @@ def stored(memory):
 def assert_same(memory, twin):
     assert len(memory) == len(twin.serials())
     assert memory.episodes == len(twin.stored)
-    assert memory.far_fraction == twin.far()
+    assert memory.far_policy_fraction == twin.far()
     assert memory.reward_scale == pytest.approx(twin.scale, rel=1e-12)
     if len(memory):
         assert stored(memory).tolist() == twin.serials()
@@ -281,7 +281,7 @@ def test_far_count_is_exact_along_the_annealing_of_the_paper():
         if t % 3000 == 0:
             memory.update(memory.sample(random, 16), np.exp(random.normal(0, 1.2, 16)), np.zeros(16))
         rho = memory.get_state()["rho"].astype(np.float64)
-        assert memory.far_fraction == np.mean((rho <= 1.0 / c_max) | (rho >= c_max))
+        assert memory.far_policy_fraction == np.mean((rho <= 1.0 / c_max) | (rho >= c_max))
     assert 0 < recounts < 4000  # both ways were taken
     memory.check_valid()
 
@@ -299,14 +299,14 @@ def test_bounds_themselves_are_far():
     memory, _ = memory_of([4])
     memory.set_c_max(2.0)
     memory.update(np.arange(4), np.array([2.0, 0.5, np.nextafter(np.float32(2), np.float32(0)), 0.51]), np.zeros(4))
-    assert (memory.num_far, memory.far_fraction) == (2, 0.5)
+    assert (memory.num_far_policy, memory.far_policy_fraction) == (2, 0.5)
 
 
 def test_far_fraction_of_an_empty_memory_and_without_a_bound():
-    assert ReferMemory(4, 1, 1, 4, discount=GAMMA).far_fraction == 0.0
+    assert ReferMemory(4, 1, 1, 4, discount=GAMMA).far_policy_fraction == 0.0
     memory, _ = memory_of([4])
     memory.update(np.arange(4), np.array([1e30, 1e-30, 3.0, 0.1]), np.zeros(4))
-    assert memory.far_fraction == 0.0
+    assert memory.far_policy_fraction == 0.0
 
 
 def test_a_new_scale_rescales_rewards_and_leaves_values():
@@ -373,7 +373,7 @@ def test_restored_memory_continues_identically():
             memory.set_priorities(serials, memory.gather(serials).q_ret)
             memory.set_c_max(1.0 + (memory.c_max - 1.0) * 0.9999)
             memory.add_episode(**random_episode(rng, int(rng.integers(1, 20))), terminated=True)
-        assert first.far_fraction == second.far_fraction
+        assert first.far_policy_fraction == second.far_policy_fraction
         a, b = first.get_state(), second.get_state()
         assert a.keys() == b.keys()
         for name in a:
@@ -389,7 +389,7 @@ def test_restored_memory_continues_identically():
         (lambda m: m._fields.std.__setitem__((3, 0), 0.0), "std holds an entry that is not greater than 0"),
         (lambda m: m._fields.rho.__setitem__(3, -1.0), "rho holds an entry that is negative or NaN"),
         (lambda m: m._fields.rho.__setitem__(3, 9.0), "0 far steps are counted, but there are 1"),
-        (lambda m: m._far.edge.__setitem__(0, 5), "the edge does not hold"),
+        (lambda m: m._far_policy.edge.__setitem__(0, 5), "the edge does not hold"),
         (lambda m: m._fields.v_tbc.__setitem__(3, 7.0), "V_tbc of step 3 is not that of Eq. 7"),
         (lambda m: m._steps.slot.__setitem__(5, 1), "belongs to another"),
         (lambda m: m._episodes.start.__setitem__(1, 2), "the episode of step 10 says that it starts at 2"),

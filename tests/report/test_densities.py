@@ -111,7 +111,7 @@ def test_a_constant_seed_may_stand_beside_an_outline():
     assert list(_lines(axes, "seed")) == ["seed 1", "seed 2"]
     assert len(axes.collections) == 1
     assert not _lines(axes, "target")
-    assert "target" not in densities.title_of(made, "ctrace", "pong")
+    assert "target" not in densities.densities_title(made, "ctrace", "pong")
 
 
 def test_agents_share_the_axes_and_differ_in_colour():
@@ -139,7 +139,7 @@ def test_all_records_must_keep_their_rates():
 
 def test_the_title_says_the_numbers():
     made = densities.make_densities([_logged([0.98] * 9 + [0.96], target=[0.9] * 9 + [0.97])])
-    assert densities.title_of(made, "ctrace", "pong") == (
+    assert densities.densities_title(made, "ctrace", "pong") == (
         "Densities of the observed contraction rates of ctrace on pong over training, 1 seed; mean at the end 0.9600, "
         "mean target of C-trace 0.9700."
     )

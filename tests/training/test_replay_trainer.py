@@ -58,7 +58,7 @@ def test_the_number_of_replays_is_poissons(tmp_path):
     """Not the same in every update, nor of another law of that mean: frequencies of 0 to 6 replays, by chi-squared."""
     loop, _, agent = make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 2.0))
     loop._replay.add(UnrollGroup(agent.collect_data_spec, 1, UNROLL).arrays)
-    loop._learner.place = lambda batch: batch
+    loop._learner.to_device = lambda batch: batch
     loop._learner.step = lambda batch: LearnerOutput({}, {})
     counts = np.array([len(loop._learn_again(1)) for _ in range(4000)])
     loop.close()

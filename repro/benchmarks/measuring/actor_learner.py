@@ -82,7 +82,7 @@ def learner_body(
     group = random_unrolls(agent, size, length)
 
     def body() -> int:
-        learner.step(learner.place(group.arrays))
+        learner.step(learner.to_device(group.arrays))
         return length * size
 
     return body

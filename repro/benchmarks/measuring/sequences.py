@@ -81,7 +81,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         writer.flush()
         bytes_per_step = (_resident_bytes() - before) / stored
         batch_size = experiment.replay_training.batch_size
-        batch = learner.place(replay.sample(batch_size).sequences)
+        batch = learner.to_device(replay.sample(batch_size).sequences)
         new_steps = num_actors * envs * steps  # between two gradient steps
 
         def learn() -> int:

@@ -7,7 +7,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks.gaussian_actor_critic import GaussianActorCritic, mean_of
+from repro.networks.gaussian_actor_critic import GaussianActorCritic, policy_mean
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
 from repro.papers.acer.baselines import a3c_loss, tis_loss
@@ -109,7 +109,7 @@ class ContinuousAgent(UnrollAgent):
             std=tf.fill(tf.shape(mean), self._std),
             behaviour_mean=data.policy_info["mean"][:-1],
             behaviour_std=data.policy_info["std"][:-1],
-            average_mean=mean_of(average, observation, self._network.mean_bound) if average else None,
+            average_mean=policy_mean(average, observation, self._network.mean_bound) if average else None,
             r_t=data.reward[:-1],
             discount_t=self._learning.discount * data.discount[:-1],
             v_tm1=values[:-1],

@@ -117,10 +117,10 @@ class AcerExperiment(abc.ABC):
         actors = make_actors(
             environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
         )
-        place = learner.place if settings.on_policy else None
+        to_device = learner.to_device if settings.on_policy else None
         return ReplayTrainer(
             learner,
-            make_source(config, actors, agent.collect_data_spec, place),
+            make_source(config, actors, agent.collect_data_spec, to_device),
             weights,
             episodes,
             run_settings(config, run, warn),

@@ -225,7 +225,7 @@ class SequenceExperiment(abc.ABC):
             lambda: UnrollGroup(spec, envs, steps),
             GroupSizes(envs, self.num_actors * envs),
             self.config.runtime.lockstep_lag,
-            place=None,
+            to_device=None,
         )
 
         def set_frames(frames: int) -> None:

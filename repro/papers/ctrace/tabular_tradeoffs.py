@@ -14,7 +14,7 @@ from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators, simulation
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
-from repro.training.study import Advance, Answer, Study, map_pieces
+from repro.training.study import Advance, Study, StudyResult, map_pieces
 
 if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
@@ -64,7 +64,7 @@ def run(
                 left_out = np.mean([p["pareto_left_out"] for p in problems])
                 protocol += f"; {left_out:.3g} of {config.methods.uncorrected_n - 1} n left out on average: {LEFT_OUT}"
             exact = counts[letter] == 1 or name in EXACT
-            answers[name + suffix] = Answer(UNITS[name], values, protocol, exact=exact)
+            answers[name + suffix] = StudyResult(UNITS[name], values, protocol, exact=exact)
     points = {letter: tradeoffs(config, seed, letter) for letter in letters}
     answers[config.agent] = answers[config.agent]._replace(series=_series(points))
     steps = len(letters) * config.variance.trajectories * config.variance.steps

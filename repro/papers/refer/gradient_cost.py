@@ -15,7 +15,7 @@ from repro.papers.refer.vracer import VRacer
 from repro.training.experiment import Experiment
 
 
-def of_vracer(agent: VRacer, batch_size: int, state_size: int) -> int:
+def vracer_cost(agent: VRacer, batch_size: int, state_size: int) -> int:
     """Floating-point operations of one gradient step from `batch_size` steps.
 
     Args:
@@ -38,7 +38,7 @@ class MakesUnrollAgent(Protocol):
     ) -> tf_agent.TFAgent: ...
 
 
-def of_acer(experiment: Experiment, environment: MujocoEnvironment) -> int:
+def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
     """Floating-point operations of one gradient step of continuous ACER.
 
     Args:

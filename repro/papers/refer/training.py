@@ -115,7 +115,7 @@ class ReferTrainer(ControlTrainer):
         ValueError: F K is no whole number of steps.
     """
 
-    shown = ("kl", "beta", "far")
+    progress_scalars = ("kl", "beta", "far")
 
     def __init__(
         self,
@@ -209,11 +209,11 @@ class ReferTrainer(ControlTrainer):
         )
         beta = np.empty(len(steps))
         memory.set_c_max(c_max[-1])
-        num_far = memory.num_far
+        num_far_policy = memory.num_far_policy
         for i, t in enumerate(times):
             beta[i] = self._beta
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
-            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
+            self._beta = update_beta(self._beta, num_far_policy, len(memory), settings.max_far_share, step_size)
         if settings.prioritised is None:
             indices, weight = memory.sample(self._rng, len(steps) * settings.batch_size), None
         else:
@@ -231,7 +231,7 @@ class ReferTrainer(ControlTrainer):
             memory.set_priorities(indices, td_error)
         if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:
             memory.refresh_reward_scale()
-        return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
+        return scalars | {"beta": self._beta, "far": memory.far_policy_fraction, "c_max": memory.c_max}
 
     def _refresh_last_values(self, indices: np.ndarray) -> None:
         """Computes V(s_T) again by the weights before the K gradient steps, where a sampled step ends a cut episode."""

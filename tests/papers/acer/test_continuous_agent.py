@@ -32,7 +32,7 @@ from tests.support.point_mass import PointMass
 def learner_step(agent, jit_compile=False):
     """A compiled step of one agent: from the seed of a batch to the scalars."""
     learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
-    return lambda seed: learner.step(learner.place(random_batch(agent, 4, seed))).scalars
+    return lambda seed: learner.step(learner.to_device(random_batch(agent, 4, seed))).scalars
 
 
 def tensors(batch):

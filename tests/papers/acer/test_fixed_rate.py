@@ -38,7 +38,7 @@ def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     before = [v.numpy() for v in made._network.trainable_variables]
     policy = {v.ref() for v in made._network.policy_weights}
     learner = Learner(made, tf.distribute.get_strategy())
-    learner.step(learner.place(random_batch(made, 3, seed=0)))
+    learner.step(learner.to_device(random_batch(made, 3, seed=0)))
     for variable, old in zip(made._network.trainable_variables, before, strict=True):
         if variable is made._network.advantage_weights[-1]:
             continue  # of no consequence: Eq. 13 takes differences of advantages

@@ -172,7 +172,7 @@ def make_loop(
             lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
             GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
             1,
-            place=None,
+            to_device=None,
         )
         replay = SequenceReplay(spec, settings, folder / "saving")
         players = LocalActorPool(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))

@@ -208,7 +208,7 @@ class Exact:
             constants = (pi[following], mu[following], traces.log_ratio(pi_a, mu_a), self.is_boundary)
             q_t_a = tf.gather(q_t, next_actions, batch_dims=2)
             sequences = targets.Sequences(self.rewards, self.discounts, q_t, q_t_a, *constants)
-            return targets.target_of(method, sequences, gamma=GAMMA, n=2, alpha=ALPHA).target
+            return targets.compute_target(method, sequences, gamma=GAMMA, n=2, alpha=ALPHA).target
 
         q = np.zeros(pi.shape, np.float32)
         for _ in range(num_rounds):

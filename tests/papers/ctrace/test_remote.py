@@ -63,7 +63,7 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
         logs=tmp_path,
         warn=warnings.append,
     )
-    players._keep(0)
+    players._supervise(0)
     with pytest.raises(
         ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start; see .*actor_0.txt"
     ):

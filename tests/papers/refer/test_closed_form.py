@@ -56,7 +56,7 @@ def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
     forward = sum(2 * 256 * fan_in * fan_out for fan_in, fan_out in layers)
     to_weights, to_inputs = forward, forward - 2 * 256 * 17 * 128  # states have no gradient
     to_biases = sum(2 * 256 * fan_out for _, fan_out in layers)
-    assert gradient_cost.of_vracer(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
+    assert gradient_cost.vracer_cost(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
 
 
 def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path):

@@ -292,7 +292,7 @@ def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
 def test_evaluation_is_of_the_last_window(tmp_path):
     training, _ = _run(tmp_path, frames=3_200)
     evaluation = training.summary()["evaluation"]
-    entered = training._episodes.window.get_state()
+    entered = training._episodes.trailing_returns.get_state()
     inside = [score for step, score in entered if step > 3_200 - 2_000]
     assert 0 < len(inside) < training.summary()["games"]
     assert evaluation["episodes"] == len(evaluation["returns"]) == len(inside)

@@ -117,7 +117,7 @@ class DiscreteExperiment:
         )
         return OnPolicyTrainer(
             learner,
-            make_source(config, actors, agent.collect_data_spec, learner.place),
+            make_source(config, actors, agent.collect_data_spec, learner.to_device),
             weights,
             episodes,
             run_settings(config, run, warn),
