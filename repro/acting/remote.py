@@ -138,7 +138,7 @@ class Reporter:
 
 
 class Reports:
-    """What all actors told, as the learner reads it.
+    """Reports of all actors, as the learner reads them.
 
     Args:
         address: of the server.

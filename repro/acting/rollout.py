@@ -14,7 +14,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.environments.batched import BatchedEnvironment
 
 Act = Callable[[Any, np.ndarray], tuple[np.ndarray, Any]]
-"""From observations [N, ...] and their step types int32 [N] to actions [N, ...] and what else is known of the choice.
+"""Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the info of the policy.
 Where the step type is LAST, the action is not read."""
 
 

@@ -147,7 +147,7 @@ def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray
 
 
 def _log_density(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
-    """Of each component, [B, A]."""
+    """Log density of each component, [B, A]."""
     return -0.5 * tf.square((action - mean) / std) - tf.math.log(std) - HALF_LOG_2_PI
 
 

@@ -45,7 +45,7 @@ _KEEPS_MEMORY = frozenset(
     }
 )
 
-# Seeding loads the ROM anew, which takes as long as several hundred steps, while a saved game that goes back to
+# Seeding loads the ROM again, which takes as long as several hundred steps, while a saved game that goes back to
 # an old seed takes long to replay. These two bounds keep both small.
 _RESETS_PER_SEED = 128
 _STEPS_PER_SEED = 16384
@@ -141,7 +141,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     the number of resets since, and the actions since the current game began. A reset gives the same game
     whatever was played before it, as the programs clear the memory when they start. Under sticky actions, where
     the emulator uses random numbers in every frame, and for the games that do not clear the memory, all actions
-    since the seed are kept. Either way an emulator is seeded anew from time to time.
+    since the seed are kept. Either way an emulator is seeded again from time to time.
 
     One instance belongs to one thread at a time; several instances may be stepped by as many threads.
 
@@ -228,7 +228,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         """Begins a new game in every environment, each with a seed of its own.
 
         Args:
-            seed: replaces the run's seed and begins its sequence of games anew; None goes on in the sequence.
+            seed: replaces the run's seed and begins its sequence of games again; None goes on in the sequence.
             options: none are known.
 
         Returns:

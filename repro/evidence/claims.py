@@ -67,7 +67,7 @@ class Claim:
 
 
 def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, references: References) -> ClaimResult | str:
-    """Returns our side of a claim, or in words what it waits for.
+    """Returns our result for a claim, or in words what it waits for.
 
     A claim that compares agents needs two runs of each on a task, all of one scale. It is not answered by a level of
     random play, nor against an agent with settings that are not the paper's and not ours.
@@ -203,7 +203,7 @@ def _at_random_level(claim: Claim, task: str, by_agent: Sequence[Records], refer
 def _measure(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]], rng: np.random.Generator
 ) -> ClaimResult:
-    """Our side, from the tasks whose runs answer it, of which at least one counts."""
+    """Our result, from the tasks whose runs answer it, of which at least one counts."""
     counted = [by_agent for by_agent in tasks.values() if claim.belongs(by_agent)]
     equal = [[np.full((1, len(group)), 1 / len(group)) for group in by_agent] for by_agent in counted]
     numbers = [claim.of_task(by_agent)(weights) for by_agent, weights in zip(counted, equal)]
@@ -341,4 +341,4 @@ CLAIMS: Mapping[str, Claim] = {
     "contraction_throughout": Claim(task_measures.contraction_throughout, _mean, _RATE_AND_TARGET),
     "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }
-"""By the names that published rows use; see `find_claim` for those that need a field of the row."""
+"""Claims by the names that published rows use; see `find_claim` for those that need a field of the row."""

@@ -8,7 +8,7 @@ from typing import Any
 from repro.config import merge
 
 SCHEMA_VERSION = 2
-"""Of the records that are written now."""
+"""Version of the records that are written now."""
 
 
 def migrate(record: Mapping[str, Any]) -> dict[str, Any]:

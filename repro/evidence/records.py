@@ -30,7 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
 SCALES = ("smoke", "desk", "paper")
-"""In order of budget."""
+"""Scales in order of budget."""
 # What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
 CODE_PATHS = ("repro", "paper_configs", "setup.cfg", "requirements.lock", ":(exclude)paper_configs/published")
 PACKAGES = {
@@ -116,9 +116,9 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
             (disk full, no permission).
     """
     path = pathlib.Path(path)
-    fault = _fault(record)
-    if fault:
-        raise RecordError(f"The record for {path} was refused: {fault}.")
+    problem = _find_error(record)
+    if problem:
+        raise RecordError(f"The record for {path} was refused: {problem}.")
     lines = [f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in record.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     try:
@@ -138,8 +138,8 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
 def _root(path: pathlib.Path, record: Mapping[str, Any]) -> pathlib.Path | None:
     """The folder of results that a record lies in at its place; None where it lies elsewhere."""
     root = path.parents[4] if len(path.parents) > 4 else path.parent
-    place = record_path(root, *(record[key] for key in ("paper", "experiment", "task", "agent", "seed")))
-    return root if path in (place, _with_scale(place, record["scale"])) else None
+    expected = record_path(root, *(record[key] for key in ("paper", "experiment", "task", "agent", "seed")))
+    return root if path in (expected, _with_scale(expected, record["scale"])) else None
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -161,9 +161,9 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise RecordError(f"The record {path} could not be read ({error.strerror or error}).") from error
     except ValueError as error:
         raise RecordError(f"The record {path} is not readable JSON ({error}).") from error
-    fault = _fault(record)
-    if fault:
-        raise RecordError(f"The record {path} is not valid: {fault}.")
+    problem = _find_error(record)
+    if problem:
+        raise RecordError(f"The record {path} is not valid: {problem}.")
     migrated = migrations.migrate(record)
     return migrated | {"config_sha256": config_sha256(migrated["config"])}
 
@@ -175,31 +175,35 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
         results_dir: root of the record layout; an absent directory holds no records.
 
     Returns:
-        The valid records in order of their paths, and a fault for each file that is not one. A record
-        whose own fields name another place than the one it lies at is a fault too, and so is a second
+        The valid records in order of their paths, and an error for each file that is not one. A record
+        whose own fields name another place than the one it lies at is an error too, and so is a second
         record of a run.
     """
     stored: list[StoredRecord] = []
-    faults: list[ValidationError] = []
+    errors: list[ValidationError] = []
     for path in sorted(pathlib.Path(results_dir).rglob("seed_*.json")):
         try:
             record = read_record(path)
         except RecordError as error:
-            faults.append(ValidationError(path, str(error)))
+            errors.append(ValidationError(path, str(error)))
             continue
         names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
-        place = record_path(results_dir, *names)
-        if path not in (place, _with_scale(place, record["scale"])):
-            place = record_path("", *names)
-            faults.append(ValidationError(path, f"The record {path} lies at the wrong place: its fields say {place}."))
+        expected = record_path(results_dir, *names)
+        if path not in (expected, _with_scale(expected, record["scale"])):
+            expected = record_path("", *names)
+            errors.append(
+                ValidationError(path, f"The record {path} lies at the wrong place: its fields say {expected}.")
+            )
             continue
-        if path != place and any(item.path == place and item.record["scale"] == record["scale"] for item in stored):
-            faults.append(
-                ValidationError(path, f"The record {path} is of the same run as {place}; remove one of them.")
+        if path != expected and any(
+            item.path == expected and item.record["scale"] == record["scale"] for item in stored
+        ):
+            errors.append(
+                ValidationError(path, f"The record {path} is of the same run as {expected}; remove one of them.")
             )
             continue
         stored.append(StoredRecord(path, record))
-    return stored, faults
+    return stored, errors
 
 
 def plain_config(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, Any]:
@@ -348,16 +352,16 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema)
 
 
-def _fault(record: Any) -> str | None:
+def _find_error(record: Any) -> str | None:
     """Returns what is wrong with a record in a few words, or None."""
     errors = sorted(_validator().iter_errors(record), key=lambda error: [str(step) for step in error.absolute_path])
     if errors:
         where = ".".join(str(step) for step in errors[0].absolute_path)
         return f"{where}: {errors[0].message}" if where else errors[0].message
-    return next(_content_faults(record), None)
+    return next(_content_errors(record), None)
 
 
-def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
+def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
     """Yields what the schema cannot say, the cheap and telling checks first."""
     try:
         json.dumps(record, allow_nan=False)

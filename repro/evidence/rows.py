@@ -239,7 +239,7 @@ def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _Ours:
-    """Our side of a row.
+    """Our result for a row.
 
     Attributes:
         fields: of a `Row`; empty where nothing answers it.
@@ -333,7 +333,7 @@ def _printed_row(
 
 
 def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, random: float) -> Finding | None:
-    """What our side says of a printed number; None without one."""
+    """What our result says of a printed number; None without one."""
     if printed.value is None:
         return None
     if not ours.fields:
@@ -351,7 +351,7 @@ def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, 
 
 
 def _shortfalls(printed: published.PublishedRow, ours: _Ours, share: float | None, differing: int) -> tuple[str, ...]:
-    """What is less than the paper's protocol behind our side of a row."""
+    """What is less than the paper's protocol behind our result for a row."""
     fields, found = ours.fields, []
     if share is None and fields["scale"] != "paper":
         found.append(f"scale {fields['scale']}")
@@ -396,7 +396,7 @@ def _command(
 
 
 def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
-    """Our side of a number of one task."""
+    """Our result for a number of one task."""
     if printed.measure == "evaluation":
         wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
         if wrong and printed.statement is not None:
@@ -410,7 +410,7 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
 def _claimed(
     printed: published.PublishedRow, groups: Mapping[Key, Group], references: claims.References, field: str
 ) -> _Ours:
-    """Our side of a claim."""
+    """Our result for a claim."""
     runs = {key: group.every for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
     if isinstance(found, str):
@@ -435,7 +435,7 @@ def _aggregate(
     references: Mapping[str, Mapping[str, float]],
     field: str,
 ) -> _Ours:
-    """Our side of an aggregate over tasks, in percent: not run before every one of its tasks is."""
+    """Our result for an aggregate over tasks, in percent: not run before every one of its tasks is."""
     if printed.agent is None or printed.statistic is None or not references:
         return _Ours({}, "")
     names = (printed.paper, printed.experiment, printed.agent)
@@ -452,7 +452,7 @@ def aggregate_of(
     statistic: str,
     budget_field: str = "frames",
 ) -> dict[str, Any]:
-    """Returns our side of an aggregate as fields of a `Row`, in percent.
+    """Returns our result for an aggregate as fields of a `Row`, in percent.
 
     Args:
         done: task to its records, one a seed, at least one each; tasks of one agent.
@@ -545,7 +545,7 @@ def _own_row(key: Key, group: Group, references: claims.References, configs_dir:
 def _of_runs(
     records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
-    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+    """Our result for a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
 
     The interval of one seed is that of its record, where the record holds one.
     """

@@ -19,7 +19,7 @@ Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 
 Interval: TypeAlias = tuple[float, float]
 Statistic: TypeAlias = Callable[..., np.ndarray]
-"""Of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
+"""Function of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
 
 
 def stratified_interval(
@@ -62,7 +62,7 @@ def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: 
 def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     """The level at which a percentile interval of few runs has about the coverage asked for.
 
-    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and knows nothing of Student's
+    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and lacks Student's
     t. The expanded percentile interval (Hesterberg 2015, The American Statistician 69, Section 3.3) takes the
     quantiles Phi(-sqrt(n/(n-1)) t) and its mirror in place of the nominal ones, t with `freedom` degrees of
     freedom. No resampling leaves the range of the scores, so one task's 95 % interval still covers too seldom with

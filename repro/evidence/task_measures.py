@@ -13,9 +13,9 @@ from repro.evidence.run_measures import Record
 
 Records = Sequence[Record]
 BootstrapWeights = Sequence[np.ndarray]
-"""For each agent, ours first: [R, runs], the weight of each of its runs in R means. Rows sum to 1."""
+"""Weights [R, runs] of the runs of each agent in R means, ours first. Rows sum to 1."""
 OfTask = Callable[[Sequence[Records]], Callable[[BootstrapWeights], np.ndarray]]
-"""From the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for a claim about k."""
+"""Maps the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for a claim about k."""
 
 RATIO_CAP = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
@@ -221,7 +221,7 @@ def _frames_to(level: float, record: Record) -> float:
 def _ratio_to_their_level(
     by_agent: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """From frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
+    """Function of frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:
         curves = [share @ scores for share, (_, scores, _) in zip(weights, by_agent)]

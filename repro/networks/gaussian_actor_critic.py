@@ -10,7 +10,7 @@ import tensorflow as tf
 from repro.networks import mlp, stochastic_dueling
 
 HIDDEN_SCALE, OUTPUT_SCALE = 6.0**0.5, 0.1
-"""Of `mlp.init_mlp`: Glorot's bounds, and outputs near 0, so that the first means are (assumed)."""
+"""Scales of `mlp.init_mlp`: Glorot's bounds, and outputs near 0, so that the first means are (assumed)."""
 
 
 class GaussianActorCritic(tf.Module):
@@ -59,7 +59,7 @@ class GaussianActorCritic(tf.Module):
         )
 
     def mean(self, observation: tf.Tensor) -> tf.Tensor:
-        """Of pi(.|x), float32 [..., A], of observations [..., S]."""
+        """Mean of pi(.|x), float32 [..., A], of observations [..., S]."""
         return policy_mean(self.policy_weights, observation, self.mean_bound)
 
     def value(self, observation: tf.Tensor) -> tf.Tensor:

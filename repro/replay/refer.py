@@ -7,7 +7,7 @@ episode, not in the ring.
 
 Units: rewards are stored as received. Values are the network's and so in units of the scaled reward
 r / (sigma_r + 1e-7); V_tbc and Q_ret are in the same units. A new reward scale leaves stored values and ratios as they
-are, for the network that gave them knows nothing of it, and recomputes every V_tbc from the newly scaled rewards.
+are, for the network that gave them did not use it, and recomputes every V_tbc from the newly scaled rewards.
 
 The advantages A(s, a) of Appendix E are stored beside the values, 0 where none is fitted: then Q := V, and Eq. 7 is
 Eq. 8. So at any time every stored V_tbc is exactly, in float32, what Eq. 7 gives backward from the end of its episode
@@ -343,7 +343,7 @@ class ReferMemory:
         )  # fmt: skip
 
     def cut_ends(self, indices: np.ndarray) -> np.ndarray:
-        """Those of sampled steps right after which a time limit cut their episode: int64 [n], each once, in order.
+        """Indices of sampled steps right after which a time limit cut their episode: int64 [n], each once, in order.
 
         Args:
             indices: int64 [B] from `sample`.

@@ -27,7 +27,7 @@ class SequenceSettings(NamedTuple):
     steps: T, transitions of a sequence; it has T + 1 rows.
     period: steps between the starts of two sequences, 1 for one from each step.
     lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
-    capacity: sequences; the oldest gives way.
+    capacity: sequences; the oldest is replaced.
     priority_exponent: 0 for uniform sampling.
     """
 
@@ -117,7 +117,7 @@ class SequenceReplay:
 
     @property
     def address(self) -> str:
-        """Of the server, for writers in other processes.
+        """Address of the server, for writers in other processes.
 
         Raises:
             RuntimeError: it was not started.

@@ -67,7 +67,7 @@ class UnrollReplay:
         return first
 
     def add(self, unrolls: Trajectory) -> None:
-        """Stores unrolls, arrays [G, T+1, ...], the oldest ones giving way."""
+        """Stores unrolls, arrays [G, T+1, ...], in place of the oldest."""
         leaves = tf.nest.flatten(unrolls)
         for g in range(len(leaves[0])):
             row = self._end % self.capacity

@@ -26,7 +26,7 @@ class Contents:
     stored: Sequence[StoredRecord]
     rows: Sequence[Row]
     groups: Mapping[Key, Group]
-    faults: Sequence[ValidationError]
+    errors: Sequence[ValidationError]
     stale: Sequence[tuple[pathlib.Path, str]]
 
 
@@ -140,10 +140,10 @@ def collect(
     Raises:
         PublishedError: the published numbers cannot be read.
     """
-    stored, faults = read_all(results_dir)
+    stored, errors = read_all(results_dir)
     groups = group_records(stored, configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)
-    return Contents(stored, rows, groups, faults, list(stale_records(groups).items()))
+    return Contents(stored, rows, groups, errors, list(stale_records(groups).items()))
 
 
 def make_sections(

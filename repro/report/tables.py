@@ -90,7 +90,7 @@ def judgement(row: Row) -> str:
 
 
 def shortfalls(row: Row) -> str:
-    """What is less than the paper's protocol behind our side; empty where nothing is, or nothing was run."""
+    """What is less than the paper's protocol behind our result; empty where nothing is, or nothing was run."""
     return ", ".join(row.shortfalls) if row.published is not None else ""
 
 

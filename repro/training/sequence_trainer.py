@@ -16,7 +16,7 @@ from repro.training.learner import Learner
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 FOLDER = "replay"
-"""Of the replay, in a checkpoint."""
+"""Folder of the replay in a checkpoint."""
 
 
 class ReplayTrainingConfig(NamedTuple):

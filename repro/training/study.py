@@ -75,7 +75,7 @@ class Study(NamedTuple):
 
 
 DPI = 75
-"""Of the PNG files."""
+"""Resolution of the PNG files."""
 
 
 RunStudy = Callable[[ml_collections.ConfigDict, int, Sequence[int], Advance, "FindExperiment"], Study]

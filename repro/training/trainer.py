@@ -72,7 +72,7 @@ class Update(NamedTuple):
 
 
 class RunSettings(NamedTuple):
-    """What every kind of training is told of its run.
+    """Settings of a run that every kind of training reads.
 
     budget: what `unit` says, to learn from.
     unit: frames or steps, in the progress line.
@@ -89,7 +89,7 @@ class RunSettings(NamedTuple):
 
 
 def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
-    """Those of an experiment's configuration, whose budget is in steps where no action is repeated."""
+    """Settings of an experiment's configuration, whose budget is in steps where no action is repeated."""
     unit = "frames" if "frame_skip" in config.env else "steps"
     return RunSettings(config.frames, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
 

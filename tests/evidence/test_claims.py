@@ -438,7 +438,7 @@ def test_stale_records_answer_nothing_and_are_named(tmp_path):
 
 
 def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
-    """Of one agent's mean, against the interval of the statistics module, which samples otherwise."""
+    """Interval of one agent's mean, against the interval of the statistics module, which samples otherwise."""
     scores = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
     claim = claims.Claim(
         lambda by_agent: lambda weights: weights[0] @ np.array(by_agent[0]), lambda numbers: numbers.mean(axis=0)

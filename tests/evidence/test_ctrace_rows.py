@@ -147,7 +147,7 @@ def test_a_retrace_between_the_printed_rate_and_the_target_is_below():
 
 
 def test_the_interval_is_that_of_scipy_s_bootstrap_within_games(whole):
-    """Of the mean over the chosen games of means over four runs, each game sampled by itself."""
+    """Interval of the mean over the chosen games of means over four runs, each game sampled by itself."""
     row = _rows(_runs(whole, scale="paper"))[(*ABOVE, OF_CTRACE)]
     chosen = [np.array(whole[game][0]) for game in GAMES[:40]]
     expected = scipy.stats.bootstrap(

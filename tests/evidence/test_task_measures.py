@@ -129,7 +129,7 @@ def test_improvement_counts_pairs_of_runs():
 
 
 def test_levels_are_of_the_agents_mean_curves_and_means():
-    """Of curves the running maximum of the mean, of scores the mean over runs, but for single runs of one agent."""
+    """The running maximum of the mean for curves, the mean over runs for scores, but for single runs of one agent."""
     ours, theirs = [run(0, 8, 2, 2), run(0, 0, 8, 2)], [run(0, 0, 2, 3)] * 2
     assert measures.common_level([ours, theirs]) == 3.0
     assert measures.common_level([theirs, ours]) == 3.0

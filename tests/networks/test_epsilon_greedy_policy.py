@@ -45,7 +45,7 @@ def test_frequencies_are_those_of_the_definition(epsilon):
     expected = mu(epsilon, 2)
     counts = np.bincount(action, minlength=A)
     assert stats.chisquare(counts, N * expected).pvalue > 1e-3
-    assert stats.chisquare(counts, N * mu(0.8 * epsilon, 2)).pvalue < 1e-6  # another epsilon is told apart
+    assert stats.chisquare(counts, N * mu(0.8 * epsilon, 2)).pvalue < 1e-6  # another epsilon is noticed
     assert info["greedy_action"].shape == info["epsilon"].shape == (N,)
     assert (info["greedy_action"].dtype, info["epsilon"].dtype) == (np.int32, np.float32)
     np.testing.assert_array_equal(info["greedy_action"], 2)  # after exploratory actions, too

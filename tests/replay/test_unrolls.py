@@ -20,7 +20,7 @@ SPEC = Trajectory(
 
 
 def _stacks(rng, starts):
-    """T+1 stacks of a game that starts anew, with black frames before its first, at the given rows."""
+    """T+1 stacks of a game that starts again, with black frames before its first, at the given rows."""
     stack = rng.integers(1, 255, (HEIGHT, WIDTH, STACK), np.uint8)
     rows = [stack]
     for row in range(1, T + 1):

@@ -234,7 +234,7 @@ def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErro
 
 
 def sampled_updates(seed: int) -> list[UpdateErrors]:
-    """Of several methods, from Q = 0, from a random Q far away and from Q^pi."""
+    """Updates of several methods, from Q = 0, from a random Q far away and from Q^pi."""
     problem = random_problem(seed, num_states=2, num_actions=2)
     far = 20.0 * np.random.default_rng(seed).normal(size=problem.pi.shape)
     methods = (
@@ -250,7 +250,7 @@ def sampled_updates(seed: int) -> list[UpdateErrors]:
 
 
 def certain_update(n: int, offset: float, num_actions: int = 2) -> UpdateErrors:
-    """Of n uncorrected steps from Q_tilde + offset, nothing being random.
+    """Update of n uncorrected steps from Q_tilde + offset, nothing being random.
 
     One state; its last action gains 1 and is always taken by pi, the first one by mu.
     """

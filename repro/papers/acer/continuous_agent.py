@@ -16,7 +16,7 @@ from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
 METHODS = ("acer", *BASELINES)
-"""Of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
+"""Methods of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
 
 
 class ContinuousAgent(UnrollAgent):

@@ -28,7 +28,7 @@ from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog, run_settings
 
 EPISODES, NUM_ENVS = 50, 25
-"""Of an evaluation after training. The paper's own needs none: it is made of training's last games."""
+"""Episodes and environments of an evaluation after training; the paper's is made of training's last games."""
 
 
 class AcerExperiment(abc.ABC):

@@ -20,7 +20,7 @@ from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.dqn_loss import DqnLoss, SequenceLossSettings, dqn_loss
 
 TIME_REDUCTIONS = {"mean": tf.reduce_mean, "sum": tf.reduce_sum}
-"""Of the loss over the steps of a sequence."""
+"""Reductions of the loss over the steps of a sequence."""
 
 SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradient_norm")
 """What `train` logs of a batch, besides the loss."""

@@ -19,7 +19,7 @@ from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "deviation")
-"""Of the scalars that `train` returns."""
+"""Names of the scalars that `train` returns."""
 
 
 class PpoSettings(NamedTuple):

@@ -14,7 +14,7 @@ from repro.papers.refer.fused import FlatWeights, FusedAgent, PolicyOutput, Upda
 from repro.papers.refer.loss import Policies, Variant, vracer_loss
 
 NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "deviation")
-"""Of the scalars that `train` returns."""
+"""Names of the scalars that `train` returns."""
 
 
 class VRacerSettings(NamedTuple):

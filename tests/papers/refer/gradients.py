@@ -6,7 +6,7 @@ from repro.networks import mlp
 
 
 def first_gradient(optimizer):
-    """Of Adam's first step, from its first moment, which is a tenth of it."""
+    """Gradient of Adam's first step, from its first moment, which is a tenth of it."""
     moment = next(x for x in optimizer.variables if x.shape.rank == 1)
     return moment.numpy() / 0.1
 

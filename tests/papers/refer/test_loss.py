@@ -58,7 +58,7 @@ def kl_mu_pi(mean, std):
 
 
 def numeric_gradient(function, x, h=1e-6):
-    """Of a sum over the batch, by central differences in every entry."""
+    """Gradient of a sum over the batch, by central differences in every entry."""
     gradient = np.zeros_like(x)
     for index in np.ndindex(x.shape):
         sums = []
@@ -71,7 +71,7 @@ def numeric_gradient(function, x, h=1e-6):
 
 
 def gradients(function, *arguments):
-    """Of `function`, a loss of each sample, with respect to every argument; 0 where there is none."""
+    """Gradients of `function`, a loss of each sample, with respect to every argument; 0 where there is none."""
     tensors = [tf.constant(x) for x in arguments]
     with tf.GradientTape() as tape:
         tape.watch(tensors)

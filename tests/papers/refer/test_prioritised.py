@@ -55,7 +55,7 @@ def test_the_exponent_of_importance_weights_stays_with_ddpg(tmp_path, agent, exp
 
 
 def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
-    """The loop of 40 gradient steps with the order made exact before each sampling, where ties cannot be told apart."""
+    """The loop of 40 gradient steps with the order made exact before each sampling, where ties look the same."""
     run = build(tmp_path, agent="vracer_per", frames=40, steps_per_call=1, max_steps=30)
     memory, agent, twin = run._memory, run._agent, NaiveRanks()
     add, sample, train = memory.add_episode, memory.sample_prioritised, agent.train

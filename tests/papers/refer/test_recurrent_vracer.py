@@ -139,7 +139,7 @@ def network(vector, batch):
 
 
 def test_the_gradient_goes_through_the_whole_window():
-    """Of Eqs. (5) and (9), with Q_ret - V constant, against central differences."""
+    """Gradients of Eqs. (5) and (9), with Q_ret - V constant, against central differences."""
     agent, batch = agent_of(rule="none"), batch_of()
     before = agent.weights.numpy().astype(np.float64)
     start = network(before, batch)[0][:, 0]

@@ -239,7 +239,7 @@ def test_plain_vracer_stores_no_advantage(tmp_path):
     ],
 )
 def test_learning_begins_with_the_episode_that_completes_n_start_steps(tmp_path, capacity, start, seen, stored):
-    """Of 50 steps each; N_start may be as large as the memory."""
+    """Episodes of 50 steps each; N_start may be as large as the memory."""
     config = small_config(task="HalfCheetah", max_steps=50, frames=160)
     config.memory.capacity, config.memory.start_steps = capacity, start
     training = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)

@@ -74,7 +74,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _naf_settings(self) -> NafSettings:
-        """Those of NAF, which DDPG has too."""
+        """Settings of NAF, which DDPG has too."""
         network, learner = self.config.network, self.config.learner
         return NafSettings(
             units=tuple(network.units),
