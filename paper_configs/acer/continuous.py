@@ -44,7 +44,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.advantage_units = (64,)  # the "additional small network"; Section 6, its size is assumed
     config.network.mean_bound = 1.0  # of the mean's components, by a tanh, 0 for none; assumed: actions beyond 1 act
     # like 1, so that an unbounded mean may drift (to 20 on the cart-pole) to where the noise no longer explores
-    config.network.deviation = 0.3  # of the policy, fixed; Section 6
+    config.network.std = 0.3  # of the policy, fixed; Section 6
     config.network.dueling_samples = 5  # n of Eq. 13; Section 6
 
     config.sweep = ml_collections.ConfigDict()  # what the seed decides besides the run's random numbers

@@ -21,7 +21,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.scale = scale
     config.frames = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
     config.window_steps = 200_000  # the result is the mean return of episodes that end in so many last steps; Figure 4
-    config.recorded = ("kl", "far", "beta", "c_max", "deviation")  # columns of the log that a record keeps
+    config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "std")  # columns of the log that a record keeps
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "mujoco"  # the package of environments
@@ -50,7 +50,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.refer.rule = "refer"  # refer, refer_1 (Rule 1 alone), refer_2 (Rule 2 alone) or none (plain replay)
     config.refer.c = 4.0  # C; Appendix A
     config.refer.annealing = 5e-7  # A of c_max and of beta's step size, a step; Appendix A
-    config.refer.max_far_share = 0.1  # D; Appendix A
+    config.refer.max_far_policy_fraction = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say
     # log rho is cut to +-27, that float32 holds the square of rho. Section 5.3: "unbounded importance weights", but for
@@ -149,7 +149,7 @@ def acer_baseline(window_steps: int) -> ml_collections.ConfigDict:
     config.network = ml_collections.ConfigDict()
     config.network.units = (128, 128)  # of mean and value; Appendix A
     config.network.advantage_units = (128, 128)  # Appendix A
-    config.network.deviation = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
+    config.network.std = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
     config.network.dueling_samples = 5  # Appendix A
     config.network.mean_bound = 0.0  # the mean is not bounded
 

@@ -289,7 +289,7 @@ def _rank_correlation(name: str) -> Claim:
     return Claim(
         functools.partial(task_measures.rank_correlation, name=name),
         _mean,
-        (f"drawn.{name}",),
+        (f"sampled_hparams.{name}",),
         min_runs=3,
         task_interval=intervals.rank_correlation_interval,
         level=task_measures.best_score,

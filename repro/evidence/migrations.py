@@ -7,8 +7,30 @@ from typing import Any
 
 from repro.config import merge
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Version of the records that are written now."""
+
+RECORD_FIELDS = {"drawn": "sampled_hparams"}
+"""Names that fields of a record had up to version 2, and those of version 3."""
+COLUMNS = {"far": "far_policy_fraction", "deviation": "std"}
+"""Likewise, of columns of a log."""
+CONFIG_FIELDS = {"deviation": "std", "max_far_share": "max_far_policy_fraction"}
+"""Likewise, of fields of any section of a configuration."""
+
+
+def rename_fields(record: Any) -> Any:
+    """Returns a record of any version with the present names of its own fields; its configuration is left as it is.
+
+    Args:
+        record: anything that was read from JSON, not validated.
+    """
+    if not isinstance(record, dict) or record.get("schema_version", 1) == SCHEMA_VERSION:
+        return record
+    renamed = {RECORD_FIELDS.get(name, name): value for name, value in record.items()}
+    series = record.get("series")
+    if isinstance(series, dict) and isinstance(series.get("columns"), list):
+        renamed["series"] = series | {"columns": _rename_columns(series["columns"])}
+    return renamed
 
 
 def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -16,17 +38,20 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Version 1, which has no `schema_version`: the configuration names agents in `agents`, and what one of them reads in
     place of the rest in `variants` or, for a baseline of another paper, in a section of that paper's name. Version 2
-    has the fields that the record's agent read in their places.
+    has the fields that the record's agent read in their places. Version 3 has other names of some fields.
 
     Args:
-        record: a valid record.
+        record: a valid record, as `rename_fields` returns it.
     """
-    if record.get("schema_version", 1) >= SCHEMA_VERSION:
-        return dict(record)
-    return {"schema_version": SCHEMA_VERSION, **record, "config": migrate_config(record["config"])}
+    version, config = record.get("schema_version", 1), record["config"]
+    if version < 2:
+        config = place_own_fields(config)
+    if version < 3:
+        config = rename_config(config)
+    return {**record, "schema_version": SCHEMA_VERSION, "config": config}
 
 
-def migrate_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def place_own_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the configuration of a record of version 1 as version 2 has it."""
     agent = config.get("agent")
     baselines = config.get("baselines", {})
@@ -36,5 +61,19 @@ def migrate_config(config: Mapping[str, Any]) -> dict[str, Any]:
         learner = dict(own["learner"])
         learner["policy_learning_rate"] = learner.pop("policy_learning_rates")[agent]
         own["learner"] = learner
-    gone = {"agents", "variants", "baselines", *baselines.values()}
-    return merge({name: value for name, value in config.items() if name not in gone}, own)
+    replaced = {"agents", "variants", "baselines", *baselines.values()}
+    return merge({name: value for name, value in config.items() if name not in replaced}, own)
+
+
+def rename_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration, or a section of one, of version 2 as version 3 has it."""
+    renamed = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            value = rename_config(value)
+        renamed[CONFIG_FIELDS.get(name, name)] = _rename_columns(value) if name == "recorded" else value
+    return renamed
+
+
+def _rename_columns(names: list[Any]) -> list[Any]:
+    return [COLUMNS.get(name, name) if isinstance(name, str) else name for name in names]

@@ -161,6 +161,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise RecordError(f"The record {path} could not be read ({error.strerror or error}).") from error
     except ValueError as error:
         raise RecordError(f"The record {path} is not readable JSON ({error}).") from error
+    record = migrations.rename_fields(record)
     problem = _find_error(record)
     if problem:
         raise RecordError(f"The record {path} is not valid: {problem}.")

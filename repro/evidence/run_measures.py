@@ -27,7 +27,8 @@ def holds(record: Record, need: str) -> bool:
     """Whether a record has what a claim reads off it.
 
     Args:
-        need: `curve`, at least a point of it; `series.<name>`, a column; `drawn.<name>`, a sampled hyper-parameter.
+        need: `curve`, at least a point of it; `series.<name>`, a column; `sampled_hparams.<name>`, a sampled
+            hyper-parameter.
     """
     part, _, name = need.partition(".")
     if part == "series":

@@ -185,7 +185,7 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
         name: of the hyper-parameter; a logarithm of it has the same ranks.
     """
     (runs,) = by_agent
-    sampled = np.array([record["drawn"][name] for record in runs], np.float64)
+    sampled = np.array([record["sampled_hparams"][name] for record in runs], np.float64)
     scores = np.array([record["evaluation"]["mean"] for record in runs], np.float64)
 
     def correlation(weights: BootstrapWeights) -> np.ndarray:

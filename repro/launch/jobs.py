@@ -200,7 +200,7 @@ class Job(RecordedJob):
                 [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
             "evaluation": self._evaluation(),
-            **({"drawn": complete["drawn"]} if "drawn" in complete else {}),
+            **({"sampled_hparams": complete["sampled_hparams"]} if "sampled_hparams" in complete else {}),
             **_series(rows, config.get("recorded", ())),
             **circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],

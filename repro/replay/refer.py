@@ -120,7 +120,7 @@ class ReferMemory:
         self._fields = checks.Fields(state, action, mean, std, *self._steps.numbers.T)
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
-        self._far_policy = kernels.FarPolicy(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
+        self._far_policy = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
         # A stack: the slots of episodes that left are used first, so memory follows the most episodes stored at once.
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._count = 0

@@ -144,7 +144,7 @@ def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray,
 
 
 def broken_far_policy(
-    ratios: np.ndarray, far_policy: kernels.FarPolicy, rows: np.ndarray, c_max: float, low: float
+    ratios: np.ndarray, far_policy: kernels.Far, rows: np.ndarray, c_max: float, low: float
 ) -> str | None:
     """What is wrong with the far-policy count or its edge, or None.
 

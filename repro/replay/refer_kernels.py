@@ -44,7 +44,7 @@ class Episodes(NamedTuple):
     last_state: np.ndarray
 
 
-class FarPolicy(NamedTuple):
+class Far(NamedTuple):
     """The far-policy count and the steps that the next small decrease of c_max may add to it."""
 
     counts: np.ndarray
@@ -88,7 +88,7 @@ def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discou
 
 
 @numba.njit(cache=True, error_model="numpy")
-def enter(row: int, rho: float, far_policy: FarPolicy, c_max: float, low: float) -> None:
+def enter(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> None:
     """Counts a ratio that has come to `row`."""
     if is_far(rho, c_max):
         far_policy.counts[0] += 1
@@ -98,7 +98,7 @@ def enter(row: int, rho: float, far_policy: FarPolicy, c_max: float, low: float)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def leave(row: int, rho: float, far_policy: FarPolicy, c_max: float, low: float) -> None:
+def leave(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> None:
     """Takes back what `enter` did for the same ratio."""
     if is_far(rho, c_max):
         far_policy.counts[0] -= 1
@@ -111,7 +111,7 @@ def leave(row: int, rho: float, far_policy: FarPolicy, c_max: float, low: float)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def enter_all(steps: Steps, head: int, tail: int, far_policy: FarPolicy, c_max: float, low: float) -> None:
+def enter_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float, low: float) -> None:
     """Counts all steps from serial number `head` up to `tail`."""
     numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
@@ -120,7 +120,7 @@ def enter_all(steps: Steps, head: int, tail: int, far_policy: FarPolicy, c_max: 
 
 
 @numba.njit(cache=True, error_model="numpy")
-def leave_all(steps: Steps, head: int, tail: int, far_policy: FarPolicy, c_max: float, low: float) -> None:
+def leave_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float, low: float) -> None:
     """Takes all steps from serial number `head` up to `tail` out of the count."""
     numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
@@ -129,7 +129,7 @@ def leave_all(steps: Steps, head: int, tail: int, far_policy: FarPolicy, c_max: 
 
 
 @numba.njit(cache=True, error_model="numpy")
-def lower_c_max(steps: Steps, far_policy: FarPolicy, c_max: float) -> None:
+def lower_c_max(steps: Steps, far_policy: Far, c_max: float) -> None:
     """Moves to the far steps what lies in the edge and is far for the new, lower `c_max`."""
     count = 0
     for index in range(far_policy.counts[1]):
@@ -169,7 +169,7 @@ def update(
     advantage: np.ndarray,
     steps: Steps,
     episodes: Episodes,
-    far_policy: FarPolicy,
+    far_policy: Far,
     c_max: float,
     low: float,
     discount: float,

@@ -70,7 +70,7 @@ class ReplayTrainer(OnPolicyTrainer):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        return super().summary() | ({"drawn": self._sampled_hparams} if self._sampled_hparams else {})
+        return super().summary() | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()

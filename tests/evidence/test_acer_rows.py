@@ -57,7 +57,7 @@ def _games(*agents, seeds=(1, 2), games=GAMES):
 def _control(*agents, seeds=(1, 2), tasks=TASKS, **changes):
     return [
         _record("continuous", task, agent, seed, RETURNS[agent] + seed, **changes)
-        | {"drawn": {"learning_rate": 1e-4 * seed, "delta": 0.5 * (seed % 3)}}
+        | {"sampled_hparams": {"learning_rate": 1e-4 * seed, "delta": 0.5 * (seed % 3)}}
         for task in tasks
         for agent in agents
         for seed in seeds
@@ -239,7 +239,7 @@ def _sensitivity(settings, scale="paper"):
     """Rows given by runs of (learning rate, delta, return) on cheetah."""
     made = _control("acer", seeds=range(1, len(settings) + 1), tasks=("cheetah",), scale=scale)
     for record, (rate, delta, mean) in zip(made, settings):
-        record["drawn"] = {"learning_rate": rate, "delta": delta}
+        record["sampled_hparams"] = {"learning_rate": rate, "delta": delta}
         record["evaluation"] |= {"mean": mean}
     found = _rows(made, _random("continuous", "acer", ("cheetah",), scale))
     return found["Figure 3", "cheetah", "ACER, log learning rate"], found["Figure 4", "cheetah", "ACER, delta"]
@@ -281,7 +281,7 @@ def test_equal_returns_are_no_sensitivity():
 def test_a_record_without_the_hyper_parameter_does_not_count():
     made = _control("acer", seeds=(1, 2, 3), tasks=("cheetah",))
     for record in made:
-        del record["drawn"]["delta"]
+        del record["sampled_hparams"]["delta"]
     found = _rows(made)
     assert found["Figure 3", "cheetah", "ACER, log learning rate"].value == 1.0
     delta = found["Figure 4", "cheetah", "ACER, delta"]

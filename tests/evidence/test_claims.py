@@ -61,7 +61,7 @@ def _runs(agent, *runs, games=("pong",), scale="paper", experiment="atari_shallo
     for game, (seed, run) in itertools.product(games, enumerate(runs, start=1)):
         record = make_record(seed, game, experiment, agent, final=run.get("final", 15.0), scale=scale, episodes=5)
         frames = np.linspace(0, record["frames"], 101)[1:]
-        record["drawn"] = {"delta": run.get("delta", 1.0)}
+        record["sampled_hparams"] = {"delta": run.get("delta", 1.0)}
         record["curve"] = [[int(x), run.get("to", 10.0) * min(1.0, i / run.get("by", 100))]
                            for i, x in enumerate(frames, start=1)]  # fmt: skip
         start, end = run.get("kl", (1.0, 1.0))

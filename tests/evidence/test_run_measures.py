@@ -100,9 +100,15 @@ def test_seconds_pass_evenly_between_rows():
 
 @pytest.mark.parametrize(
     ("need", "held"),
-    [("curve", True), ("series.kl", True), ("series.seconds", False), ("drawn.delta", True), ("drawn.kl", False)],
+    [
+        ("curve", True),
+        ("series.kl", True),
+        ("series.seconds", False),
+        ("sampled_hparams.delta", True),
+        ("sampled_hparams.kl", False),
+    ],
 )
 def test_a_need_is_a_curve_a_column_or_what_was_sampled(need, held):
-    full = {"curve": [[1, 0.0]], "series": {"columns": ["kl"], "rows": [[0.1]]}, "drawn": {"delta": 1.0}}
+    full = {"curve": [[1, 0.0]], "series": {"columns": ["kl"], "rows": [[0.1]]}, "sampled_hparams": {"delta": 1.0}}
     assert run_measures.holds(full, need) == held
     assert not run_measures.holds({"curve": []}, need)

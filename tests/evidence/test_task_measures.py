@@ -158,7 +158,7 @@ def test_gains_are_over_the_first_one():
 
 def sampled_runs(*pairs):
     """Runs that sampled the first of each pair and ended with the second."""
-    return [run(final=score) | {"drawn": {"delta": sampled}} for sampled, score in pairs]
+    return [run(final=score) | {"sampled_hparams": {"delta": sampled}} for sampled, score in pairs]
 
 
 @pytest.mark.parametrize(

@@ -151,15 +151,15 @@ VARIANTS = [
     Variant(
         "ReF-ER: beta moves the other way",
         BETA,
-        "num_far_policy / num_samples > max_far_share",
-        "num_far_policy / num_samples <= max_far_share",
+        "num_far_policy / num_samples > max_fraction",
+        "num_far_policy / num_samples <= max_fraction",
         f"{TEST_BETA_UPDATE}::test_by_hand",
     ),
     Variant(
         "ReF-ER: beta falls at a share of exactly D",
         BETA,
-        "num_far_policy / num_samples > max_far_share",
-        "num_far_policy / num_samples >= max_far_share",
+        "num_far_policy / num_samples > max_fraction",
+        "num_far_policy / num_samples >= max_fraction",
         f"{TEST_BETA_UPDATE}::test_a_share_of_exactly_d_is_the_other_case",
     ),
     Variant(
@@ -597,21 +597,19 @@ VARIANTS = [
         TRAINING,
         "            beta[i] = self._beta\n"
         "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, num_far_policy, len(memory), settings.max_far_share, "
-        "step_size)\n",
+        "            self._beta = update_beta(self._beta, *far_policy, step_size)\n",
         "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, num_far_policy, len(memory), settings.max_far_share, "
-        "step_size)\n"
+        "            self._beta = update_beta(self._beta, *far_policy, step_size)\n"
         "            beta[i] = self._beta\n",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
         "ReF-ER: one update of beta for all steps of a call",
         TRAINING,
-        "            self._beta = update_beta(self._beta, num_far_policy,",
-        "            self._beta = self._beta if i else update_beta(self._beta, num_far_policy,",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        "            self._beta = update_beta(self._beta, *far_policy,",
+        "            self._beta = self._beta if i else update_beta(self._beta, *far_policy,",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
@@ -619,15 +617,15 @@ VARIANTS = [
         TRAINING,
         "step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)",
         "step_size = settings.beta_step_size",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
-        "ReF-ER: far share of the bound of the first step",
+        "ReF-ER: far-policy fraction of the bound of the first step",
         TRAINING,
         "memory.set_c_max(c_max[-1])",
         "memory.set_c_max(2.0 * c_max[-1])",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
 ]

@@ -51,7 +51,7 @@ def _answers(
     config: ml_collections.ConfigDict, seed: int, find_experiment: FindExperiment
 ) -> Iterator[tuple[str, StudyResult]]:
     rng, cases = np.random.default_rng(seed), config.evaluation.episodes
-    size, max_far = config.memory.capacity, int(config.refer.max_far_share * config.memory.capacity)
+    size, max_far = config.memory.capacity, int(config.refer.max_far_policy_fraction * config.memory.capacity)
     for name, counts in (("far", (max_far + 1, size)), ("near", (0, max_far))):
         values = np.concatenate([fixed_points(config, count, -(-cases // 2)) for count in counts])[:cases]
         first = f"beta after {config.updates} updates from first ones in [0, 1]"
@@ -59,7 +59,7 @@ def _answers(
         yield f"fixed_point_{name}", StudyResult("beta", values, protocol, exact=True)
     for task in ("Humanoid", "Walker2d"):
         actions = _environment(config, task, seed).num_actions
-        values = largest_divergences(rng, actions, config.deviation, cases)
+        values = largest_divergences(rng, actions, config.std, cases)
         protocol = "between a corner of the box of means and the corner across, one value for each sampled corner"
         yield f"largest_divergence_{task.lower()}", StudyResult("nats", values, protocol, exact=True)
     for form in ("quadratic", "gaussian"):
@@ -80,7 +80,7 @@ def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts:
         [starts], rounded.
     """
     beta = np.linspace(0.0, 1.0, starts)
-    share, step_size = config.refer.max_far_share, config.refer.beta_step_size
+    share, step_size = config.refer.max_far_policy_fraction, config.refer.beta_step_size
     for _ in range(config.updates):
         beta = update_beta(beta, num_far_policy, config.memory.capacity, share, step_size)
     return beta.round(DIGITS)

@@ -18,7 +18,7 @@ from repro.papers.refer.ppo_loss import ppo_loss
 from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON
 
-NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "deviation")
+NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "std")
 """Names of the scalars that `train` returns."""
 
 

@@ -51,7 +51,7 @@ class PpoTrainer(ControlTrainer):
         ValueError: the steps of a rollout are not whole minibatches.
     """
 
-    progress_scalars = ("kl", "clipped", "deviation")
+    progress_scalars = ("kl", "clipped", "std")
 
     def __init__(
         self,

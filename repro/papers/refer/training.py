@@ -39,7 +39,7 @@ class ReferSettings(NamedTuple):
         capacity.
     learning_rate: eta.
     beta_step_size: eta of Eq. (12), annealed like the learning rate.
-    c, annealing, max_far_share: C, A and D.
+    c, annealing, max_far_policy_fraction: C, A and D.
     learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
@@ -54,7 +54,7 @@ class ReferSettings(NamedTuple):
     beta_step_size: float
     c: float
     annealing: float
-    max_far_share: float
+    max_far_policy_fraction: float
     learning_rate_annealing: float
     noise_theta: float | None
     initial_beta: float
@@ -115,7 +115,7 @@ class ReferTrainer(ControlTrainer):
         ValueError: F K is no whole number of steps.
     """
 
-    progress_scalars = ("kl", "beta", "far")
+    progress_scalars = ("kl", "beta", "far_policy_fraction")
 
     def __init__(
         self,
@@ -209,11 +209,11 @@ class ReferTrainer(ControlTrainer):
         )
         beta = np.empty(len(steps))
         memory.set_c_max(c_max[-1])
-        num_far_policy = memory.num_far_policy
+        far_policy = memory.num_far_policy, len(memory), settings.max_far_policy_fraction
         for i, t in enumerate(times):
             beta[i] = self._beta
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
-            self._beta = update_beta(self._beta, num_far_policy, len(memory), settings.max_far_share, step_size)
+            self._beta = update_beta(self._beta, *far_policy, step_size)
         if settings.prioritised is None:
             indices, weight = memory.sample(self._rng, len(steps) * settings.batch_size), None
         else:
@@ -231,7 +231,7 @@ class ReferTrainer(ControlTrainer):
             memory.set_priorities(indices, td_error)
         if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:
             memory.refresh_reward_scale()
-        return scalars | {"beta": self._beta, "far": memory.far_policy_fraction, "c_max": memory.c_max}
+        return scalars | {"beta": self._beta, "far_policy_fraction": memory.far_policy_fraction, "c_max": memory.c_max}
 
     def _refresh_last_values(self, indices: np.ndarray) -> None:
         """Computes V(s_T) again by the weights before the K gradient steps, where a sampled step ends a cut episode."""

@@ -13,7 +13,7 @@ from repro.papers.refer.advantages import advantage, num_coefficients
 from repro.papers.refer.fused import FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, Variant, vracer_loss
 
-NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "deviation")
+NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "std")
 """Names of the scalars that `train` returns."""
 
 

@@ -124,7 +124,7 @@ def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
 def test_a_record_keeps_what_the_seed_sampled(tmp_path):
     training = _trained(tmp_path, "acer", 4)
     sampled = find_experiment(_small_continuous("acer")).sample_hparams(3)
-    assert training.summary()["drawn"] == sampled
+    assert training.summary()["sampled_hparams"] == sampled
     assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(sampled["learning_rate"])
 
 

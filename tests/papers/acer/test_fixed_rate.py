@@ -56,7 +56,7 @@ def test_the_logged_divergence_is_that_from_the_behaviour():
     extras = made._per_step_loss(unrolls).extras
     mean = made._network.mean(unrolls.observation[:, :-1]).numpy()
     behaviour, s = (np.asarray(unrolls.policy_info[name][:, :-1]) for name in ("mean", "std"))
-    d = experiment.config.network.deviation
+    d = experiment.config.network.std
     expected = (np.log(d / s) + (s**2 + (behaviour - mean) ** 2) / (2 * d**2) - 0.5).sum(-1)
     np.testing.assert_allclose(extras["kl"].numpy().T, expected, rtol=1e-4, atol=1e-5)
     environment.close()

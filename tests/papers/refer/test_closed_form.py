@@ -16,7 +16,7 @@ from repro.papers.refer.vracer import VRacer, VRacerSettings
 
 def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     config = closed_form_config.get_config("smoke")
-    limit = int(config.refer.max_far_share * config.memory.capacity)
+    limit = int(config.refer.max_far_policy_fraction * config.memory.capacity)
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit + 1, starts=5), np.zeros(5))
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit, starts=5), np.ones(5))
     config.updates = 10_000  # a single time constant

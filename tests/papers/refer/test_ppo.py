@@ -90,7 +90,7 @@ def test_divergence_and_std_are_those_before_the_step():
     scalars = agent.train(rollout, ALL, *RATES)
     assert set(scalars) == set(NAMES)
     assert scalars["kl"] == pytest.approx(ratio_and_kl(rollout, mean, 0.2**0.5)[1].mean(), rel=1e-4)
-    assert scalars["deviation"] == pytest.approx(0.2**0.5, rel=1e-5)
+    assert scalars["std"] == pytest.approx(0.2**0.5, rel=1e-5)
 
 
 def test_each_network_has_its_own_learning_rate():
@@ -161,6 +161,6 @@ def test_acting_is_the_policy_that_is_exported_and_learned_from_on_standardised_
     for mean in (agent.forward(states)[1], policy.action(time_step).action):
         np.testing.assert_allclose(np.stack([agent.act(s) for s in states]), mean, rtol=1e-4, atol=1e-6)
     means = agent.gradient_step(agent.experience(rollout), rollout.std)
-    np.testing.assert_allclose(dict(zip(NAMES, means))["deviation"], agent.std.mean(), rtol=1e-5)
+    np.testing.assert_allclose(dict(zip(NAMES, means))["std"], agent.std.mean(), rtol=1e-5)
     agent.set_state_statistics(np.zeros(S), np.ones(S))
     assert not np.allclose(policy.action(time_step).action, mean)

@@ -263,7 +263,7 @@ def test_more_first_steps_than_the_memory_holds_are_one_sentence(tmp_path):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
-def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
+def test_c_max_anneals_and_beta_follows_the_far_policy_fraction(tmp_path):
     """Eqs. (12) and (13) for each of 320 gradient steps, from the ratios stored before the call of 16 of them."""
     training = build(tmp_path, frames=320)
     memory, train, given, shares = training._memory, training._agent.train, [], []
