@@ -26,10 +26,14 @@ def rename_fields(record: Any) -> Any:
     """
     if not isinstance(record, dict) or record.get("schema_version", 1) == SCHEMA_VERSION:
         return record
-    renamed = {RECORD_FIELDS.get(name, name): value for name, value in record.items()}
+    config = record.get("config")
+    unit = _unit(config if isinstance(config, dict) else {})
+    fields = RECORD_FIELDS | {"frames": f"num_env_{unit}", "frames_per_second": f"{unit}_per_second"}
+    renamed = {fields.get(name, name): value for name, value in record.items()}
     series = record.get("series")
     if isinstance(series, dict) and isinstance(series.get("columns"), list):
-        renamed["series"] = series | {"columns": _rename_columns(series["columns"])}
+        columns = COLUMNS | {"frames": f"num_env_{unit}"}
+        renamed["series"] = series | {"columns": _rename(series["columns"], columns)}
     return renamed
 
 
@@ -38,7 +42,8 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Version 1, which has no `schema_version`: the configuration names agents in `agents`, and what one of them reads in
     place of the rest in `variants` or, for a baseline of another paper, in a section of that paper's name. Version 2
-    has the fields that the record's agent read in their places. Version 3 has other names of some fields.
+    has the fields that the record's agent read in their places. Version 3 has other names of some fields,
+    among them the budget, which was `frames` where steps were counted, too.
 
     Args:
         record: a valid record, as `rename_fields` returns it.
@@ -67,13 +72,20 @@ def place_own_fields(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def rename_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a configuration, or a section of one, of version 2 as version 3 has it."""
+    fields = CONFIG_FIELDS | ({"frames": f"num_env_{_unit(config)}"} if "env" in config else {})
     renamed = {}
     for name, value in config.items():
         if isinstance(value, Mapping):
             value = rename_config(value)
-        renamed[CONFIG_FIELDS.get(name, name)] = _rename_columns(value) if name == "recorded" else value
+        renamed[fields.get(name, name)] = _rename(value, COLUMNS) if name == "recorded" else value
     return renamed
 
 
-def _rename_columns(names: list[Any]) -> list[Any]:
-    return [COLUMNS.get(name, name) if isinstance(name, str) else name for name in names]
+def _rename(names: list[Any], present: Mapping[str, str]) -> list[Any]:
+    return [present.get(name, name) if isinstance(name, str) else name for name in names]
+
+
+def _unit(config: Mapping[str, Any]) -> str:
+    """What `frames` counted up to version 2: steps of the environment where it repeats no actions."""
+    env = config.get("env")
+    return "frames" if isinstance(env, Mapping) and "frame_skip" in env else "steps"

@@ -29,6 +29,7 @@ from repro.files import write_whole
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
+BUDGET_FIELDS = ("num_env_frames", "num_env_steps")
 SCALES = ("smoke", "desk", "paper")
 """Scales in order of budget."""
 # What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
@@ -244,10 +245,10 @@ def thin_curve(curve: Sequence[Sequence[float]], max_points: int = MAX_CURVE_POI
     (no game had ended yet) are left out first.
 
     Args:
-        curve: [frames, mean return] pairs in order of frames.
+        curve: [budget used, mean return] pairs in this order.
         max_points: largest number of points, 2 or more.
     """
-    return thin([[int(frames), float(value)] for frames, value in curve if math.isfinite(value)], max_points)
+    return thin([[int(used), float(value)] for used, value in curve if math.isfinite(value)], max_points)
 
 
 def thin(points: Sequence[Any], max_points: int = MAX_CURVE_POINTS) -> list[Any]:
@@ -256,16 +257,14 @@ def thin(points: Sequence[Any], max_points: int = MAX_CURVE_POINTS) -> list[Any]
     return [points[i] for i in chosen]
 
 
-def counted(record: Mapping[str, Any], budget_field: str = "frames") -> str:
-    """Returns what a record's budget counts, in words: frames are steps where an environment repeats no actions.
+def budget_field(record: Mapping[str, Any]) -> str:
+    """Returns the field that a valid record's budget is in, one of `BUDGET_FIELDS`."""
+    return next(name for name in BUDGET_FIELDS if name in record)
 
-    Args:
-        record: a valid record.
-        budget_field: frames, agent_steps or gradient_steps.
-    """
-    if budget_field == "frames":
-        return "frames" if "frame_skip" in record["config"].get("env", {}) else "steps"
-    return budget_field.replace("_", " ")
+
+def counted(field: str) -> str:
+    """Returns what a field of a record counts, in words: `frames` of num_env_frames, `agent steps` of agent_steps."""
+    return field.removeprefix("num_env_").replace("_", " ")
 
 
 def hardware() -> dict[str, Any]:
@@ -370,11 +369,16 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
         yield "it holds NaN or infinity"
     except TypeError as error:
         yield f"it holds a value that is not plain JSON ({error})"
+    rates = [name.replace("num_env_", "") + "_per_second" for name in BUDGET_FIELDS]
+    if [name in record for name in BUDGET_FIELDS].count(True) != 1:
+        yield f"it needs one of {' and '.join(BUDGET_FIELDS)}"
+    elif [name in record for name in BUDGET_FIELDS] != [name in record for name in rates]:
+        yield f"it needs the rate of its budget, one of {' and '.join(rates)}"
     evaluation, curve = record["evaluation"], record["curve"]
     if not all(_is_number(value) for value in evaluation["returns"]):
         yield "evaluation.returns: every return must be a number"
     if not all(isinstance(point, list | tuple) and len(point) == 2 and all(map(_is_number, point)) for point in curve):
-        yield "curve: every point must be [frames, mean return]"
+        yield "curve: every point must be [budget used, mean return]"
     series = record.get("series", {"columns": [], "rows": []})
     if not all(
         isinstance(point, list | tuple) and len(point) == len(series["columns"]) and all(map(_is_number, point))
@@ -382,7 +386,7 @@ def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
     ):
         yield "series.rows: every row must hold a number for each column"
     if any(later[0] < earlier[0] for earlier, later in zip(curve, curve[1:])):
-        yield "curve: frames must not decrease"
+        yield "curve: the budget used must not decrease"
     if evaluation["episodes"] != len(evaluation["returns"]):
         count = len(evaluation["returns"])
         yield f"evaluation.episodes is {evaluation['episodes']} but there are {count} returns"

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from repro.evidence.records import BUDGET_FIELDS
+
 Record = Mapping[str, Any]
 
 WINDOW_FRACTION = 0.1
@@ -146,7 +148,8 @@ def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: it has none.
     """
-    logged, seconds = column(record, "frames"), column(record, "seconds")
+    logged = next((found for name in BUDGET_FIELDS if (found := column(record, name)) is not None), None)
+    seconds = column(record, "seconds")
     if logged is None or seconds is None:
-        raise ValueError("seconds_at: the record keeps no columns 'frames' and 'seconds'")
+        raise ValueError("seconds_at: the record keeps no columns of its budget and of 'seconds'")
     return np.interp(frames, logged, seconds)

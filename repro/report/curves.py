@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from repro.evidence import run_measures, statistics
-from repro.evidence.records import counted, thin
+from repro.evidence.records import budget_field, counted, thin
 from repro.evidence.rows import BOOTSTRAP_SEED, Row
 from repro.report import figures
 from repro.report.tables import amount, exact
@@ -115,7 +115,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
-    end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
+    end = max([line[-1, 0] for line in lines.values()], default=float(records[0][budget_field(records[0])]))
     if timed:
         seconds = {r["seed"]: run_measures.seconds_at(r, lines[r["seed"]][:, 0]) for r in records}
         lines = {seed: np.c_[times, lines[seed][:, 1]] for seed, times in seconds.items()}
@@ -124,7 +124,9 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     mean, band = _windows(list(lines.values()), window) if window else _mean_line(list(lines.values()))
     label = None
     if row is not None and row.published is not None:
-        label = f"published {exact(row.published)} at {amount(row.published_budget)} {row.budget_field}"
+        label = f"published {exact(row.published)}"
+        if row.budget_field is not None:
+            label += f" at {amount(row.published_budget)} {counted(row.budget_field)}"
     return Curve(
         agent=records[0]["agent"],
         index=index,
@@ -149,7 +151,8 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         record: any behind them, for the units.
         timed: as for `make_curve`.
     """
-    x_end, x_label = max(curve.end for curve in curves), f"environment {counted(record)}"
+    counts = counted(budget_field(record))
+    x_end, x_label = max(curve.end for curve in curves), f"environment {counts}"
     if timed:
         unit = next((name for name, length in TIME_UNITS.items() if x_end >= 2 * length), "seconds")
         curves = [_rescaled(curve, TIME_UNITS[unit]) for curve in curves]
@@ -167,7 +170,7 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
     low, high = min([low, *plotted]), max([high, *plotted])
     margin = 0.06 * (high - low) or 1.0
     y_range = (low - margin, high + margin)
-    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counted(record))
+    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counts)
 
 
 def has_times(records: Records) -> bool:
@@ -182,7 +185,7 @@ def get_window(records: Records) -> int | None:
         records: runs of one config, at least one.
     """
     window = records[0]["config"].get("window_steps")
-    return window if window and 2 * window <= min(record["frames"] for record in records) else None
+    return window if window and 2 * window <= min(record[budget_field(record)] for record in records) else None
 
 
 @figures.styled

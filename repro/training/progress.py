@@ -42,6 +42,7 @@ class Progress:
         progress_scalars: Sequence[str] = ("loss", "entropy"),
     ) -> None:
         self._progress_scalars = progress_scalars
+        self._unit = unit
         self._path = run.progress_csv
         self._every = max(1, total_updates // POINTS)
         self._total = total_updates
@@ -72,9 +73,9 @@ class Progress:
         frames = update.frames - (before.frames if before else 0)
         row = {
             "updates": update.updates,
-            "frames": update.frames,
+            f"num_env_{self._unit}": update.frames,
             "seconds": update.seconds,
-            "frames_per_second": frames / seconds if before and seconds else math.nan,
+            f"{self._unit}_per_second": frames / seconds if before and seconds else math.nan,
             "mean_return": update.mean_return,
             "games": update.games,
             "lag": sum(self._lags) / len(self._lags),
@@ -87,7 +88,7 @@ class Progress:
             file.write(rows)
         with self._writer.as_default(step=update.frames):
             for name, value in row.items():
-                if name not in ("updates", "frames"):
+                if name not in ("updates", f"num_env_{self._unit}"):
                     tf.summary.scalar(name, value)
 
     def _keep_rows_until(self, update: int) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Episode
+from repro.config import budget
 from repro.training import checkpoint
 from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
@@ -89,9 +90,9 @@ class RunSettings(NamedTuple):
 
 
 def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
-    """Settings of an experiment's configuration, whose budget is in steps where no action is repeated."""
-    unit = "frames" if "frame_skip" in config.env else "steps"
-    return RunSettings(config.frames, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
+    """Settings of an experiment's configuration."""
+    unit, amount = budget(config)
+    return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
 
 
 class Trainer(abc.ABC):
@@ -219,7 +220,7 @@ class Trainer(abc.ABC):
         trailing_returns = self._episodes.trailing_returns
         return {
             "gradient_steps": self.gradient_steps,
-            "frames": self.frames,
+            f"num_env_{self.unit}": self.frames,
             "seconds": self._seconds,
             "games": self._episodes.games,
             "policy_lag": {"mean": self._lag_sum / self.updates if self.updates else 0.0, "max": self._lag_max},

@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 from repro.evidence import claims, intervals, published, random_player, records, rows, staleness
+from repro.evidence.records import budget_field
 from tests.evidence.synthetic_records import make_record
 
 GAMES = ("pong", "breakout")
@@ -26,10 +27,11 @@ READING = "The text says domains of higher action dimension; which they are is o
 def _record(experiment, task, agent, seed, final, by=100, pace=1e-3, **changes):
     config = staleness.current_config("acer", experiment, changes.get("scale", "desk"))
     record = make_record(seed, "pong", experiment, agent, final, config=config, episodes=5, **changes)
-    frames = np.linspace(0, record["frames"], 101)[1:]
+    unit = budget_field(record)
+    frames = np.linspace(0, record[unit], 101)[1:]
     curve = [[int(x), final * min(1.0, i / by)] for i, x in enumerate(frames, start=1)]
     logged = [[float(x), float(pace * x), 0.1] for x in frames]
-    series = {"columns": ["frames", "seconds", "kl"], "rows": logged}
+    series = {"columns": [unit, "seconds", "kl"], "rows": logged}
     return record | {"paper": "acer", "task": task, "curve": curve, "series": series}
 
 

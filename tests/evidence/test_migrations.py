@@ -57,12 +57,12 @@ def test_version_3_has_other_names_of_fields_and_columns():
         "recorded": ["kl", "far", "deviation"],
         "vracer": {"exploration": {"deviation": 0.2, "far": 1}},
     }
-    series = {"columns": ["frames", "kl", "far", "deviation"], "rows": [[1, 0.1, 0.2, 0.3]]}
+    series = {"columns": ["kl", "far", "deviation"], "rows": [[0.1, 0.2, 0.3]]}
     record = {"schema_version": 2, "drawn": {"delta": 1.0}, "series": series, "config": config}
     assert migrations.migrate(migrations.rename_fields(record)) == {
         "schema_version": 3,
         "sampled_hparams": {"delta": 1.0},
-        "series": {"columns": ["frames", "kl", "far_policy_fraction", "std"], "rows": [[1, 0.1, 0.2, 0.3]]},
+        "series": {"columns": ["kl", "far_policy_fraction", "std"], "rows": [[0.1, 0.2, 0.3]]},
         "config": {
             "agent": "acer",
             "std": 0.2,
@@ -72,7 +72,28 @@ def test_version_3_has_other_names_of_fields_and_columns():
             "vracer": {"exploration": {"std": 0.2, "far": 1}},
         },
     }
-    assert series["columns"][2] == "far"  # what was read is left as it was
+    assert series["columns"][1] == "far"  # what was read is left as it was
+
+
+@pytest.mark.parametrize(
+    ("env", "field", "rate"),
+    [
+        ({"name": "atari", "frame_skip": 4}, "num_env_frames", "frames_per_second"),
+        ({"name": "mujoco"}, "num_env_steps", "steps_per_second"),
+    ],
+)
+def test_version_3_says_what_a_budget_counts(env, field, rate):
+    """Only a configuration has a budget, also in a section of another: a replay has frames whatever they are."""
+    config = {"env": env, "frames": 100, "replay": {"frames": 10}, "other": {"env": {}, "frames": 7}}
+    series = {"columns": ["frames", "kl"], "rows": [[1, 0.1]]}
+    record = {"schema_version": 2, "frames": 90, "frames_per_second": 3.0, "series": series, "config": config}
+    assert migrations.migrate(migrations.rename_fields(record)) == {
+        "schema_version": 3,
+        field: 90,
+        rate: 3.0,
+        "series": {"columns": [field, "kl"], "rows": [[1, 0.1]]},
+        "config": {"env": env, field: 100, "replay": {"frames": 10}, "other": {"env": {}, "num_env_steps": 7}},
+    }
 
 
 @pytest.mark.parametrize("record", [None, [], "drawn", {"series": 1}, {"series": {"columns": 1}}, {"drawn": None}])

@@ -18,8 +18,8 @@ def run(*scores, frames=FRAMES, pace=0.1, kl=(1.0,), final=0.0):
     rows = [[x, pace * x] for x in frames]
     return {
         "curve": [[x, float(y)] for x, y in zip(frames, scores)],
-        "series": {"columns": ["frames", "seconds"], "rows": rows} if scores else
-                  {"columns": ["frames", "kl"], "rows": [[i, float(x)] for i, x in enumerate(kl)]},
+        "series": {"columns": ["num_env_frames", "seconds"], "rows": rows} if scores else
+                  {"columns": ["num_env_frames", "kl"], "rows": [[i, float(x)] for i, x in enumerate(kl)]},
         "evaluation": {"mean": float(final)},
     }  # fmt: skip
 

@@ -380,7 +380,7 @@ VARIANTS = [
     Variant(
         "settings: a budget is a setting",
         SETTINGS,
-        'NOT_SETTINGS = ("scale", "frames",',
+        'NOT_SETTINGS = ("scale", "num_env_frames",',
         'NOT_SETTINGS = ("scale",',
         f"{TEST_ROWS}::test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s",
     ),

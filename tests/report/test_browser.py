@@ -26,7 +26,7 @@ def address(tmp_path_factory):
     for i, task in enumerate(("pong", "alien", "amidar", "assault", "asterix")):
         for seed in (1, 2, 3):
             record = make_record(seed, task, final=100.0 * i + seed)
-            series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [record["frames"], 7200.0]]}
+            series = {"columns": ["num_env_frames", "seconds"], "rows": [[0, 0.0], [record["num_env_frames"], 7200.0]]}
             write(root, record | ({"series": series} if task == "pong" else {}))
     for seed in range(1, 6):
         write(root, make_record(seed, "beam_rider", final=9000.0, scale="paper"))

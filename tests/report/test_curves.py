@@ -30,7 +30,7 @@ def _plot(made, timed=False):
 
 
 def test_curve_has_a_line_a_seed_the_mean_and_both_references():
-    plot, axes, texts = _sampled(*[make_record(seed, frames=40_000_000) for seed in (1, 2, 3)])
+    plot, axes, texts = _sampled(*[make_record(seed, budget=40_000_000) for seed in (1, 2, 3)])
     lines = {line.get_gid() or line.get_label(): line for line in axes.lines}
     assert list(lines) == [
         "seed 1", "seed 2", "seed 3", "mean impala_shallow", "published impala_shallow", "random policy -20.7"
@@ -65,7 +65,7 @@ def test_agents_of_a_task_share_the_axes():
 
 
 def test_each_agent_has_its_own_published_number():
-    made = [make_record(1, frames=40_000_000)]
+    made = [make_record(1, budget=40_000_000)]
     (row,) = (r for r in make_rows(_groups(made)) if r.seeds and r.statistic is None)
     plotted = [curves.make_curve(made, row), curves.make_curve([make_record(1, agent="own")], None, index=1)]
     figure = curves.plot_curves(curves.make_plot(plotted, made[0]))
@@ -108,7 +108,7 @@ def test_mean_line_is_the_mean_where_all_seeds_have_data():
 def _windowed(seed, slope, frames=1000, window=200):
     """A curve that rises by `slope` a window, logged ten times in each."""
     curve = [[20 * i, slope * 0.1 * i] for i in range(1, frames // 20 + 1)]
-    return make_record(seed, curve=curve, frames=frames, config={"window_steps": window, "frames": frames})
+    return make_record(seed, curve=curve, budget=frames, config={"window_steps": window, "num_env_steps": frames})
 
 
 def test_windows_have_the_mean_and_the_percentiles_of_the_seeds():
@@ -142,8 +142,8 @@ def test_without_two_whole_windows_the_curve_is_as_without_any():
 def _timed(seed, pace, **changes):
     """A record of 1 000 frames at `pace` seconds a frame, logged at the start, in the middle and at the end."""
     curve = [[200, 2.0 * seed], [600, 6.0 * seed], [1000, 10.0 * seed]]
-    series = {"columns": ["frames", "seconds"], "rows": [[x, pace * x] for x in (0, 500, 1000)]}
-    return make_record(seed, **{"curve": curve, "series": series, "frames": 1000} | changes)
+    series = {"columns": ["num_env_frames", "seconds"], "rows": [[x, pace * x] for x in (0, 500, 1000)]}
+    return make_record(seed, **{"curve": curve, "series": series, "budget": 1000} | changes)
 
 
 def test_a_curve_against_wall_time_has_the_seconds_of_the_log():
@@ -174,20 +174,20 @@ def test_ticks_of_wall_time_are_not_rounded_to_whole_ones():
 
 
 def test_windows_are_of_steps_and_not_of_time():
-    config = {"window_steps": 200, "frames": 1000}
+    config = {"window_steps": 200, "num_env_steps": 1000}
     made = [_timed(seed, 6.0, config=config) for seed in (1, 2)]
     assert curves.make_curve(made, None).window == 200
     assert curves.make_curve(made, None, timed=True).window is None
 
 
-@pytest.mark.parametrize("change", [{"curve": []}, {"series": {"columns": ["frames"], "rows": [[1]]}}])
+@pytest.mark.parametrize("change", [{"curve": []}, {"series": {"columns": ["num_env_frames"], "rows": [[1]]}}])
 def test_all_runs_must_have_a_curve_and_times(change):
     assert curves.has_times([_timed(1, 6.0), _timed(2, 6.0)])
     assert not curves.has_times([_timed(1, 6.0), _timed(2, 6.0, **change)])
 
 
 def test_ticks_of_frames_are_amounts():
-    svg = figures.svg_text(curves.plot_curves(_plot([make_record(1, frames=40_000_000)])))
+    svg = figures.svg_text(curves.plot_curves(_plot([make_record(1, budget=40_000_000)])))
     assert {"0", "10M", "20M", "30M", "40M"} <= set(re.findall(">([^<]*)</text>", svg))
 
 

@@ -14,7 +14,7 @@ from tests.evidence.synthetic_records import make_record, write
 
 def _logged(rates, seed=1, target=None, task="pong", agent="ctrace"):
     """A record of R2D2 whose log has these rates, and the rates aimed for."""
-    columns = {"frames": range(len(rates)), "contraction": rates}
+    columns = {"num_env_frames": range(len(rates)), "contraction": rates}
     if target is not None:
         columns["contraction_target"] = target
     series = {"columns": list(columns), "rows": [[float(x) for x in row] for row in zip(*columns.values())]}

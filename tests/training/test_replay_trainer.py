@@ -50,7 +50,7 @@ def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
     replayed = loop.summary()["gradient_steps"] - 100 * on_policy
     assert abs(replayed - 400) < 3.3 * 400**0.5  # Poisson's standard deviation; one seed in a thousand fails
     assert int(agent.train_step_counter) == loop.summary()["gradient_steps"]
-    assert loop.summary()["frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
+    assert loop.summary()["num_env_frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
     assert all(np.isfinite(update.scalars["loss"]) for update in updates)
 
 

@@ -154,7 +154,7 @@ def _small_atari(agent):
 def _small_continuous(agent):
     config = continuous.get_config("smoke")
     config.agent = agent
-    config.frames = 24 * 10 * 4
+    config.num_env_steps = 24 * 10 * 4
     config.env.max_steps = 12
     config.network.units = (8,)
     config.network.advantage_units = (8,)
@@ -168,7 +168,7 @@ def _small_continuous(agent):
 
 def _trained(path, agent, updates):
     config = _small_continuous(agent)
-    config.frames = updates * 40
+    config.num_env_steps = updates * 40
     training = find_experiment(config).build_trainer(3, Folder(path), print)
     list(training)
     training.close()

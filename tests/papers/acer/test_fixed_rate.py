@@ -26,7 +26,7 @@ def test_baselines_are_the_other_papers_and_agents_are_its_own():
     assert isinstance(experiment, FixedRateExperiment)
     assert experiment.replay_settings == ReplaySettings(False, 1001.0, 24)
     read = experiment.config
-    assert (read.env, read.frames, read.agent) == (config.env, config.frames, "acer")
+    assert (read.env, read.num_env_steps, read.agent) == (config.env, config.num_env_steps, "acer")
     assert (read.learner.batch_size, config.learner.batch_size) == (1, 256)
 
 

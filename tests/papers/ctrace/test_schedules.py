@@ -57,7 +57,7 @@ def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
     finally:
         loop.close()
     played = sum(int(file.read_text() or 0) for file in folder.glob("played_*"))
-    return Run(summary["gradient_steps"], summary["frames"], played, entered)
+    return Run(summary["gradient_steps"], summary["num_env_frames"], played, entered)
 
 
 def check_pace(run: Run, ahead: int) -> None:
@@ -96,7 +96,7 @@ def test_resumed_processes_keep_the_pace(tmp_path):
     played = sum(int(file.read_text() or 0) for file in tmp_path.glob("before_*"))
     summary, ahead = loop.summary(), AHEAD["processes"]
     assert frames == FRAMES_PER_UPDATE * UPDATES // 2
-    check_pace(Run(summary["gradient_steps"], summary["frames"], played, []), 2 * ahead)
+    check_pace(Run(summary["gradient_steps"], summary["num_env_frames"], played, []), 2 * ahead)
     assert int(agent.train_step_counter) == summary["gradient_steps"]
 
 

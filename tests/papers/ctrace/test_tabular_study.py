@@ -343,7 +343,7 @@ def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
     rows = main["series"]["rows"]
     assert len(rows) == 20 + 3 + 21
     assert [row[2:4] for row in rows[:2]] == [pytest.approx([1, 0.9]), pytest.approx([2, 0.81])]
-    assert main["frames"] == 200 * 100
+    assert main["num_env_steps"] == 200 * 100
     folder = tmp_path / "ctrace/tabular_fig1"
     first = [(folder / name).read_bytes() for name in ("figure.png", "figure.svg")]
     assert first[0].startswith(b"\x89PNG")

@@ -34,7 +34,7 @@ def small_config(
 ):
     config = EXPERIMENTS[agent.split("_")[0]].get_config("smoke")
     config.agent = agent
-    config.frames = frames
+    config.num_env_steps = frames
     config.window_steps = 2_000
     config.env.task = task
     config.env.max_steps = max_steps

@@ -64,7 +64,7 @@ def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path
     job.run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
     assert faults == []
-    assert all(item.record["frames"] == 0 for item in stored)
+    assert all(item.record["num_env_steps"] == 0 for item in stored)
     assert not list(tmp_path.rglob("figure.*"))
     judged = rows.rows_for(stored)
     assert {row.agent: row.value for row in judged} == {

@@ -13,7 +13,7 @@ from repro.training.learner import NonFiniteLossError
 def _config(task="InvertedPendulum", steps=128, updates=5, max_steps=50, compile_="graph", learning_rate=1e-3):
     config = figure_4_vracer.get_config("smoke")
     config.agent = "ppo"
-    config.frames = steps * updates
+    config.num_env_steps = steps * updates
     config.window_steps = 2_000
     config.env.task = task
     config.env.max_steps = max_steps
@@ -82,7 +82,7 @@ def test_books(tmp_path):
     trail = _run(training)
     np.testing.assert_array_equal(trail[:, 0], [128, 256, 384])
     summary = training.summary()
-    assert (summary["frames"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
+    assert (summary["num_env_steps"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
     assert int(training._agent.train_step_counter) == 60
     assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"]
 

@@ -99,7 +99,7 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     np.testing.assert_array_equal(trail[:, 0], np.arange(16, 321, 16))
     assert int(training._agent.optimizer.iterations) == 320
     summary = training.summary()
-    assert summary["gradient_steps"] == summary["frames"] == 320
+    assert summary["gradient_steps"] == summary["num_env_steps"] == 320
 
 
 @pytest.mark.parametrize("time_steps", [0.5, 2.0])
@@ -113,7 +113,7 @@ def test_f_environment_steps_have_one_gradient_step(tmp_path, monkeypatch, time_
     per_update = int(16 * time_steps)
     np.testing.assert_array_equal(trail, np.arange(per_update, 321, per_update))
     summary = training.summary()
-    assert summary["frames"] == len(played) - before_learning(training) == 320
+    assert summary["num_env_steps"] == len(played) - before_learning(training) == 320
     assert summary["gradient_steps"] == len(rates) == int(training._agent.optimizer.iterations) == 320 / time_steps
     np.testing.assert_allclose(rates, 1e-3 / (1 + 5e-7 * time_steps * np.arange(len(rates))), rtol=1e-12)
 
