@@ -54,6 +54,17 @@ def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     return ml_collections.ConfigDict(resolve_plain(config.to_dict(), config.agent))
 
 
+def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
+    """Returns the unit of a run's budget, `frames` where an action is repeated or else `steps`, and the budget.
+
+    Raises:
+        ValueError: not one of the fields `num_env_frames` and `num_env_steps` is there.
+    """
+    if ("num_env_frames" in config) == ("num_env_steps" in config):
+        raise ValueError("A configuration needs its budget in one of num_env_frames and num_env_steps.")
+    return ("frames", config.num_env_frames) if "num_env_frames" in config else ("steps", config.num_env_steps)
+
+
 def frames_per_step(config: ml_collections.ConfigDict) -> int:
     """Returns the units of the budget in one agent step: frames an action is repeated for, or 1."""
     return config.env.get("frame_skip", 1)

@@ -56,9 +56,8 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     if trainer.updates:
         _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
-    progress = Progress(
-        run, trainer.total_updates, trainer.frames_per_update, trainer.updates, label, trainer.unit, trainer.shown
-    )
+    totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
+    progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
     try:
         for update in trainer:
             progress(update)

@@ -104,7 +104,7 @@ def test_a_second_process_on_a_run_is_refused(tmp_path):
 
 def test_stop_resume_evaluate_export(tmp_path):
     run_dir = tmp_path / "run"
-    arguments = [CONFIG, "--config.frames=100000", f"--run_dir={run_dir}", "--seed=3"]
+    arguments = [CONFIG, "--config.num_env_frames=100000", f"--run_dir={run_dir}", "--seed=3"]
     first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
     wait_for_rows(run_dir, 3)
     first.send_signal(signal.SIGTERM)
@@ -122,7 +122,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert "Warning" not in resumed.stderr
     updates = [row["updates"] for row in read_progress(run_dir / "progress.csv")]
     assert updates == sorted(set(updates))
-    assert json.loads((run_dir / "complete.json").read_text())["frames"] >= 100_000
+    assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000
 
     video, export = tmp_path / "game.mp4", tmp_path / "policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")

@@ -32,7 +32,7 @@ def trained_agents() -> list[tuple[str, str]]:
 
 
 def initial_weights(config: ml_collections.ConfigDict) -> list[np.ndarray]:
-    """Of all networks that a new agent of the configuration trains."""
+    """Weights of all networks that a new agent of the configuration trains."""
     if "env_threads" in config.runtime:
         config.runtime.env_threads = 1
     experiment = find_experiment(config)
@@ -49,7 +49,7 @@ def initial_weights(config: ml_collections.ConfigDict) -> list[np.ndarray]:
 
 
 def correlations(arrays: list[np.ndarray]) -> list[tuple[int, float]]:
-    """Of each pair of random arrays: the length of their common prefix, and its correlation."""
+    """For each pair of random arrays, the length of their common prefix, and its correlation."""
     flat = [array.ravel() for array in arrays if array.size >= SMALL and array.std() > 0]
     flat = [x for x in flat if np.unique(x).size > 2]  # biases are constant, or one constant for each gate
     found = []

@@ -39,7 +39,7 @@ TABLE_F1 = {
     "learner.learning_rate": 6e-4,
     "learner.final_learning_rate": 0.0,
     "learner.clip_global_norm": 40.0,
-    "frames": 200_000_000,
+    "num_env_frames": 200_000_000,
 }
 
 
@@ -87,7 +87,7 @@ def test_desk_differs_from_the_paper_only_where_the_readme_says():
     paper, desk = (plain_config(atari_shallow.get_config(scale)) for scale in ("paper", "desk"))
     assert set(config_difference(desk, paper)) == {
         "scale",
-        "frames",
+        "num_env_frames",
         "learner.batch_size",
         "learner.rmsprop_epsilon",
         "runtime.envs_per_actor",

@@ -44,7 +44,7 @@ def test_a_toy_paper_runs_from_training_to_the_page(tree):
     record = json.loads((tree / "results/toy/cartpole/CartPole-v1/fast/seed_1.json").read_text())
     assert record["config"]["learner"]["learning_rate"] == 1e-2
     assert record["evaluation"]["episodes"] == 10
-    assert record["frames"] == 6_400
+    assert record["num_env_steps"] == 6_400
     checked = run(tree, sys.executable, "-m", "repro.check")
     assert checked.returncode == 0, checked.stderr
     assert "toy: 1 printed numbers and sentences" in checked.stdout

@@ -22,7 +22,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants = ml_collections.ConfigDict(variants())  # agents, with the fields that are their own; Section 4
     config.agent = "acer_ratio_4"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
+    config.num_env_frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's
     config.window_frames = 1_000_000  # the result is the mean score of games that end in so many last frames; Section 4
     config.recorded = ("seconds", "kl", "entropy")  # columns of the log that a record keeps
 
@@ -99,14 +99,14 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.frames = 60_000
+        config.num_env_frames = 60_000
         config.network.torso = "shallow"
         config.replay.frames = 20_000
         config.env.max_frames = 4_000
         config.runtime.envs_per_actor = 4
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # the reasons stand in repro/papers/acer/README.md
-        config.frames = 4_000_000
+        config.num_env_frames = 4_000_000
         config.network.torso = "shallow"  # a quarter of the arithmetic
         config.replay.frames = 200_000  # 5 % of the frames, as many times as the paper's 1.6 %
         config.learner.rmsprop_epsilon = 1e-5

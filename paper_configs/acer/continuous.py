@@ -28,7 +28,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     )
     config.agent = "acer"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 20_000_000  # environment steps; assumed: Figure 2 prints no budget in words
+    config.num_env_steps = 20_000_000  # environment steps; assumed: Figure 2 prints no budget in words
     config.window_frames = 100_000  # the result is the mean return of episodes that end in so many last steps; assumed
     config.recorded = ("seconds", "kl")  # columns of the log that a record keeps
 
@@ -44,10 +44,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.network.advantage_units = (64,)  # the "additional small network"; Section 6, its size is assumed
     config.network.mean_bound = 1.0  # of the mean's components, by a tanh, 0 for none; assumed: actions beyond 1 act
     # like 1, so that an unbounded mean may drift (to 20 on the cart-pole) to where the noise no longer explores
-    config.network.deviation = 0.3  # of the policy, fixed; Section 6
+    config.network.std = 0.3  # of the policy, fixed; Section 6
     config.network.dueling_samples = 5  # n of Eq. 13; Section 6
 
-    config.sweep = ml_collections.ConfigDict()  # what the seed draws besides the run's random numbers
+    config.sweep = ml_collections.ConfigDict()  # what the seed decides besides the run's random numbers
     config.sweep.learning_rate = (1e-4, 10**-3.3)  # log-uniform; Section 6
     config.sweep.delta = (0.1, 2.0)  # of the trust region, uniform; Section 6
 
@@ -84,11 +84,11 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints, which hold the replay
 
     if scale == "smoke":
-        config.frames = 16_000
+        config.num_env_steps = 16_000
         config.env.max_steps = 100
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
-        config.frames = 5_000_000  # the cart-pole takes 4M steps; repro/papers/acer/README.md
+        config.num_env_steps = 5_000_000  # the cart-pole takes 4M steps; repro/papers/acer/README.md
     elif scale != "paper":
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
     return config

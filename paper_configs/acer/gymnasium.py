@@ -17,7 +17,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = atari.get_config(scale)
     config.experiment = "gymnasium"
     config.agent = "acer"  # for discrete actions; acer_continuous for continuous ones
-    config.frames = 16_000 if scale == "smoke" else 300_000  # environment steps
+    del config.num_env_frames
+    config.num_env_steps = 16_000 if scale == "smoke" else 300_000  # environment steps
     config.window_frames = 10_000  # the result is the mean return of episodes that end in so many last steps
 
     config.env = custom.environment("CartPole-v1")

@@ -20,9 +20,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.algorithm = "ctrace.dqn"  # builds it: repro/papers/ctrace/experiments/dqn.py
     config.agent = "ctrace_gamma10"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's. Mnih et
-    # al. (2015) print 50 million frames, around 38 days of game experience: read as agent steps, since 38 days at 60 Hz
-    # are 200M emulator frames
+    config.num_env_frames = 200_000_000  # frames per game; assumed: the paper prints no budget, this is the field's.
+    # Mnih et al. (2015) print 50 million frames, around 38 days of game experience: read as agent steps, since 38 days
+    # at 60 Hz are 200M emulator frames
     config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
 
     config.env = ml_collections.ConfigDict()
@@ -100,7 +100,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.frames = 24_000
+        config.num_env_frames = 24_000
         config.network.torso = "shallow"
         config.replay.frames = 16_000
         config.replay.first_frames = 4_000
@@ -112,7 +112,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.num_envs = 2
         config.runtime.checkpoint_seconds = 10.0
     elif config.scale == "desk":  # the reasons stand in repro/papers/ctrace/README.md
-        config.frames = 600_000
+        config.num_env_frames = 600_000
         config.network.torso = "shallow"
         config.replay.frames = 400_000
         config.replay.first_frames = 40_000

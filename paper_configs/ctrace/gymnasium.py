@@ -16,7 +16,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""
     config = dqn.get_config(scale)
     config.experiment = "gymnasium"
-    config.frames = 10_000 if scale == "smoke" else 100_000  # environment steps
+    del config.num_env_frames
+    config.num_env_steps = 10_000 if scale == "smoke" else 100_000  # environment steps
 
     config.env = custom.environment("CartPole-v1")
 

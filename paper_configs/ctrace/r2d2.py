@@ -28,7 +28,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     )
     config.agent = "ctrace"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 10_000_000_000  # frames per game; assumed: neither paper prints it, this is R2D2's on DMLab
+    config.num_env_frames = 10_000_000_000  # frames per game; assumed: neither paper prints it, this is R2D2's on DMLab
     config.recorded = ("seconds", "contraction", "contraction_target", "alpha")  # columns of the log a record keeps
 
     config.env = ml_collections.ConfigDict()
@@ -118,7 +118,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.frames = 24_000
+        config.num_env_frames = 24_000
         config.network.torso = "shallow"
         config.network.core_units = 32
         config.network.dueling_units = 32
@@ -137,7 +137,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.runtime.envs_per_actor = 4
         config.runtime.checkpoint_seconds = 10.0
     elif config.scale == "desk":  # the reasons stand in repro/papers/ctrace/README.md
-        config.frames = 4_000_000
+        config.num_env_frames = 4_000_000
         config.network.torso = "shallow"
         config.network.core_units = 128
         config.network.dueling_units = 128

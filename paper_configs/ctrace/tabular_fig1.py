@@ -9,7 +9,7 @@ SCALES = ("smoke", "desk", "paper")
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """The published settings; `smoke` and `desk` draw fewer MDPs and trajectories, and change nothing else."""
+    """The published settings; `smoke` and `desk` sample fewer MDPs and trajectories, and change nothing else."""
     config = ml_collections.ConfigDict()
     config.paper = "ctrace"
     config.experiment = "tabular_fig1"

@@ -17,7 +17,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.algorithm = "impala.discrete"  # builds it: repro/papers/impala/experiments/discrete.py
     config.agent = "impala_shallow"  # name in records
     config.scale = scale
-    config.frames = 200_000_000  # frames per game; Section 5.3.2
+    config.num_env_frames = 200_000_000  # frames per game; Section 5.3.2
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "atari"  # the package of environments
@@ -90,13 +90,13 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.frames = 200_000
+        config.num_env_frames = 200_000
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8
         config.env.max_frames = 8_000
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # 25 to 60 minutes on one core; repro/papers/impala/README.md has the reasons
-        config.frames = 8_000_000
+        config.num_env_frames = 8_000_000
         config.env.task = "breakout"  # assumed: its return rises within this budget
         config.learner.batch_size = 8  # four times the updates per frame
         config.learner.rmsprop_epsilon = 1e-5  # assumed: 0.01 would damp the small gradients of a small batch

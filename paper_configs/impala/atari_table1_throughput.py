@@ -25,5 +25,5 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     else:
         config.runtime = published.runtime
     if scale != "smoke":
-        config.frames = 2_000_000  # assumed: minutes of steady state on two cores
+        config.num_env_frames = 2_000_000  # assumed: minutes of steady state on two cores
     return config

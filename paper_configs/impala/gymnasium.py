@@ -17,7 +17,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config = atari_shallow.get_config(scale)
     config.experiment = "gymnasium"
     config.agent = "impala"
-    config.frames = 20_000 if scale == "smoke" else 500_000  # environment steps
+    del config.num_env_frames
+    config.num_env_steps = 20_000 if scale == "smoke" else 500_000  # environment steps
 
     config.env = custom.environment("CartPole-v1")
 

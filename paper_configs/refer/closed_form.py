@@ -50,7 +50,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.refer = published.refer  # D and the step of beta; Appendix A
     config.memory = published.memory  # N; Appendix A
-    config.deviation = published.exploration.deviation  # sigma; Section 5.1
+    config.std = published.exploration.std  # sigma; Section 5.1
     config.updates = 300_000  # of beta, after which (1 - eta)^n is 1e-13; assumed
 
     config.evaluation = ml_collections.ConfigDict()

@@ -21,12 +21,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants.ddpg_er.update(plain)
     config.variants.ddpg_per.update(plain)
     config.agent = "ddpg_refer"  # one of them, and the name in records
-    config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
+    config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "value")  # columns of the log that a record keeps
 
     del config.network.initial_variance, config.network.advantage  # of V-RACER alone
     del config.refer.max_log_ratio, config.refer.value_target  # likewise: no gradient here is weighted by rho
     config.exploration = ml_collections.ConfigDict()
-    config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
+    config.exploration.std = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
     config.exploration.correlated = False  # Ornstein-Uhlenbeck noise; Section 5.1
     config.exploration.theta = 0.15  # of that noise; Appendix A
 

@@ -17,12 +17,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.experiment = "figure_3_naf"
     config.variants = ml_collections.ConfigDict(figure_4_vracer.replay_variants("naf"))  # agents; Figure 3
     config.agent = "naf_refer"  # one of them, and the name in records
-    config.recorded = ("kl", "far", "beta", "c_max", "value")  # columns of the log that a record keeps
+    config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "value")  # columns of the log that a record keeps
 
     del config.network.initial_variance, config.network.advantage  # of V-RACER alone
     del config.refer.max_log_ratio, config.refer.value_target  # likewise: no gradient here is weighted by rho
     config.exploration = ml_collections.ConfigDict()
-    config.exploration.deviation = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
+    config.exploration.std = 0.2  # sigma of the noise, and of the policy in rho and KL; Section 2, Appendix A
     config.learner.method = "naf"
     config.learner.target_update = 0.01  # Appendix A
     return config

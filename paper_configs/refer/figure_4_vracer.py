@@ -19,9 +19,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.algorithm = "refer.replay"  # builds it: repro/papers/refer/experiments/replay.py
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
-    config.frames = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
+    config.num_env_steps = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
     config.window_steps = 200_000  # the result is the mean return of episodes that end in so many last steps; Figure 4
-    config.recorded = ("kl", "far", "beta", "c_max", "deviation")  # columns of the log that a record keeps
+    config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "std")  # columns of the log that a record keeps
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "mujoco"  # the package of environments
@@ -50,7 +50,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.refer.rule = "refer"  # refer, refer_1 (Rule 1 alone), refer_2 (Rule 2 alone) or none (plain replay)
     config.refer.c = 4.0  # C; Appendix A
     config.refer.annealing = 5e-7  # A of c_max and of beta's step size, a step; Appendix A
-    config.refer.max_far_share = 0.1  # D; Appendix A
+    config.refer.max_far_policy_fraction = 0.1  # D; Appendix A
     config.refer.beta_step_size = 1e-4  # eta of Eq. 12: the learning rate; Section 3
     config.refer.initial_beta = 1.0  # assumed: the paper does not say
     # log rho is cut to +-27, that float32 holds the square of rho. Section 5.3: "unbounded importance weights", but for
@@ -67,8 +67,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.memory = ml_collections.ConfigDict()
     config.memory.capacity = 2**18  # N, steps; Appendix A
-    config.memory.prioritised = False  # whether steps are drawn by rank of their error
-    # N_start, on top of `frames`; assumed: not printed; N, as in the authors' launch scripts of the Gym tasks and as
+    config.memory.prioritised = False  # whether steps are sampled by rank of their error
+    # N_start, on top of the budget; assumed: not printed; N, as in the authors' launch scripts of the Gym tasks and as
     # Algorithm 1 keeps N_start steps; their code's default is 2^17 since August 2019
     config.memory.start_steps = 2**18
     # V(s_T) of an episode that was cut is computed again when its last step is sampled, as in the authors' code;
@@ -85,7 +85,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints
 
     if scale == "smoke":
-        config.frames = 20_000
+        config.num_env_steps = 20_000
         config.memory.start_steps = 2_000
         config.env.task = "InvertedPendulum"
         acer.learner.unroll_length = 50
@@ -94,7 +94,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         acer.runtime.checkpoint_seconds = 5.0
         config.runtime.checkpoint_seconds = 5.0
     elif scale == "desk":
-        config.frames = 1_000_000  # a tenth of the paper's
+        config.num_env_steps = 1_000_000  # a tenth of the paper's
         config.memory.start_steps = 2**14  # a sixteenth, so that it stays some hundredth of the budget
         # A gradient from 24 whole episodes takes a core as long as V-RACER's takes for hundreds of steps.
         acer.learner.unroll_length = 50
@@ -141,7 +141,7 @@ def ppo() -> ml_collections.ConfigDict:
 
 
 def acer_baseline(window_steps: int) -> ml_collections.ConfigDict:
-    """The baseline of Appendix A, in the sections of `paper_configs/acer`; `env` and `frames` are the others'."""
+    """The baseline of Appendix A, in the sections of `paper_configs/acer`; `env` and the budget are the others'."""
     config = ml_collections.ConfigDict()
     config.algorithm = "acer.fixed_rate"  # builds it: repro/papers/acer/experiments/fixed_rate.py
     config.window_frames = window_steps
@@ -149,7 +149,7 @@ def acer_baseline(window_steps: int) -> ml_collections.ConfigDict:
     config.network = ml_collections.ConfigDict()
     config.network.units = (128, 128)  # of mean and value; Appendix A
     config.network.advantage_units = (128, 128)  # Appendix A
-    config.network.deviation = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
+    config.network.std = 0.2**0.5  # of the policy, fixed as ACER's; assumed: V-RACER's first one
     config.network.dueling_samples = 5  # Appendix A
     config.network.mean_bound = 0.0  # the mean is not bounded
 

@@ -20,8 +20,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     variants = {  # agent to the fields that are its own; assumed: half and twice of Appendix A
         "vracer_half_c": {"refer": {"c": 2.0}},  # C
         "vracer_twice_c": {"refer": {"c": 8.0}},
-        "vracer_half_d": {"refer": {"max_far_share": 0.05}},  # D
-        "vracer_twice_d": {"refer": {"max_far_share": 0.2}},
+        "vracer_half_d": {"refer": {"max_far_policy_fraction": 0.05}},  # D
+        "vracer_twice_d": {"refer": {"max_far_policy_fraction": 0.2}},
         "vracer_half_n": {"memory": {"capacity": 2**17, "start_steps": min(start, 2**17)}},  # N, at least N_start
         "vracer_twice_n": {"memory": {"capacity": 2**19}},
         "vracer_half_b": {"learner": {"batch_size": 128}},  # B

@@ -16,7 +16,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """Settings that learn Pendulum; `smoke` is shorter, `paper` the same."""
     config = figure_4_vracer.get_config(scale)
     config.experiment = "gymnasium"
-    config.frames = 10_000 if scale == "smoke" else 100_000  # environment steps after the memory was prepared
+    config.num_env_steps = 10_000 if scale == "smoke" else 100_000  # environment steps after the memory was prepared
     config.window_steps = 10_000  # the result is the mean return of episodes that end in so many last steps
 
     config.env = custom.environment("Pendulum-v1")

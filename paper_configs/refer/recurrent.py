@@ -38,10 +38,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.compile = "graph"  # assumed: XLA is slower with unrolled windows on CPU
 
     if scale == "smoke":
-        config.frames = 2_000
+        config.num_env_steps = 2_000
         config.memory.start_steps = 1_000
     elif scale == "desk":
-        config.frames = 50_000
+        config.num_env_steps = 50_000
         config.window_steps = 10_000
         # With the published settings the LSTM learns nothing in so few steps
         config.learner.learning_rate = 1e-3

@@ -1,4 +1,4 @@
-"""Who plays for a learner that learns from a replay: actors of this process, in lockstep with it."""
+"""Actors of a learner that learns from a replay, in its process and in lockstep with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from repro.replay.sequences import SequenceReplay
 
 
 class ActorPoolError(Exception):
-    """Those who play cannot go on; the message says what to look at."""
+    """The actors cannot go on; the message says where to look."""
 
 
 class ActorPool(Protocol):

@@ -138,7 +138,7 @@ class Reporter:
 
 
 class Reports:
-    """What all actors told, as the learner reads it.
+    """Reports of all actors, as the learner reads them.
 
     Args:
         address: of the server.
@@ -147,16 +147,16 @@ class Reports:
     def __init__(self, address: str) -> None:
         self._client = reverb.Client(address)
 
-    def read_unrolls(self, most: int) -> list[PlayedUnroll]:
+    def read_unrolls(self, max_count: int) -> list[PlayedUnroll]:
         """The next unrolls, at most so many; none where none waits. Each that is read lets an actor go on."""
-        return [PlayedUnroll(*(int(x) for x in row)) for row in self._read(UNROLLS, most)]
+        return [PlayedUnroll(*(int(x) for x in row)) for row in self._read(UNROLLS, max_count)]
 
     def read_games(self) -> list[Episode]:
         """Games that ended since the last call."""
         return [Episode(float(score), int(frames)) for score, frames in self._read(GAMES, MOST_GAMES)]
 
-    def _read(self, table: str, most: int) -> list[np.ndarray]:
-        count = min(most, int(self._client.server_info()[table].current_size))
+    def _read(self, table: str, max_count: int) -> list[np.ndarray]:
+        count = min(max_count, int(self._client.server_info()[table].current_size))
         if not count:
             return []
         with suppress_stderr():

@@ -20,9 +20,9 @@ from repro.replay.sequences import SequenceSettings, make_writer
 LOOK_SECONDS = 2.0
 """Between two looks whether the server is there."""
 MOST_FAILED_LOOKS = 3
-"""In a row; one alone may be a machine that is busy."""
+"""Failures in a row; one alone may be a machine that is busy."""
 PATIENCE_SECONDS = 60.0
-"""With a machine that does not answer."""
+"""Patience with a machine that does not answer."""
 
 
 def run_actor(

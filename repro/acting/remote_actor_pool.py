@@ -74,7 +74,7 @@ class RemoteActorPool:
         self._stop = threading.Event()
         self._error: ActorPoolError | None = None
         self._warnings: deque[str] = deque()  # of the keepers, for the learner's thread to say
-        self._keepers = [threading.Thread(target=self._keep, args=(i,), daemon=True) for i in range(count)]
+        self._keepers = [threading.Thread(target=self._supervise, args=(i,), daemon=True) for i in range(count)]
         self._processes: dict[int, subprocess.Popen] = {}
 
     def start(self) -> None:
@@ -130,8 +130,8 @@ class RemoteActorPool:
         """Takes the unrolls that wait, until so many frames were played."""
         taken: list[PlayedUnroll] = []
         while self._frames < frames:
-            most = -(-(frames - self._frames) // self._unroll_frames) if self._unroll_frames else 1
-            unrolls = self._reports.read_unrolls(most)
+            max_count = -(-(frames - self._frames) // self._unroll_frames) if self._unroll_frames else 1
+            unrolls = self._reports.read_unrolls(max_count)
             if not unrolls:
                 break
             for unroll in unrolls:
@@ -153,7 +153,7 @@ class RemoteActorPool:
                 self._warnings.append(f"Actor {i} reported nothing for {SILENT_SECONDS:.0f} seconds.")
                 process.kill()
 
-    def _keep(self, i: int) -> None:
+    def _supervise(self, i: int) -> None:
         """Runs actor i until the run ends."""
         failed, starts = 0, 0
         while not self._stop.is_set():

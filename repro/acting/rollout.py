@@ -14,7 +14,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.environments.batched import BatchedEnvironment
 
 Act = Callable[[Any, np.ndarray], tuple[np.ndarray, Any]]
-"""From observations [N, ...] and their step types int32 [N] to actions [N, ...] and what else is known of the choice.
+"""Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the info of the policy.
 Where the step type is LAST, the action is not read."""
 
 
@@ -71,17 +71,17 @@ class Rollout:
 
     def step(self) -> Transition:
         """Acts on the present observations."""
-        action, info = self._act(self.observation, self.step_type)
-        self.observation, reward, terminated, _, said = self._environment.step(action)
-        ended = said["game_over"].nonzero()[0]
-        if ended.size or self._has_last or terminated.nonzero()[0].size:
-            self.step_type = next_step_type(self.step_type, terminated, said["game_over"])
-            self._has_last = ended.size > 0
+        action, policy_info = self._act(self.observation, self.step_type)
+        self.observation, reward, terminated, _, info = self._environment.step(action)
+        finished = info["game_over"].nonzero()[0]
+        if finished.size or self._has_last or terminated.nonzero()[0].size:
+            self.step_type = next_step_type(self.step_type, terminated, info["game_over"])
+            self._has_last = finished.size > 0
         else:  # the common case, where all that would take a tenth of the time of a step that acts in NumPy
             self.step_type = self._all_mid
-        returns, frames = said["episode_return"], said["episode_frames"]
-        episodes = [(i, Episode(float(returns[i]), int(frames[i]))) for i in ended.tolist()]
-        return Transition(action, info, reward, terminated, episodes)
+        returns, frames = info["episode_return"], info["episode_frames"]
+        episodes = [(i, Episode(float(returns[i]), int(frames[i]))) for i in finished.tolist()]
+        return Transition(action, policy_info, reward, terminated, episodes)
 
     def get_state(self) -> dict[str, Any]:
         """Environments and step types; what `act` depends on is its owner's to save."""

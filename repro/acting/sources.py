@@ -29,9 +29,9 @@ class Batch:
         versions: behaviour version of each group of unrolls in it.
     """
 
-    def __init__(self, groups: Sequence[UnrollGroup], place: Callable[[Any], Any] | None) -> None:
+    def __init__(self, groups: Sequence[UnrollGroup], to_device: Callable[[Any], Any] | None) -> None:
         self.groups = groups
-        self.trajectory = place(stack_groups(groups)) if place else None
+        self.trajectory = to_device(stack_groups(groups)) if to_device else None
         self.versions = [group.version for group in groups]
 
     @property
@@ -93,7 +93,8 @@ class AsyncSource:
         make_group: allocates the memory of one group.
         sizes: of groups.
         queue_capacity: batches that may wait; it bounds the policy lag.
-        place: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored alone.
+        to_device: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored
+            alone.
     """
 
     between_rounds = True  # there are none
@@ -104,10 +105,10 @@ class AsyncSource:
         make_group: Callable[[], UnrollGroup],
         sizes: GroupSizes,
         queue_capacity: int,
-        place: Callable[[Any], Any] | None,
+        to_device: Callable[[Any], Any] | None,
     ) -> None:
         self._sizes = sizes
-        self._place = place
+        self._to_device = to_device
         self._free: queue.Queue[UnrollGroup] = queue.Queue()
         self._filled: queue.Queue[UnrollGroup] = queue.Queue(queue_capacity * sizes.per_batch)
         self._ready: queue.Queue[Batch] = queue.Queue(1)
@@ -174,7 +175,7 @@ class AsyncSource:
         while not self._stop.is_set():
             groups = [self._get(self._filled) for _ in range(self._sizes.per_batch)]
             if not self._stop.is_set():
-                self._put(self._ready, Batch(groups, self._place))
+                self._put(self._ready, Batch(groups, self._to_device))
 
     def _get(self, source: queue.Queue) -> Any:
         while not self._stop.is_set():
@@ -201,7 +202,7 @@ class LockstepSource:
 
     Args:
         actors: together they fill a whole number of batches per round.
-        make_group, sizes, place: as for `AsyncSource`.
+        make_group, sizes, to_device: as for `AsyncSource`.
         lag: rounds between acting and learning, at least 0.
 
     Raises:
@@ -214,7 +215,7 @@ class LockstepSource:
         make_group: Callable[[], UnrollGroup],
         sizes: GroupSizes,
         lag: int,
-        place: Callable[[Any], Any] | None,
+        to_device: Callable[[Any], Any] | None,
     ) -> None:
         groups_per_round = len(actors) * sizes.per_actor
         if groups_per_round % sizes.per_batch:
@@ -224,7 +225,7 @@ class LockstepSource:
             )
         self._actors = actors
         self._sizes = sizes
-        self._place = place
+        self._to_device = to_device
         self._lag = lag
         self._free = deque(make_group() for _ in range(groups_per_round * (lag + 2)))
         self._rounds: deque[list[UnrollGroup]] = deque()  # played, waiting for their turn
@@ -240,7 +241,7 @@ class LockstepSource:
         if not self._learning:
             self._begin_round()
         groups = [self._learning.popleft() for _ in range(self._sizes.per_batch)]
-        return Batch(groups, self._place)
+        return Batch(groups, self._to_device)
 
     def release(self, batch: Batch) -> None:
         self._free.extend(batch.groups)
@@ -314,7 +315,7 @@ def make_source(
     config: ml_collections.ConfigDict,
     actors: Sequence[Actor],
     spec: Trajectory,
-    place: Callable[[Any], Any] | None,
+    to_device: Callable[[Any], Any] | None,
 ) -> BatchSource:
     """The source that a configuration's `runtime` and `learner` sections describe.
 
@@ -322,7 +323,7 @@ def make_source(
         config: of an experiment with actors.
         actors: that play for it.
         spec: of one step of one environment, `collect_data_spec` of the agent.
-        place: moves a batch to the learner's devices; None: its unrolls are stored alone.
+        to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
 
     Raises:
         ValueError: an unknown schedule, or sizes that do not fit.
@@ -334,7 +335,7 @@ def make_source(
         return UnrollGroup(spec, sizes.group, config.learner.unroll_length)
 
     if runtime.schedule == "async":
-        return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, place)
+        return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, to_device)
     if runtime.schedule == "lockstep":
-        return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, place)
+        return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, to_device)
     raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async or lockstep.")

@@ -78,8 +78,8 @@ def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], i
 
     def body() -> int:
         for _ in range(100):
-            acting = agent.act(state)
-            gaussian.sample_truncated(rng, acting.mean, acting.deviation)
+            output = agent.act(state)
+            gaussian.sample_truncated(rng, output.mean, output.std)
         return 100
 
     return body
@@ -94,9 +94,9 @@ def _full_memory(config: ml_collections.ConfigDict, seed: int) -> ReferMemory:
     while len(memory) + EPISODE <= config.memory.capacity:
         means = 0.1 * g.normal(size=shape)
         states, rewards = g.normal(size=(EPISODE + 1, environment.state_size)), g.normal(size=EPISODE)
-        deviations = np.full(shape, 0.2**0.5)
+        stds = np.full(shape, 0.2**0.5)
         memory.add_episode(
-            states, means + deviations * g.normal(size=shape), rewards, means, deviations, np.zeros(EPISODE + 1), False
+            states, means + stds * g.normal(size=shape), rewards, means, stds, np.zeros(EPISODE + 1), False
         )
     memory.set_c_max(1.0 + config.refer.c)
     return memory
@@ -110,18 +110,18 @@ def _learner_bodies(
     agent = ReplayExperiment(config).make_agent(make_mujoco(config.env, 1, seed), rng)
     k = config.learner.steps_per_call
     size = k * config.learner.batch_size
-    batch = memory.gather(memory.draw(rng, size))
+    batch = memory.gather(memory.sample(rng, size))
     beta, c_max, rate = np.full(k, 0.5), np.full(k, 5.0), np.full(k, 1e-4)
     _, values, *_ = agent.train(batch, beta, c_max, rate)
     ratios = np.exp(0.3 * rng.normal(size=size)).astype(np.float32)
 
     def gradient() -> int:
         agent.train(batch, beta, c_max, rate)
-        agent.refresh()
+        agent.sync_acting_weights()
         return k
 
     def remember() -> int:
-        indices = memory.draw(rng, size)
+        indices = memory.sample(rng, size)
         memory.gather(indices)
         memory.update(indices, ratios, values)
         return k

@@ -1,4 +1,4 @@
-"""The ReF-ER memory alone: microseconds for drawing, gathering and updating 256 steps, and what they depend on."""
+"""The ReF-ER memory alone: microseconds for sampling, gathering and updating 256 steps, and what they depend on."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CASES = {
 while with ratios of exactly 1 the new value of a step cancels out of Eq. 8 and nothing has to be corrected."""
 
 
-PARTS = ("draw", "gather", "update", "set_c_max", "whole")
+PARTS = ("sample", "gather", "update", "set_c_max", "whole")
 RATIOS = {
     "episodes of 1000 over 250": ("usual", "episodes of 250"),
     "episodes of 4000 over 1000": ("episodes of 4000", "usual"),
     "full over half as full": ("usual", "half as full"),
 }
-"""Cost of a whole draw in one case over that in another."""
+"""Cost of a whole minibatch in one case over that in another."""
 CALLS, COLD = 150, 30
-"""Draws of a case before the next one's turn, and how many of them at first are left out: the caches are another's."""
+"""Minibatches of a case before the turn of the next, and how many of the first are left out: the caches are cold."""
 
 
 def measure(seconds: float, repeats: int) -> dict[str, Any]:
@@ -68,11 +68,11 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 
 class _Case:
-    """A full memory and what is drawn from it; arguments as in `CASES`."""
+    """A full memory and what is sampled from it; arguments as in `CASES`."""
 
-    def __init__(self, fill: int, length: int, deviation: float) -> None:
+    def __init__(self, fill: int, length: int, std: float) -> None:
         self._random = random = np.random.default_rng(0)
-        self._deviation = deviation
+        self._std = std
         self._memory = memory = ReferMemory(2**18, STATES, ACTIONS, length, discount=DISCOUNT)
         while len(memory) + length <= fill:
             memory.add_episode(
@@ -80,28 +80,28 @@ class _Case:
                 actions=random.normal(size=(length, ACTIONS)),
                 rewards=random.normal(size=length),
                 means=random.normal(size=(length, ACTIONS)),
-                deviations=np.ones((length, ACTIONS)),
+                stds=np.ones((length, ACTIONS)),
                 values=random.normal(size=length + 1),
                 terminated=False,
             )
         memory.refresh_reward_scale()
         self._values = memory.get_state()["value"]  # serial numbers start at 0
-        memory.update(np.arange(len(memory)), np.exp(random.normal(0.0, deviation, len(memory))), self._values)
-        self._draws = 0
+        memory.update(np.arange(len(memory)), np.exp(random.normal(0.0, std, len(memory))), self._values)
+        self._minibatches = 0
 
     def take_turn(self) -> np.ndarray:
         """Median times [5] in microseconds, in the order of `PARTS`."""
-        times = np.array([self._time_draw() for _ in range(CALLS)][COLD:])
+        times = np.array([self._time_minibatch() for _ in range(CALLS)][COLD:])
         return 1e6 * np.append(np.median(times, axis=0), np.median(times.sum(axis=1)))
 
-    def _time_draw(self) -> np.ndarray:
+    def _time_minibatch(self) -> np.ndarray:
         memory, random = self._memory, self._random
-        rho = np.exp(random.normal(0.0, self._deviation, BATCH))
+        rho = np.exp(random.normal(0.0, self._std, BATCH))
         noise = random.normal(0.0, 0.01, BATCH)
-        c_max = 1.0 + 4.0 / (1.0 + 5e-7 * self._draws)
-        self._draws += 1
+        c_max = 1.0 + 4.0 / (1.0 + 5e-7 * self._minibatches)
+        self._minibatches += 1
         clock = [time.perf_counter()]
-        indices = memory.draw(random, BATCH)
+        indices = memory.sample(random, BATCH)
         clock.append(time.perf_counter())
         memory.gather(indices)
         clock.append(time.perf_counter())

@@ -11,7 +11,7 @@ import tensorflow as tf
 from repro.ops import shapes
 
 SMALLEST_NORMAL_FLOAT32 = 2.0**-126
-"""Keeps the uniform draw behind the Gumbel noise above 0, where its logarithm is infinite."""
+"""Keeps the uniform sample behind the Gumbel noise above 0, where its logarithm is infinite."""
 
 
 def probs(logits: tf.Tensor) -> tf.Tensor:
@@ -81,9 +81,9 @@ def log_ratio(target_logits: tf.Tensor, behaviour_logits: tf.Tensor, actions: tf
 
 
 def sample(logits: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
-    """Independent draws, one per distribution, by taking the largest of logits with standard Gumbel noise.
+    """Independent samples, one per distribution, by taking the largest of logits with standard Gumbel noise.
 
-    The same seed gives the same draws, eagerly and in a graph; compiled by XLA it gives others, again the same
+    The same seed gives the same samples, eagerly and in a graph; compiled by XLA it gives others, again the same
     each time, since XLA numbers the random bits in another order. No gradient.
 
     Args:

@@ -1,12 +1,12 @@
-"""The Gaussian distribution with diagonal covariance over A action components, given by mean and deviation.
+"""The Gaussian distribution with diagonal covariance over A action components, given by mean and standard deviation.
 
-Means are [B, A]; deviations (the square roots of the variances) are [B, A], or [A] where all states share them,
-and above 0. float32 and float64 are kept as they are. All TensorFlow functions are differentiable with respect
-to every mean and deviation, and to the action.
+Means are [B, A]; standard deviations (the square roots of the variances) are [B, A], or [A] where all states share
+them, and above 0. float32 and float64 are kept as they are. All TensorFlow functions are differentiable with respect
+to every mean and standard deviation, and to the action.
 
-ReF-ER draws its actions from the normal truncated at three deviations (Appendix A), while its ratios and
+ReF-ER samples its actions from the normal truncated at three standard deviations (Appendix A), while its ratios and
 divergences are those of the normal without the cut, here as there. For ratios that is exact wherever the action
-lies within three deviations of both means: the cut's normalisation, 0.9973 a component, is then the same in
+lies within three standard deviations of both means: the cut's normalisation, 0.9973 a component, is then the same in
 numerator and denominator. Beyond, the truncated density of pi would be 0, and its ratio and divergence useless
 for learning.
 """
@@ -21,13 +21,13 @@ import tensorflow as tf
 from repro.ops import shapes
 
 TRUNCATION = 3.0
-"""Deviations from the mean beyond which no action is drawn (ReF-ER, Appendix A)."""
+"""Standard deviations from the mean beyond which no action is sampled (ReF-ER, Appendix A)."""
 
 HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def deviation_of(raw: tf.Tensor) -> tf.Tensor:
-    """Deviations sqrt(softplus(raw)), of raw network outputs: Softplus gives the variance (Appendix A).
+def std_from_raw(raw: tf.Tensor) -> tf.Tensor:
+    """Standard deviations sqrt(softplus(raw)), of raw network outputs: Softplus gives the variance (Appendix A).
 
     Args:
         raw: unbounded, [..., A].
@@ -38,12 +38,12 @@ def deviation_of(raw: tf.Tensor) -> tf.Tensor:
     return tf.sqrt(tf.nn.softplus(raw))
 
 
-def raw_of_variance(variance: float) -> float:
-    """The raw output whose variance under `deviation_of` is `variance`, above 0: log(exp(variance) - 1)."""
+def raw_from_variance(variance: float) -> float:
+    """The raw output whose variance under `std_from_raw` is `variance`, above 0: log(exp(variance) - 1)."""
     return math.log(math.expm1(variance))
 
 
-def log_prob(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
+def log_prob(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     """Logarithm of the density of `action`.
 
         log pi(a) = - sum_i [1/2 ((a_i - m_i) / sigma_i)^2 + log sigma_i + 1/2 log 2 pi]
@@ -51,7 +51,7 @@ def log_prob(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Ten
     Args:
         action: [B, A].
         mean: [B, A].
-        deviation: [B, A] or [A], above 0.
+        std: [B, A] or [A], above 0.
 
     Returns:
         [B], of the arguments' dtype.
@@ -59,25 +59,25 @@ def log_prob(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Ten
     Raises:
         ValueError: wrong shapes.
     """
-    action, mean, deviation = _checked("gaussian.log_prob", action=action, mean=mean, deviation=deviation)
-    return tf.reduce_sum(_log_density(action, mean, deviation), axis=-1)
+    action, mean, std = _checked("gaussian.log_prob", action=action, mean=mean, std=std)
+    return tf.reduce_sum(_log_density(action, mean, std), axis=-1)
 
 
 def log_ratio(
     action: tf.Tensor,
     target_mean: tf.Tensor,
-    target_deviation: tf.Tensor,
+    target_std: tf.Tensor,
     behaviour_mean: tf.Tensor,
-    behaviour_deviation: tf.Tensor,
+    behaviour_std: tf.Tensor,
 ) -> tf.Tensor:
     """Logarithm of the importance ratio pi(a|s) / mu(a|s), of densities.
 
     Args:
         action: [B, A].
         target_mean: pi's, [B, A].
-        target_deviation: pi's, [B, A] or [A].
+        target_std: pi's, [B, A] or [A].
         behaviour_mean: mu's, [B, A].
-        behaviour_deviation: mu's, [B, A] or [A].
+        behaviour_std: mu's, [B, A] or [A].
 
     Returns:
         [B], of the arguments' dtype.
@@ -85,28 +85,28 @@ def log_ratio(
     Raises:
         ValueError: wrong shapes.
     """
-    action, target_mean, target_deviation, behaviour_mean, behaviour_deviation = _checked(
+    action, target_mean, target_std, behaviour_mean, behaviour_std = _checked(
         "gaussian.log_ratio",
         action=action,
         target_mean=target_mean,
-        target_deviation=target_deviation,
+        target_std=target_std,
         behaviour_mean=behaviour_mean,
-        behaviour_deviation=behaviour_deviation,
+        behaviour_std=behaviour_std,
     )
-    target = _log_density(action, target_mean, target_deviation)
-    return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_deviation), axis=-1)
+    target = _log_density(action, target_mean, target_std)
+    return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_std), axis=-1)
 
 
-def kl(mean_p: tf.Tensor, deviation_p: tf.Tensor, mean_q: tf.Tensor, deviation_q: tf.Tensor) -> tf.Tensor:
+def kl(mean_p: tf.Tensor, std_p: tf.Tensor, mean_q: tf.Tensor, std_q: tf.Tensor) -> tf.Tensor:
     """Divergence KL(p || q) in nats.
 
         KL(p || q) = sum_i [log(sigma_q / sigma_p) + (sigma_p^2 + (m_p - m_q)^2) / (2 sigma_q^2) - 1/2]
 
     Args:
         mean_p: [B, A]. ReF-ER's penalty has the behaviour mu as p, and pi as q.
-        deviation_p: [B, A] or [A].
+        std_p: [B, A] or [A].
         mean_q: [B, A].
-        deviation_q: [B, A] or [A].
+        std_q: [B, A] or [A].
 
     Returns:
         [B], at least 0 up to rounding, of the arguments' dtype.
@@ -114,30 +114,28 @@ def kl(mean_p: tf.Tensor, deviation_p: tf.Tensor, mean_q: tf.Tensor, deviation_q
     Raises:
         ValueError: wrong shapes.
     """
-    mean_p, deviation_p, mean_q, deviation_q = _checked(
-        "gaussian.kl", mean_p=mean_p, deviation_p=deviation_p, mean_q=mean_q, deviation_q=deviation_q
-    )
-    ratio = deviation_p / deviation_q  # [B, A] or [A]
-    distance = (mean_p - mean_q) / deviation_q  # [B, A]
+    mean_p, std_p, mean_q, std_q = _checked("gaussian.kl", mean_p=mean_p, std_p=std_p, mean_q=mean_q, std_q=std_q)
+    ratio = std_p / std_q  # [B, A] or [A]
+    distance = (mean_p - mean_q) / std_q  # [B, A]
     return tf.reduce_sum(0.5 * (tf.square(ratio) + tf.square(distance) - 1.0) - tf.math.log(ratio), axis=-1)
 
 
-def entropy(deviation: tf.Tensor) -> tf.Tensor:
-    """Entropy sum_i [log sigma_i + 1/2 log 2 pi + 1/2] in nats, [B] of deviations [B, A], a scalar of [A]."""
-    deviation = tf.convert_to_tensor(deviation)
-    shapes.assert_rank_at_least("gaussian.entropy", 1, deviation=deviation)
-    return tf.reduce_sum(tf.math.log(deviation) + HALF_LOG_2_PI + 0.5, axis=-1)
+def entropy(std: tf.Tensor) -> tf.Tensor:
+    """Entropy sum_i [log sigma_i + 1/2 log 2 pi + 1/2] in nats, [B] of standard deviations [B, A], a scalar of [A]."""
+    std = tf.convert_to_tensor(std)
+    shapes.assert_rank_at_least("gaussian.entropy", 1, std=std)
+    return tf.reduce_sum(tf.math.log(std) + HALF_LOG_2_PI + 0.5, axis=-1)
 
 
-def sample_truncated(rng: np.random.Generator, mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """One draw per component from the normal truncated at `TRUNCATION` deviations on both sides of the mean.
+def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """One sample per component from the normal truncated at `TRUNCATION` standard deviations on both sides of the mean.
 
-    NumPy, for acting: a draw beyond the bounds, one of 370, is drawn again, which gives the truncated normal.
+    NumPy, for acting: a sample beyond the bounds, one of 370, is replaced by another, which gives the truncated normal.
 
     Args:
         rng: advanced by the samples.
         mean: float [..., A].
-        deviation: float [..., A] or [A].
+        std: float [..., A] or [A].
 
     Returns:
         Actions of the shape and dtype of `mean`.
@@ -145,24 +143,24 @@ def sample_truncated(rng: np.random.Generator, mean: np.ndarray, deviation: np.n
     noise = rng.standard_normal(mean.shape)
     while (beyond := np.abs(noise) > TRUNCATION).any():
         noise[beyond] = rng.standard_normal(np.count_nonzero(beyond))
-    return (mean + deviation * noise).astype(mean.dtype)
+    return (mean + std * noise).astype(mean.dtype)
 
 
-def _log_density(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
-    """Of each component, [B, A]."""
-    return -0.5 * tf.square((action - mean) / deviation) - tf.math.log(deviation) - HALF_LOG_2_PI
+def _log_density(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+    """Log density of each component, [B, A]."""
+    return -0.5 * tf.square((action - mean) / std) - tf.math.log(std) - HALF_LOG_2_PI
 
 
 def _checked(function: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
-    """The arguments as tensors, once means and actions have equal shapes [B, A] and deviations that or [A]."""
+    """The arguments as tensors, once means and actions have equal shapes [B, A] and standard deviations that or [A]."""
     found = {name: tf.convert_to_tensor(x) for name, x in tensors.items()}
-    deviations = {name: x for name, x in found.items() if "deviation" in name}
-    means = {name: x for name, x in found.items() if name not in deviations}
+    stds = {name: x for name, x in found.items() if "std" in name}
+    means = {name: x for name, x in found.items() if name not in stds}
     shapes.assert_rank_at_least(function, 2, **means)
     shapes.assert_same_shape(function, **means)
-    shapes.assert_rank_at_least(function, 1, **deviations)
+    shapes.assert_rank_at_least(function, 1, **stds)
     first, mean = next(iter(means.items()))
-    for name, deviation in deviations.items():
-        like = {f"{first}[0]": mean[0]} if deviation.shape.rank == 1 else {first: mean}
-        shapes.assert_same_shape(function, **like, **{name: deviation})
+    for name, std in stds.items():
+        like = {f"{first}[0]": mean[0]} if std.shape.rank == 1 else {first: mean}
+        shapes.assert_same_shape(function, **like, **{name: std})
     return list(found.values())

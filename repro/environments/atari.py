@@ -45,12 +45,12 @@ _KEEPS_MEMORY = frozenset(
     }
 )
 
-# Seeding loads the ROM anew, which takes as long as several hundred steps, while a saved game that goes back to
+# Seeding loads the ROM again, which takes as long as several hundred steps, while a saved game that goes back to
 # an old seed takes long to replay. These two bounds keep both small.
 _RESETS_PER_SEED = 128
 _STEPS_PER_SEED = 16384
 
-# ALE's own frame limit stays out of the way: it would end a game before the last frame is drawn.
+# ALE's own frame limit stays out of the way: it would end a game before the last frame is rendered.
 _NO_LIMIT = 2**31 - 2
 
 
@@ -66,7 +66,7 @@ class AtariConfig:
         height: height of the observation in pixels.
         width: width of the observation in pixels.
         stack: number of last frames in an observation; black ones stand before a game's first.
-        noop_max: a game begins with 1 to noop_max no-op emulator frames, uniformly drawn; 0 for none.
+        noop_max: a game begins with 1 to noop_max no-op emulator frames, sampled uniformly; 0 for none.
         life_loss_ends: a lost life is reported as terminated, though the game goes on.
         reward_clip: rewards are clipped to [-reward_clip, reward_clip]; 0 leaves them as they are.
         fire_on_reset: FIRE is held for one emulator frame where a game begins, if it is among the actions.
@@ -95,7 +95,7 @@ class AtariConfig:
     last_action_and_reward: bool
 
     def __post_init__(self) -> None:
-        for name, least in (
+        for name, min_value in (
             ("frame_skip", 1),
             ("height", 1),
             ("width", 1),
@@ -104,8 +104,8 @@ class AtariConfig:
             ("reward_clip", 0),
             ("max_frames", 1),
         ):
-            if not getattr(self, name) >= least:
-                raise ValueError(f"Atari: {name} must be at least {least}, got {getattr(self, name)}.")
+            if not getattr(self, name) >= min_value:
+                raise ValueError(f"Atari: {name} must be at least {min_value}, got {getattr(self, name)}.")
         if self.max_pool not in (1, 2):
             raise ValueError(f"Atari: max_pool must be 1 or 2 frames, got {self.max_pool}.")
         if self.max_pool > self.frame_skip:
@@ -140,8 +140,8 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     The emulators cannot be copied, so a state is what led to it: the seed with which each emulator was loaded,
     the number of resets since, and the actions since the current game began. A reset gives the same game
     whatever was played before it, as the programs clear the memory when they start. Under sticky actions, where
-    the emulator draws random numbers in every frame, and for the games that do not clear the memory, all actions
-    since the seed are kept. Either way an emulator is seeded anew from time to time.
+    the emulator uses random numbers in every frame, and for the games that do not clear the memory, all actions
+    since the seed are kept. Either way an emulator is seeded again from time to time.
 
     One instance belongs to one thread at a time; several instances may be stepped by as many threads.
 
@@ -159,7 +159,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self.num_envs = num_envs
         self.num_threads = num_threads or min(num_envs, len(os.sched_getaffinity(0)))
         fires = config.fire_on_reset and (config.full_action_set or _uses_fire(config.task))
-        # ALE draws n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
+        # ALE samples n in [0, noop_max) for n no-ops, or n - 1 with FIRE. One value more, or two, and a refusal
         # of games without a no-op leave 1 to noop_max, all equally likely.
         self._least_first_frame = int(fires) + min(config.noop_max, 1)
         self._ale = AtariVectorEnv(
@@ -204,7 +204,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         # What leads to the present state of each emulator.
         self._seed = seed
         self._whole_history = config.sticky_probability > 0 or config.task in _KEEPS_MEMORY
-        self._seeds_drawn = np.zeros(num_envs, np.int64)
+        self._seeds_sampled = np.zeros(num_envs, np.int64)
         self._seeds = np.zeros(num_envs, np.int64)
         self._resets = np.zeros(num_envs, np.int64)
         self._actions = np.zeros((num_envs, 1024), np.uint8)
@@ -228,7 +228,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         """Begins a new game in every environment, each with a seed of its own.
 
         Args:
-            seed: replaces the run's seed and begins its sequence of games anew; None goes on in the sequence.
+            seed: replaces the run's seed and begins its sequence of games again; None goes on in the sequence.
             options: none are known.
 
         Returns:
@@ -243,7 +243,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         check_reset("Atari", seed, options)
         if seed is not None:
             self._seed = seed
-            self._seeds_drawn[:] = 0
+            self._seeds_sampled[:] = 0
         everywhere = np.ones(self.num_envs, bool)
         self._begin_games(everywhere, self._seed_anew(everywhere))
         self._is_reset = True
@@ -294,7 +294,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         return {
             "task": self.config.task,
             "seed": self._seed,
-            "seeds_drawn": self._seeds_drawn.copy(),
+            "seeds_sampled": self._seeds_sampled.copy(),
             "seeds": self._seeds.copy(),
             "resets": self._resets.copy(),
             "actions": np.where(kept, self._actions[:, : kept.shape[1]], 0).astype(np.uint8),
@@ -339,7 +339,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
                 column = np.clip(step - starts, 0, longest - 1)
                 self._advance(np.where(step >= starts, actions[self._rows, column], 0).astype(np.int32))
         self._seed = int(state["seed"])
-        self._seeds_drawn = np.array(state["seeds_drawn"], np.int64)
+        self._seeds_sampled = np.array(state["seeds_sampled"], np.int64)
         if self._checksum() != int(state["checksum"]):
             raise RuntimeError(
                 "Atari: the replayed games differ from the saved ones; a state needs the same config and the "
@@ -350,7 +350,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
-        self._keep(actions)
+        self._record_actions(actions)
         self._stacked, reward, over, _, info = self._ale.step(actions)
         life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
         self._lives = info["lives"]
@@ -406,9 +406,9 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     def _seed_anew(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
         """Seeds some emulators with the next of their environments' seeds and resets them."""
         for row in np.flatnonzero(seeding):
-            sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_drawn[row])))
+            sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_sampled[row])))
             self._seeds[row] = sequence.generate_state(1)[0] >> 1
-        self._seeds_drawn[seeding] += 1
+        self._seeds_sampled[seeding] += 1
         return self._load(seeding, np.zeros(self.num_envs, np.int64))
 
     def _load(self, loading: np.ndarray, resets: np.ndarray) -> dict[str, np.ndarray]:
@@ -424,7 +424,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._stacked, info = self._ale.reset(seed=seeds, options={"reset_mask": mask})
         return info
 
-    def _keep(self, actions: np.ndarray) -> None:
+    def _record_actions(self, actions: np.ndarray) -> None:
         if self._num_actions_kept.max() == self._actions.shape[1]:
             self._actions = np.concatenate([self._actions, np.zeros_like(self._actions)], axis=1)
         self._actions[self._rows, self._num_actions_kept] = actions

@@ -25,11 +25,11 @@ class BatchedEnvironment(Protocol):
 
     @property
     def time_step_spec(self) -> ts.TimeStep:
-        """Of one environment, without the batch."""
+        """Spec of one environment, without the batch."""
 
     @property
     def action_spec(self) -> BoundedTensorSpec:
-        """Of one environment, without the batch."""
+        """Spec of one environment, without the batch."""
 
     def reset(self) -> tuple[Any, dict[str, Any]]:
         """Starts a game everywhere; returns observations [N, ...] and an info."""

@@ -221,8 +221,8 @@ class GymnasiumEnvironment(SteppedEnvironment):
         if self._lost[row]:
             self._lost[row] = False
             return self._observation[row], 0.0, False, True
-        obs, reward, ended, cut, _ = self._tasks[row].step(action)
-        return self._encode(obs), reward, ended, cut
+        obs, reward, terminated, truncated, _ = self._tasks[row].step(action)
+        return self._encode(obs), reward, terminated, truncated
 
     def get_state(self) -> dict[str, Any]:
         """Returns what `set_state` needs: numpy arrays, numbers and strings.

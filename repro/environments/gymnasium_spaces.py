@@ -21,10 +21,10 @@ SUPPORTED_OBSERVATIONS = (
 )
 
 Encoder = Callable[[Any], np.ndarray]
-"""From one environment's observation to the learner's, [...]; it may be a view of the environment's own memory."""
+"""Maps one environment's observation to the learner's, [...]; it may be a view of the environment's own memory."""
 
 Decoder = Callable[[np.ndarray], np.ndarray | list[int]]
-"""From the learner's actions [N, ...] to one action for each environment."""
+"""Maps the learner's actions [N, ...] to one action for each environment."""
 
 
 def read_actions(space: gymnasium.Space, label: str) -> tuple[gymnasium.Space, Decoder]:

@@ -210,8 +210,8 @@ class MujocoEnvironment(SteppedEnvironment):
         return actions * self.action_scale
 
     def _advance(self, row: int, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
-        obs, reward, ended, _, _ = self._tasks[row].step(action)
-        return obs[: self.state_size], reward, ended, False
+        obs, reward, terminated, _, _ = self._tasks[row].step(action)
+        return obs[: self.state_size], reward, terminated, False
 
     def get_state(self) -> dict[str, Any]:
         tasks = {}

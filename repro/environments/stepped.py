@@ -91,7 +91,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
 
     @abc.abstractmethod
     def _advance(self, row: int, action: Any) -> tuple[np.ndarray, float, bool, bool]:
-        """Steps one task: observation as a learner sees it, reward, whether it ended, whether it cut itself."""
+        """Steps one task: observation as a learner sees it, reward, terminated, truncated by the task."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -155,12 +155,12 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
                 observation[row] = self._begin(row, None)
                 self._over[row], self._steps[row], self._returns[row] = False, 0, 0.0
                 continue
-            observation[row], step_reward, ended, cut = self._advance(row, decoded[row])
+            observation[row], step_reward, step_terminated, step_truncated = self._advance(row, decoded[row])
             self._steps[row] = steps = self._steps[row] + 1
             self._returns[row] = total = self._returns[row] + float(step_reward)
             reward[row], episode_return[row], episode_frames[row] = step_reward, total, steps
-            if ended or cut or steps >= self._step_limit:
-                (terminated if ended else truncated)[row] = game_over[row] = self._over[row] = True
+            if step_terminated or step_truncated or steps >= self._step_limit:
+                (terminated if step_terminated else truncated)[row] = game_over[row] = self._over[row] = True
         self._observation = observation
         info = {"game_over": game_over, "episode_return": episode_return, "episode_frames": episode_frames}
         return observation, reward, terminated, truncated, info

@@ -67,7 +67,7 @@ class Claim:
 
 
 def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, references: References) -> ClaimResult | str:
-    """Returns our side of a claim, or in words what it waits for.
+    """Returns our result for a claim, or in words what it waits for.
 
     A claim that compares agents needs two runs of each on a task, all of one scale. It is not answered by a level of
     random play, nor against an agent with settings that are not the paper's and not ours.
@@ -75,7 +75,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     Args:
         printed: a row with a `claim`.
         runs: of all agents.
-        rng: draws the resamples.
+        rng: for the resamples.
         references: see there.
 
     Raises:
@@ -148,7 +148,7 @@ def bootstrap_interval(
     Args:
         claim: of the row.
         tasks: for each task the runs of each agent, ours first.
-        rng: draws the resamples.
+        rng: for the resamples.
         confidence: probability content in (0, 1).
 
     Returns:
@@ -203,7 +203,7 @@ def _at_random_level(claim: Claim, task: str, by_agent: Sequence[Records], refer
 def _measure(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]], rng: np.random.Generator
 ) -> ClaimResult:
-    """Our side, from the tasks whose runs answer it, of which at least one counts."""
+    """Our result, from the tasks whose runs answer it, of which at least one counts."""
     counted = [by_agent for by_agent in tasks.values() if claim.belongs(by_agent)]
     equal = [[np.full((1, len(group)), 1 / len(group)) for group in by_agent] for by_agent in counted]
     numbers = [claim.of_task(by_agent)(weights) for by_agent, weights in zip(counted, equal)]
@@ -289,7 +289,7 @@ def _rank_correlation(name: str) -> Claim:
     return Claim(
         functools.partial(task_measures.rank_correlation, name=name),
         _mean,
-        (f"drawn.{name}",),
+        (f"sampled_hparams.{name}",),
         min_runs=3,
         task_interval=intervals.rank_correlation_interval,
         level=task_measures.best_score,
@@ -341,4 +341,4 @@ CLAIMS: Mapping[str, Claim] = {
     "contraction_throughout": Claim(task_measures.contraction_throughout, _mean, _RATE_AND_TARGET),
     "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }
-"""By the names that published rows use; see `find_claim` for those that need a field of the row."""
+"""Claims by the names that published rows use; see `find_claim` for those that need a field of the row."""

@@ -33,7 +33,7 @@ Runs = Mapping[Key, Records]
 
 @dataclasses.dataclass(frozen=True)
 class ClaimResult:
-    """Our side of a claim.
+    """Our result for a claim.
 
     Attributes:
         value: the number, in the unit of the published row.

@@ -66,7 +66,7 @@ def improvement_interval(probability: float, ours: int, theirs: int, confidence:
     N = (n + m) / 2, so that it has a width even where every run of one agent is above every run of the other.
 
     Args:
-        probability: the share of pairs of runs, draws counted half.
+        probability: the share of pairs of runs, ties counted half.
         ours, theirs: n and m, numbers of runs, 1 or more.
         confidence: probability content in (0, 1).
     """
@@ -100,8 +100,8 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
     """
     if runs < MIN_CORRELATED:
         return None
-    most = 1 - 6 / (runs * (runs**2 - 1))
-    z = math.atanh(min(max(correlation, -most), most))
+    max_correlation = 1 - 6 / (runs * (runs**2 - 1))
+    z = math.atanh(min(max(correlation, -max_correlation), max_correlation))
     reach = scipy.stats.norm.ppf(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
     return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 

@@ -7,8 +7,34 @@ from typing import Any
 
 from repro.config import merge
 
-SCHEMA_VERSION = 2
-"""Of the records that are written now."""
+SCHEMA_VERSION = 3
+"""Version of the records that are written now."""
+
+RECORD_FIELDS = {"drawn": "sampled_hparams"}
+"""Names that fields of a record had up to version 2, and those of version 3."""
+COLUMNS = {"far": "far_policy_fraction", "deviation": "std"}
+"""Likewise, of columns of a log."""
+CONFIG_FIELDS = {"deviation": "std", "max_far_share": "max_far_policy_fraction"}
+"""Likewise, of fields of any section of a configuration."""
+
+
+def rename_fields(record: Any) -> Any:
+    """Returns a record of any version with the present names of its own fields; its configuration is left as it is.
+
+    Args:
+        record: anything that was read from JSON, not validated.
+    """
+    if not isinstance(record, dict) or record.get("schema_version", 1) == SCHEMA_VERSION:
+        return record
+    config = record.get("config")
+    unit = _unit(config if isinstance(config, dict) else {})
+    fields = RECORD_FIELDS | {"frames": f"num_env_{unit}", "frames_per_second": f"{unit}_per_second"}
+    renamed = {fields.get(name, name): value for name, value in record.items()}
+    series = record.get("series")
+    if isinstance(series, dict) and isinstance(series.get("columns"), list):
+        columns = COLUMNS | {"frames": f"num_env_{unit}"}
+        renamed["series"] = series | {"columns": _rename(series["columns"], columns)}
+    return renamed
 
 
 def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -16,17 +42,21 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Version 1, which has no `schema_version`: the configuration names agents in `agents`, and what one of them reads in
     place of the rest in `variants` or, for a baseline of another paper, in a section of that paper's name. Version 2
-    has the fields that the record's agent read in their places.
+    has the fields that the record's agent read in their places. Version 3 has other names of some fields,
+    among them the budget, which was `frames` where steps were counted, too.
 
     Args:
-        record: a valid record.
+        record: a valid record, as `rename_fields` returns it.
     """
-    if record.get("schema_version", 1) >= SCHEMA_VERSION:
-        return dict(record)
-    return {"schema_version": SCHEMA_VERSION, **record, "config": migrate_config(record["config"])}
+    version, config = record.get("schema_version", 1), record["config"]
+    if version < 2:
+        config = place_own_fields(config)
+    if version < 3:
+        config = rename_config(config)
+    return {**record, "schema_version": SCHEMA_VERSION, "config": config}
 
 
-def migrate_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def place_own_fields(config: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the configuration of a record of version 1 as version 2 has it."""
     agent = config.get("agent")
     baselines = config.get("baselines", {})
@@ -36,5 +66,26 @@ def migrate_config(config: Mapping[str, Any]) -> dict[str, Any]:
         learner = dict(own["learner"])
         learner["policy_learning_rate"] = learner.pop("policy_learning_rates")[agent]
         own["learner"] = learner
-    gone = {"agents", "variants", "baselines", *baselines.values()}
-    return merge({name: value for name, value in config.items() if name not in gone}, own)
+    replaced = {"agents", "variants", "baselines", *baselines.values()}
+    return merge({name: value for name, value in config.items() if name not in replaced}, own)
+
+
+def rename_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration, or a section of one, of version 2 as version 3 has it."""
+    fields = CONFIG_FIELDS | ({"frames": f"num_env_{_unit(config)}"} if "env" in config else {})
+    renamed = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            value = rename_config(value)
+        renamed[fields.get(name, name)] = _rename(value, COLUMNS) if name == "recorded" else value
+    return renamed
+
+
+def _rename(names: list[Any], present: Mapping[str, str]) -> list[Any]:
+    return [present.get(name, name) if isinstance(name, str) else name for name in names]
+
+
+def _unit(config: Mapping[str, Any]) -> str:
+    """What `frames` counted up to version 2: steps of the environment where it repeats no actions."""
+    env = config.get("env")
+    return "frames" if isinstance(env, Mapping) and "frame_skip" in env else "steps"

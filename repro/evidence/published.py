@@ -52,7 +52,8 @@ class PublishedRow:
         confidence: how far the number can be trusted, in the words of the source.
         source: where it was read.
         protocol: environment, evaluation, `episodes`, and the training `budget` counted in the record's field
-            `budget_field` (frames, agent_steps or gradient_steps); what the row adds stands over the table's.
+            `budget_field` (num_env_frames, num_env_steps, agent_steps or gradient_steps); what the row adds stands
+            over the table's.
             `against` lists the agents that a statement compares the row's agent with, as `agent` or
             `experiment/agent`. `correlated_with` names a hyper-parameter that seeds sample.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task

@@ -29,8 +29,9 @@ from repro.files import write_whole
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
+BUDGET_FIELDS = ("num_env_frames", "num_env_steps")
 SCALES = ("smoke", "desk", "paper")
-"""In order of budget."""
+"""Scales in order of budget."""
 # What decides how a run goes. Results, documentation and published numbers may differ from the commit freely.
 CODE_PATHS = ("repro", "paper_configs", "setup.cfg", "requirements.lock", ":(exclude)paper_configs/published")
 PACKAGES = {
@@ -116,9 +117,9 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
             (disk full, no permission).
     """
     path = pathlib.Path(path)
-    fault = _fault(record)
-    if fault:
-        raise RecordError(f"The record for {path} was refused: {fault}.")
+    problem = _find_error(record)
+    if problem:
+        raise RecordError(f"The record for {path} was refused: {problem}.")
     lines = [f"  {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in record.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     try:
@@ -138,8 +139,8 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
 def _root(path: pathlib.Path, record: Mapping[str, Any]) -> pathlib.Path | None:
     """The folder of results that a record lies in at its place; None where it lies elsewhere."""
     root = path.parents[4] if len(path.parents) > 4 else path.parent
-    place = record_path(root, *(record[key] for key in ("paper", "experiment", "task", "agent", "seed")))
-    return root if path in (place, _with_scale(place, record["scale"])) else None
+    expected = record_path(root, *(record[key] for key in ("paper", "experiment", "task", "agent", "seed")))
+    return root if path in (expected, _with_scale(expected, record["scale"])) else None
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -161,9 +162,10 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise RecordError(f"The record {path} could not be read ({error.strerror or error}).") from error
     except ValueError as error:
         raise RecordError(f"The record {path} is not readable JSON ({error}).") from error
-    fault = _fault(record)
-    if fault:
-        raise RecordError(f"The record {path} is not valid: {fault}.")
+    record = migrations.rename_fields(record)
+    problem = _find_error(record)
+    if problem:
+        raise RecordError(f"The record {path} is not valid: {problem}.")
     migrated = migrations.migrate(record)
     return migrated | {"config_sha256": config_sha256(migrated["config"])}
 
@@ -175,31 +177,35 @@ def read_all(results_dir: str | os.PathLike[str]) -> tuple[list[StoredRecord], l
         results_dir: root of the record layout; an absent directory holds no records.
 
     Returns:
-        The valid records in order of their paths, and a fault for each file that is not one. A record
-        whose own fields name another place than the one it lies at is a fault too, and so is a second
+        The valid records in order of their paths, and an error for each file that is not one. A record
+        whose own fields name another place than the one it lies at is an error too, and so is a second
         record of a run.
     """
     stored: list[StoredRecord] = []
-    faults: list[ValidationError] = []
+    errors: list[ValidationError] = []
     for path in sorted(pathlib.Path(results_dir).rglob("seed_*.json")):
         try:
             record = read_record(path)
         except RecordError as error:
-            faults.append(ValidationError(path, str(error)))
+            errors.append(ValidationError(path, str(error)))
             continue
         names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
-        place = record_path(results_dir, *names)
-        if path not in (place, _with_scale(place, record["scale"])):
-            place = record_path("", *names)
-            faults.append(ValidationError(path, f"The record {path} lies at the wrong place: its fields say {place}."))
+        expected = record_path(results_dir, *names)
+        if path not in (expected, _with_scale(expected, record["scale"])):
+            expected = record_path("", *names)
+            errors.append(
+                ValidationError(path, f"The record {path} lies at the wrong place: its fields say {expected}.")
+            )
             continue
-        if path != place and any(item.path == place and item.record["scale"] == record["scale"] for item in stored):
-            faults.append(
-                ValidationError(path, f"The record {path} is of the same run as {place}; remove one of them.")
+        if path != expected and any(
+            item.path == expected and item.record["scale"] == record["scale"] for item in stored
+        ):
+            errors.append(
+                ValidationError(path, f"The record {path} is of the same run as {expected}; remove one of them.")
             )
             continue
         stored.append(StoredRecord(path, record))
-    return stored, faults
+    return stored, errors
 
 
 def plain_config(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, Any]:
@@ -232,35 +238,33 @@ def config_sha256(config: Mapping[str, Any] | ml_collections.ConfigDict) -> str:
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
-def thin_curve(curve: Sequence[Sequence[float]], most: int = MAX_CURVE_POINTS) -> list[list[float]]:
-    """Returns at most `most` evenly chosen points of a learning curve, the first and the last among them.
+def thin_curve(curve: Sequence[Sequence[float]], max_points: int = MAX_CURVE_POINTS) -> list[list[float]]:
+    """Returns at most `max_points` evenly chosen points of a learning curve, the first and the last among them.
 
     Points are chosen, not averaged, so that each is one that was logged. Points whose return is not finite
     (no game had ended yet) are left out first.
 
     Args:
-        curve: [frames, mean return] pairs in order of frames.
-        most: largest number of points, 2 or more.
+        curve: [budget used, mean return] pairs in this order.
+        max_points: largest number of points, 2 or more.
     """
-    return thin([[int(frames), float(value)] for frames, value in curve if math.isfinite(value)], most)
+    return thin([[int(used), float(value)] for used, value in curve if math.isfinite(value)], max_points)
 
 
-def thin(points: Sequence[Any], most: int = MAX_CURVE_POINTS) -> list[Any]:
-    """Returns at most `most` evenly chosen points, 2 or more, the first and the last among them."""
-    chosen = np.linspace(0, len(points) - 1, min(len(points), most)).round().astype(int)
+def thin(points: Sequence[Any], max_points: int = MAX_CURVE_POINTS) -> list[Any]:
+    """Returns at most `max_points` evenly chosen points, 2 or more, the first and the last among them."""
+    chosen = np.linspace(0, len(points) - 1, min(len(points), max_points)).round().astype(int)
     return [points[i] for i in chosen]
 
 
-def counted(record: Mapping[str, Any], budget_field: str = "frames") -> str:
-    """Returns what a record's budget counts, in words: frames are steps where an environment repeats no actions.
+def budget_field(record: Mapping[str, Any]) -> str:
+    """Returns the field that a valid record's budget is in, one of `BUDGET_FIELDS`."""
+    return next(name for name in BUDGET_FIELDS if name in record)
 
-    Args:
-        record: a valid record.
-        budget_field: frames, agent_steps or gradient_steps.
-    """
-    if budget_field == "frames":
-        return "frames" if "frame_skip" in record["config"].get("env", {}) else "steps"
-    return budget_field.replace("_", " ")
+
+def counted(field: str) -> str:
+    """Returns what a field of a record counts, in words: `frames` of num_env_frames, `agent steps` of agent_steps."""
+    return field.removeprefix("num_env_").replace("_", " ")
 
 
 def hardware() -> dict[str, Any]:
@@ -348,16 +352,16 @@ def _validator() -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(schema)
 
 
-def _fault(record: Any) -> str | None:
+def _find_error(record: Any) -> str | None:
     """Returns what is wrong with a record in a few words, or None."""
     errors = sorted(_validator().iter_errors(record), key=lambda error: [str(step) for step in error.absolute_path])
     if errors:
         where = ".".join(str(step) for step in errors[0].absolute_path)
         return f"{where}: {errors[0].message}" if where else errors[0].message
-    return next(_content_faults(record), None)
+    return next(_content_errors(record), None)
 
 
-def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
+def _content_errors(record: Mapping[str, Any]) -> Iterator[str]:
     """Yields what the schema cannot say, the cheap and telling checks first."""
     try:
         json.dumps(record, allow_nan=False)
@@ -365,11 +369,16 @@ def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
         yield "it holds NaN or infinity"
     except TypeError as error:
         yield f"it holds a value that is not plain JSON ({error})"
+    rates = [name.replace("num_env_", "") + "_per_second" for name in BUDGET_FIELDS]
+    if [name in record for name in BUDGET_FIELDS].count(True) != 1:
+        yield f"it needs one of {' and '.join(BUDGET_FIELDS)}"
+    elif [name in record for name in BUDGET_FIELDS] != [name in record for name in rates]:
+        yield f"it needs the rate of its budget, one of {' and '.join(rates)}"
     evaluation, curve = record["evaluation"], record["curve"]
     if not all(_is_number(value) for value in evaluation["returns"]):
         yield "evaluation.returns: every return must be a number"
     if not all(isinstance(point, list | tuple) and len(point) == 2 and all(map(_is_number, point)) for point in curve):
-        yield "curve: every point must be [frames, mean return]"
+        yield "curve: every point must be [budget used, mean return]"
     series = record.get("series", {"columns": [], "rows": []})
     if not all(
         isinstance(point, list | tuple) and len(point) == len(series["columns"]) and all(map(_is_number, point))
@@ -377,7 +386,7 @@ def _content_faults(record: Mapping[str, Any]) -> Iterator[str]:
     ):
         yield "series.rows: every row must hold a number for each column"
     if any(later[0] < earlier[0] for earlier, later in zip(curve, curve[1:])):
-        yield "curve: frames must not decrease"
+        yield "curve: the budget used must not decrease"
     if evaluation["episodes"] != len(evaluation["returns"]):
         count = len(evaluation["returns"])
         yield f"evaluation.episodes is {evaluation['episodes']} but there are {count} returns"

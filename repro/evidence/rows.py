@@ -19,10 +19,10 @@ from repro.evidence import (
     staleness,
     statistics,
 )
-from repro.evidence.records import SCALES, StoredRecord, counted
+from repro.evidence.records import SCALES, StoredRecord, budget_field, counted
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, VERDICTS, Finding, Verdict, find, verdict_of, weakest
 
-# Each row draws from a generator of its own with this seed, so that a row's interval depends on nothing but
+# Each row has an rng of its own with this seed, so that a row's interval depends on nothing but
 # its records.
 BOOTSTRAP_SEED = 0
 
@@ -44,8 +44,8 @@ class Row:
         published: the printed number, or None.
         published_seeds: the paper's runs, or None.
         published_budget: the paper's training budget, in `budget_field`.
-        budget_field: frames, agent_steps or gradient_steps.
-        counts: what `budget` counts, in words: frames are steps where an environment repeats no actions.
+        budget_field: num_env_frames, num_env_steps, agent_steps or gradient_steps; None without a published budget.
+        counts: what `budget` counts, in words.
         better: how `published` is met, as in `published.Better`.
         value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
             its tasks.
@@ -84,8 +84,8 @@ class Row:
     published: float | None = None
     published_seeds: int | None = None
     published_budget: int | None = None
-    budget_field: str = "frames"
-    counts: str = "frames"
+    budget_field: str | None = None
+    counts: str = ""
     value: float | None = None
     interval: tuple[float, float] | None = None
     interval_over: str | None = None
@@ -239,7 +239,7 @@ def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class _Ours:
-    """Our side of a row.
+    """Our result for a row.
 
     Attributes:
         fields: of a `Row`; empty where nothing answers it.
@@ -287,7 +287,7 @@ def _printed_row(
     scores: Mapping[str, Mapping[str, float]] = {}
     if printed.normaliser is not None:
         scores = published.normaliser(printed.normaliser, published_dir)
-    field, budget = printed.protocol.get("budget_field", "frames"), printed.protocol.get("budget")
+    field, budget = printed.protocol.get("budget_field"), printed.protocol.get("budget")
     if printed.statistic is not None:
         ours = _aggregate(printed, groups, scores, field)
     elif printed.claim is not None:
@@ -333,7 +333,7 @@ def _printed_row(
 
 
 def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, random: float) -> Finding | None:
-    """What our side says of a printed number; None without one."""
+    """What our result says of a printed number; None without one."""
     if printed.value is None:
         return None
     if not ours.fields:
@@ -351,7 +351,7 @@ def _finding(printed: published.PublishedRow, ours: _Ours, share: float | None, 
 
 
 def _shortfalls(printed: published.PublishedRow, ours: _Ours, share: float | None, differing: int) -> tuple[str, ...]:
-    """What is less than the paper's protocol behind our side of a row."""
+    """What is less than the paper's protocol behind our result for a row."""
     fields, found = ours.fields, []
     if share is None and fields["scale"] != "paper":
         found.append(f"scale {fields['scale']}")
@@ -395,8 +395,8 @@ def _command(
     return commands.command(commands.first_runs(printed), configs_dir)
 
 
-def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
-    """Our side of a number of one task."""
+def _single(printed: published.PublishedRow, group: Group, field: str | None) -> _Ours:
+    """Our result for a number of one task."""
     if printed.measure == "evaluation":
         wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
         if wrong and printed.statement is not None:
@@ -408,9 +408,9 @@ def _single(printed: published.PublishedRow, group: Group, field: str) -> _Ours:
 
 
 def _claimed(
-    printed: published.PublishedRow, groups: Mapping[Key, Group], references: claims.References, field: str
+    printed: published.PublishedRow, groups: Mapping[Key, Group], references: claims.References, field: str | None
 ) -> _Ours:
-    """Our side of a claim."""
+    """Our result for a claim."""
     runs = {key: group.every for key, group in groups.items()}
     found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
     if isinstance(found, str):
@@ -420,8 +420,7 @@ def _claimed(
         "value": found.value,
         "interval": found.interval,
         "interval_over": "seeds",
-        "budget": min(record[field] for record in every),
-        "counts": counted(every[0], field),
+        **_budget(every, field),
         "seeds": tuple(record["seed"] for record in min(found.candidates or found.runs, key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
@@ -433,9 +432,9 @@ def _aggregate(
     printed: published.PublishedRow,
     groups: Mapping[Key, Group],
     references: Mapping[str, Mapping[str, float]],
-    field: str,
+    field: str | None,
 ) -> _Ours:
-    """Our side of an aggregate over tasks, in percent: not run before every one of its tasks is."""
+    """Our result for an aggregate over tasks, in percent: not run before every one of its tasks is."""
     if printed.agent is None or printed.statistic is None or not references:
         return _Ours({}, "")
     names = (printed.paper, printed.experiment, printed.agent)
@@ -450,15 +449,15 @@ def aggregate_of(
     done: Mapping[str, Sequence[Mapping[str, Any]]],
     references: Mapping[str, Mapping[str, float]],
     statistic: str,
-    budget_field: str = "frames",
+    budget_field: str | None = None,
 ) -> dict[str, Any]:
-    """Returns our side of an aggregate as fields of a `Row`, in percent.
+    """Returns our result for an aggregate as fields of a `Row`, in percent.
 
     Args:
         done: task to its records, one a seed, at least one each; tasks of one agent.
         references: random and human score of each of these tasks.
         statistic: one of `statistics.STATISTICS`.
-        budget_field: the records' field that the budget is counted in.
+        budget_field: the records' field that the budget is counted in; None for that of their own.
     """
     function = statistics.STATISTICS[statistic]
 
@@ -478,8 +477,7 @@ def aggregate_of(
         "value": 100 * statistics.aggregate(means, function),
         "interval": interval,
         "interval_over": "seeds" if several else "games",
-        "budget": min(record[budget_field] for record in every),
-        "counts": counted(every[0], budget_field),
+        **_budget(every, budget_field),
         "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
@@ -538,14 +536,14 @@ def _own_row(key: Key, group: Group, references: claims.References, configs_dir:
         random=_random_score(group.records, references),
         command=commands.command(runs, configs_dir),
         note="; ".join(group.notes),
-        **_of_runs(group.records if len(units) == 1 else (), "frames"),
+        **_of_runs(group.records if len(units) == 1 else (), None),
     )
 
 
 def _of_runs(
-    records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
+    records: Sequence[Mapping[str, Any]], budget_field: str | None, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
-    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+    """Our result for a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
 
     The interval of one seed is that of its record, where the record holds one.
     """
@@ -564,18 +562,23 @@ def _of_runs(
         "value": float(np.mean(values)),
         "interval": interval,
         "interval_over": "seeds" if several else _scores_of_one_seed(records[0]),
-        "budget": min(record[budget_field] for record in records),
-        "counts": counted(records[0], budget_field),
+        **_budget(records, budget_field),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),
         "scale": records[0]["scale"],
     }
 
 
+def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:
+    """The smallest budget of some runs and what it counts, by a field of theirs or, with None, that of their own."""
+    field = field or budget_field(records[0])
+    return {"budget": min(record[field] for record in records), "counts": counted(field)}
+
+
 def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
     """What the evaluation of a single record has a score of.
 
-    Where a study states the interval of several values itself, they are bootstrap resamples (`study.Answer`).
+    Where a study states the interval of several values itself, they are bootstrap resamples (`study.StudyResult`).
     """
     if record["schedule"] != "study":
         return "games"

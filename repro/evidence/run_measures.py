@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from repro.evidence.records import BUDGET_FIELDS
+
 Record = Mapping[str, Any]
 
 WINDOW_FRACTION = 0.1
@@ -27,7 +29,8 @@ def holds(record: Record, need: str) -> bool:
     """Whether a record has what a claim reads off it.
 
     Args:
-        need: `curve`, at least a point of it; `series.<name>`, a column; `drawn.<name>`, a sampled hyper-parameter.
+        need: `curve`, at least a point of it; `series.<name>`, a column; `sampled_hparams.<name>`, a sampled
+            hyper-parameter.
     """
     part, _, name = need.partition(".")
     if part == "series":
@@ -50,7 +53,7 @@ def start_and_end(values: np.ndarray) -> tuple[float, float]:
 def divergences(record: Record) -> tuple[float, float]:
     """Returns KL(mu || pi) at the start and at the end of a run, in nats, as `start_and_end` takes them.
 
-    Each row of the log is the mean over samples drawn from the replay memory.
+    Each row of the log is the mean over samples from the replay memory.
 
     Args:
         record: with a column `kl`.
@@ -145,7 +148,8 @@ def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
     Raises:
         ValueError: it has none.
     """
-    logged, seconds = column(record, "frames"), column(record, "seconds")
+    logged = next((found for name in BUDGET_FIELDS if (found := column(record, name)) is not None), None)
+    seconds = column(record, "seconds")
     if logged is None or seconds is None:
-        raise ValueError("seconds_at: the record keeps no columns 'frames' and 'seconds'")
+        raise ValueError("seconds_at: the record keeps no columns of its budget and of 'seconds'")
     return np.interp(frames, logged, seconds)

@@ -10,7 +10,7 @@ from repro.evidence import published, random_player, staleness
 
 SettingStatus = Literal["as printed", "differs", "no config yet", "not a field"]
 ABSENT = "absent"
-NOT_SETTINGS = ("scale", "frames", "evaluation.episodes", "evaluation.num_envs")
+NOT_SETTINGS = ("scale", "num_env_frames", "num_env_steps", "evaluation.episodes", "evaluation.num_envs")
 """Fields by which scales differ in budget: how long is trained, and how many games are played then."""
 
 

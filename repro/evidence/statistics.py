@@ -19,18 +19,18 @@ Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 
 Interval: TypeAlias = tuple[float, float]
 Statistic: TypeAlias = Callable[..., np.ndarray]
-"""Of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
+"""Function of one array [..., runs] for each task and `axis=-1`, as `scipy.stats.bootstrap` calls it."""
 
 
 def stratified_interval(
     scores: Scores, statistic: Statistic, rng: np.random.Generator, confidence: float = 0.95
 ) -> Interval:
-    """Bootstrap interval of an aggregate over tasks: runs are drawn anew within each task.
+    """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
 
     Args:
         scores: at least two runs of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
-        rng: draws the resamples.
+        rng: for the resamples.
         confidence: probability content in (0, 1).
 
     Raises:
@@ -41,11 +41,11 @@ def stratified_interval(
 
 
 def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
-    """Bootstrap interval of the mean at each point of a curve, each point on its own; whole runs are drawn.
+    """Bootstrap interval of the mean at each point of a curve, each point on its own; whole runs are sampled.
 
     Args:
         lines: [runs, points], two runs or more, finite.
-        rng: draws the resamples.
+        rng: for the resamples.
         confidence: probability content in (0, 1), at each point.
 
     Returns:
@@ -55,14 +55,14 @@ def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: 
     if runs < 2 or not np.isfinite(lines).all():
         raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
     tail = (1 - expanded_level(confidence, runs, runs - 1)) / 2
-    drawn = rng.multinomial(runs, np.full(runs, 1 / runs), size=CURVE_RESAMPLES) / runs
-    return np.quantile(drawn @ lines, [tail, 1 - tail], axis=0).T
+    sampled = rng.multinomial(runs, np.full(runs, 1 / runs), size=CURVE_RESAMPLES) / runs
+    return np.quantile(sampled @ lines, [tail, 1 - tail], axis=0).T
 
 
 def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     """The level at which a percentile interval of few runs has about the coverage asked for.
 
-    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and knows nothing of Student's
+    The bootstrap distribution is narrower than that of the mean by sqrt((n-1)/n) and lacks Student's
     t. The expanded percentile interval (Hesterberg 2015, The American Statistician 69, Section 3.3) takes the
     quantiles Phi(-sqrt(n/(n-1)) t) and its mirror in place of the nominal ones, t with `freedom` degrees of
     freedom. No resampling leaves the range of the scores, so one task's 95 % interval still covers too seldom with

@@ -13,9 +13,9 @@ from repro.evidence.run_measures import Record
 
 Records = Sequence[Record]
 BootstrapWeights = Sequence[np.ndarray]
-"""For each agent, ours first: [R, runs], the weight of each of its runs in R means. Rows sum to 1."""
+"""Weights [R, runs] of the runs of each agent in R means, ours first. Rows sum to 1."""
 OfTask = Callable[[Sequence[Records]], Callable[[BootstrapWeights], np.ndarray]]
-"""From the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for a claim about k."""
+"""Maps the runs of each agent to a function of weights that returns [R] numbers, or [k, R] for a claim about k."""
 
 RATIO_CAP = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
@@ -24,7 +24,7 @@ MIN_RANK_VARIANCE = 1e-12
 
 
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Probability that a run of ours ends higher than one of theirs, draws counted half (Agarwal et al. 2021)."""
+    """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
     ours, theirs = (np.array(_scores(runs)) for runs in by_agent)
     wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
@@ -35,7 +35,7 @@ def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights],
 
     The level is the lower one of the two agents' final levels, where the final level of an agent is that of the
     running maximum of its mean curve (the measure of ACER, Section 4). A run needs the frames of its own curve's
-    first point at the level or above; without one, infinitely many. Draws count half.
+    first point at the level or above; without one, infinitely many. Ties count half.
     """
     level = common_level(by_agent)
     ours, theirs = (np.array([_frames_to(level, record) for record in runs]) for runs in by_agent)
@@ -185,7 +185,7 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
         name: of the hyper-parameter; a logarithm of it has the same ranks.
     """
     (runs,) = by_agent
-    sampled = np.array([record["drawn"][name] for record in runs], np.float64)
+    sampled = np.array([record["sampled_hparams"][name] for record in runs], np.float64)
     scores = np.array([record["evaluation"]["mean"] for record in runs], np.float64)
 
     def correlation(weights: BootstrapWeights) -> np.ndarray:
@@ -221,7 +221,7 @@ def _frames_to(level: float, record: Record) -> float:
 def _ratio_to_their_level(
     by_agent: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray | None]],
 ) -> Callable[[BootstrapWeights], np.ndarray]:
-    """From frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
+    """Function of frames [P], scores [runs, P] and seconds [runs, P] or None, of our runs and theirs."""
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:
         curves = [share @ scores for share, (_, scores, _) in zip(weights, by_agent)]

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from repro import cli
-from repro.config import frames_per_step, resolve
+from repro.config import budget, frames_per_step, resolve
 from repro.evidence import migrations, records
 from repro.evidence.staleness import stale_reason
 from repro.training.run_directory import read_progress, read_settings, write_json
@@ -153,7 +153,8 @@ class Job(RecordedJob):
         """Share of the frames trained so far, from the run's log; 0 before its first row."""
         path = self.run_dir / "progress.csv"
         rows = read_progress(path) if path.exists() else []
-        return rows[-1]["frames"] / self.config.frames if rows else 0.0
+        unit, amount = budget(self.config)
+        return rows[-1][f"num_env_{unit}"] / amount if rows else 0.0
 
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
         command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
@@ -188,20 +189,20 @@ class Job(RecordedJob):
         complete = json.loads((self.run_dir / "complete.json").read_text())
         rows = read_progress(self.run_dir / "progress.csv")
         config = resolve(self.config)
+        unit, _ = budget(config)
+        counted = f"num_env_{unit}"
         return {
             **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
-            "frames": complete["frames"],
-            "agent_steps": complete["frames"] // frames_per_step(config),
+            **budget_fields(unit, complete[counted], complete["seconds"]),
+            "agent_steps": complete[counted] // frames_per_step(config),
             "gradient_steps": complete["gradient_steps"],
-            "wall_seconds": complete["seconds"],
-            "frames_per_second": complete["frames"] / complete["seconds"],
             "policy_lag": complete["policy_lag"],
             "curve": records.thin_curve(
-                [[row["frames"], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
+                [[row[counted], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
             "evaluation": self._evaluation(),
-            **({"drawn": complete["drawn"]} if "drawn" in complete else {}),
-            **_series(rows, config.get("recorded", ())),
+            **({"sampled_hparams": complete["sampled_hparams"]} if "sampled_hparams" in complete else {}),
+            **_series(rows, counted, config.get("recorded", ())),
             **circumstances(cores),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],
@@ -265,11 +266,9 @@ class StudyJob(RecordedJob):
                 raise Stopped from None
         seconds = time.monotonic() - began
         shared = {
-            "frames": found.steps,
+            **budget_fields("steps", found.steps, seconds),
             "agent_steps": found.steps,
             "gradient_steps": 0,
-            "wall_seconds": seconds,
-            "frames_per_second": found.steps / seconds,
             "curve": [],
             **circumstances(len(cores)),
             "git_commit": commit,
@@ -302,7 +301,7 @@ class StudyJob(RecordedJob):
         return self._share_done
 
 
-def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[str, object]:
+def _series(rows: Sequence[dict[str, float]], counted: str, columns: Sequence[str]) -> dict[str, object]:
     """The columns of a run's log that its record keeps besides the return; empty without any.
 
     Agents of one experiment may log different things: a column that this run's log lacks is left out.
@@ -310,9 +309,9 @@ def _series(rows: Sequence[dict[str, float]], columns: Sequence[str]) -> dict[st
     columns = [name for name in columns if rows and name in rows[0]]
     if not columns:
         return {}
-    kept = [[row[name] for name in ("frames", *columns)] for row in rows]
-    kept = [row for row in kept if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
-    return {"series": {"columns": ["frames", *columns], "rows": records.thin(kept)}}
+    points = [[row[name] for name in (counted, *columns)] for row in rows]
+    points = [row for row in points if all(map(math.isfinite, row))]  # a replay is filled before anything is learned
+    return {"series": {"columns": [counted, *columns], "rows": records.thin(points)}}
 
 
 def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
@@ -329,6 +328,17 @@ def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, sc
         "config": records.plain_config(config),
         "config_sha256": records.config_sha256(config),
     }
+
+
+def budget_fields(unit: str, amount: int, seconds: float) -> dict[str, object]:
+    """Returns the fields of a record that say how much was played, `num_env_<unit>`, how long that took, and the rate.
+
+    Args:
+        unit: `frames` or `steps`.
+        amount: in this unit.
+        seconds: of training, above 0.
+    """
+    return {f"num_env_{unit}": amount, "wall_seconds": seconds, f"{unit}_per_second": amount / seconds}
 
 
 def circumstances(cores: int) -> dict[str, object]:

@@ -9,9 +9,17 @@ import ml_collections
 import numpy as np
 from rich.console import Console
 
-from repro.config import frames_per_step
+from repro.config import budget, frames_per_step
 from repro.evidence import random_player, records
-from repro.launch.jobs import RecordedJob, Stopped, circumstances, identity_fields, summarize_returns, utc_now
+from repro.launch.jobs import (
+    RecordedJob,
+    Stopped,
+    budget_fields,
+    circumstances,
+    identity_fields,
+    summarize_returns,
+    utc_now,
+)
 
 EPISODES, NUM_ENVS = 100, 20
 SEED_OFFSET = 2_000_000
@@ -19,7 +27,7 @@ SEED_OFFSET = 2_000_000
 
 
 class RandomJob(RecordedJob):
-    """Plays an experiment's task with actions drawn evenly from all that there are, and records the returns.
+    """Plays an experiment's task with actions sampled uniformly from all that there are, and records the returns.
 
     Args:
         config: of the experiment, at its scale; its `env` is played as in an evaluation.
@@ -67,13 +75,11 @@ class RandomJob(RecordedJob):
         if not quiet:
             Console().print(f"{self.label}: {EPISODES} games in {seconds:.0f} s", highlight=False)
         env = self.config.env
-        protocol = describe_games(env, EPISODES, "actions drawn evenly")
+        protocol = describe_games(env, EPISODES, "actions sampled uniformly")
         record = identity_fields(self._played_config(), random_player.AGENT, self.seed, "random") | {
-            "frames": frames,
+            **budget_fields(budget(self.config)[0], frames, seconds),
             "agent_steps": frames // frames_per_step(self.config),
             "gradient_steps": 0,
-            "wall_seconds": seconds,
-            "frames_per_second": frames / seconds,
             "curve": [],
             **circumstances(len(cores)),
             "evaluation": summarize_returns(score_unit(env), protocol, np.array([game.score for game in games])),

@@ -23,7 +23,7 @@ class ActorCritic(SequenceNetwork):
         torso: a Keras layer from uint8 [N, H, W, C] to float32 [N, F].
         num_actions: A, width of the policy head.
         core_units: width of the LSTM; None for a feed-forward network.
-        seed: integer >= 0 from which the weights of core and heads are drawn (the torso has its own).
+        seed: integer >= 0 from which the weights of core and heads are sampled (the torso has its own).
     """
 
     def __init__(

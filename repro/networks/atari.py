@@ -1,6 +1,6 @@
 """Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4) and DQN's.
 
-IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of deviation
+IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of standard deviation
 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
 """
 
@@ -85,7 +85,7 @@ def shallow_torso(seed: int) -> Torso:
     """The smaller network of Figure 4 (left) up to its core, the convolutions of A3C, without padding.
 
     Args:
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
     """
     seeds = distinct_seeds(seed)
     layers = [
@@ -103,7 +103,7 @@ def deep_torso(seed: int) -> Torso:
     Zero padding keeps sizes; each pooling halves them, rounded up.
 
     Args:
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
     """
     seeds = distinct_seeds(seed)
     layers: list[tf.keras.layers.Layer] = []
@@ -123,7 +123,7 @@ def nature_convolutions(seed: int) -> Torso:
     """The convolutions of Mnih et al. (2015), flattened: up to the LSTM of R2D2 (C-trace, Appendix E.1).
 
     Args:
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
     """
     return Torso(_nature_layers(distinct_seeds(seed)), name="nature_convolutions")
 
@@ -132,7 +132,7 @@ def nature_torso(seed: int) -> Torso:
     """The network of Mnih et al. (2015) up to its heads, as ACER uses it (Section 4), without padding.
 
     Args:
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
     """
     seeds = distinct_seeds(seed)
     return Torso([*_nature_layers(seeds), _dense(NATURE_FEATURES, seeds)], name="nature_torso")

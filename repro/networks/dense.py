@@ -20,7 +20,7 @@ def dense_torso(units: Sequence[int], seed: int) -> Torso:
 
     Args:
         units: width of each layer, at least one layer of at least 1 unit.
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
 
     Raises:
         ValueError: no layer, or one without units.

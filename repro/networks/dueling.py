@@ -17,7 +17,7 @@ class DuelingHead(tf.keras.layers.Layer):
     Args:
         units: width of both hidden layers; 512 in C-trace's Appendix E.1.
         num_actions: number of actions A.
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
     """
 
     def __init__(self, units: int, num_actions: int, seed: int) -> None:

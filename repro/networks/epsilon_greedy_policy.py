@@ -29,7 +29,7 @@ class EpsilonGreedyPolicy(NetworkPolicy):
 
     Args:
         time_step_spec, action_spec, network: as for `NetworkPolicy`.
-        epsilon: in [0, 1], for all environments or for each one, [B]. A `tf.Variable` is read anew in each step. It
+        epsilon: in [0, 1], for all environments or for each one, [B]. A `tf.Variable` is read again in each step. It
             belongs to whoever plays and is no weight: `variables()`, which are published to actors, leave it out.
 
     Raises:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from repro.networks import mlp, stochastic_dueling
 
 HIDDEN_SCALE, OUTPUT_SCALE = 6.0**0.5, 0.1
-"""Of `mlp.init_mlp`: Glorot's bounds, and outputs near 0, so that the first means are (assumed)."""
+"""Scales of `mlp.init_mlp`: Glorot's bounds, and outputs near 0, so that the first means are (assumed)."""
 
 
 class GaussianActorCritic(tf.Module):
@@ -20,7 +20,7 @@ class GaussianActorCritic(tf.Module):
     network" for the advantages; it prints no layers. Sizes are arguments, kind and separation are assumed.
 
     Attributes:
-        mean_bound: b of `mean_of`, or 0.
+        mean_bound: b of `policy_mean`, or 0.
         policy_weights: of the mean, theta in the paper; a list of variables.
         value_weights, advantage_weights: of V and A, theta_v in the paper; the latter may be empty.
 
@@ -29,7 +29,7 @@ class GaussianActorCritic(tf.Module):
         action_size: A, components of an action.
         hidden: units of the hidden layers of mean and of V.
         advantage_hidden: units of those of A, at least one layer; () for a network without A.
-        seed: integer >= 0 from which all weights are drawn.
+        seed: integer >= 0 from which all weights are sampled.
         mean_bound: no component of the mean is larger, in units of the action; 0 for no bound.
     """
 
@@ -53,14 +53,14 @@ class GaussianActorCritic(tf.Module):
 
         self.policy_weights = variables("policy", state_size, hidden, action_size)
         self.value_weights = variables("value", state_size, hidden, 1)
-        # Drawn last, so that networks with and without A begin with the same policy and V.
+        # Sampled last, so that networks with and without A begin with the same policy and V.
         self.advantage_weights = (
             variables("advantage", state_size + action_size, advantage_hidden, 1) if advantage_hidden else []
         )
 
     def mean(self, observation: tf.Tensor) -> tf.Tensor:
-        """Of pi(.|x), float32 [..., A], of observations [..., S]."""
-        return mean_of(self.policy_weights, observation, self.mean_bound)
+        """Mean of pi(.|x), float32 [..., A], of observations [..., S]."""
+        return policy_mean(self.policy_weights, observation, self.mean_bound)
 
     def value(self, observation: tf.Tensor) -> tf.Tensor:
         """V(x), float32 [...], of observations [..., S]."""
@@ -89,7 +89,7 @@ class GaussianActorCritic(tf.Module):
         return tf.reshape(found, tf.concat([tf.shape(value), [actions.shape[-2]]], axis=0))
 
 
-def mean_of(weights: Sequence[tf.Tensor], observation: tf.Tensor, bound: float) -> tf.Tensor:
+def policy_mean(weights: Sequence[tf.Tensor], observation: tf.Tensor, bound: float) -> tf.Tensor:
     """The mean of a Gaussian policy, b tanh(MLP(x)), or MLP(x) itself for a bound of 0.
 
     Args:

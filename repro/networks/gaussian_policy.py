@@ -1,4 +1,4 @@
-"""A Gaussian policy with a fixed deviation, in TF-Agents' interface."""
+"""A Gaussian policy with a fixed standard deviation, in TF-Agents' interface."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import policy_step
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks.gaussian_actor_critic import mean_of
+from repro.networks.gaussian_actor_critic import policy_mean
 
 
 class GaussianPolicy(tf_policy.TFPolicy):
     """Samples from the normal around an MLP's mean, or takes the mean.
 
-    Every policy step carries `info = {"mean": float32 [B, A], "deviation": float32 [B, A]}`, the behaviour
+    Every policy step carries `info = {"mean": float32 [B, A], "std": float32 [B, A]}`, the behaviour
     distribution mu(.|x_t) that off-policy corrections need. The greedy policy's is that of the sampling one.
 
     Actions are not clipped: the density of a clipped action would be another one. An environment clips what it is
-    given, and a replay keeps the action as it was drawn.
+    given, and a replay keeps the action as it was sampled.
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment, observations [S].
         action_spec: float32 spec of shape [A].
         weights: of the MLP of the mean, `GaussianActorCritic.policy_weights`: all variables that acting reads.
-        deviation: standard deviation of each component, above 0, in units of the action.
+        std: standard deviation of each component, above 0, in units of the action.
         greedy: take the mean instead of sampling.
-        mean_bound: of the mean (`gaussian_actor_critic.mean_of`); 0 for none.
+        mean_bound: of the mean (`gaussian_actor_critic.policy_mean`); 0 for none.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class GaussianPolicy(tf_policy.TFPolicy):
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.TensorSpec,
         weights: Sequence[tf.Variable],
-        deviation: float,
+        std: float,
         greedy: bool = False,
         mean_bound: float = 0.0,
     ) -> None:
@@ -44,13 +44,13 @@ class GaussianPolicy(tf_policy.TFPolicy):
         super().__init__(
             time_step_spec,
             action_spec,
-            info_spec={"mean": tf.TensorSpec(shape, tf.float32), "deviation": tf.TensorSpec(shape, tf.float32)},
+            info_spec={"mean": tf.TensorSpec(shape, tf.float32), "std": tf.TensorSpec(shape, tf.float32)},
             clip=False,
             automatic_state_reset=False,
             name="gaussian_policy",
         )
         self._weights = list(weights)
-        self._deviation = deviation
+        self._std = std
         self._greedy = greedy
         self._mean_bound = mean_bound
 
@@ -60,12 +60,12 @@ class GaussianPolicy(tf_policy.TFPolicy):
     def _action(
         self, time_step: ts.TimeStep, policy_state: tuple[()], seed: tf.Tensor | None
     ) -> policy_step.PolicyStep:
-        mean = mean_of(self._weights, time_step.observation, self._mean_bound)  # [B, A]
+        mean = policy_mean(self._weights, time_step.observation, self._mean_bound)  # [B, A]
         if self._greedy:
             action = mean
         elif seed is None:
-            action = mean + self._deviation * tf.random.normal(tf.shape(mean))
+            action = mean + self._std * tf.random.normal(tf.shape(mean))
         else:
-            action = mean + self._deviation * tf.random.stateless_normal(tf.shape(mean), seed, alg="philox")
-        info = {"mean": mean, "deviation": tf.fill(tf.shape(mean), self._deviation)}
+            action = mean + self._std * tf.random.stateless_normal(tf.shape(mean), seed, alg="philox")
+        info = {"mean": mean, "std": tf.fill(tf.shape(mean), self._std)}
         return policy_step.PolicyStep(tf.cast(action, self.action_spec.dtype), policy_state, info)

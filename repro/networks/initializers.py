@@ -20,10 +20,10 @@ def distinct_seeds(seed: int) -> Iterator[int]:
 
 
 class TruncatedNormalFanIn(tf.keras.initializers.Initializer):
-    """Truncated normal, cut at two standard deviations, with deviation 1 / sqrt(fan in) before the cut.
+    """Truncated normal, cut at two standard deviations, with standard deviation 1 / sqrt(fan in) before the cut.
 
     fan in = product of all dimensions but the last. This is the default of Sonnet 1 for convolutions and
-    linear layers (assumed: the paper is silent, and its released code builds its network of these layers);
+    linear layers (assumed: not specified, and its released code builds its network of these layers);
     Keras' `LecunNormal` rescales by 1.137 to restore the variance that the cut takes away, Sonnet does not.
 
     Args:

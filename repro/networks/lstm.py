@@ -20,7 +20,7 @@ import tensorflow as tf
 PER_LAYER = 3
 """Arrays of one layer."""
 
-SHUT = -1e4
+GATE_CLOSED_LOGIT = -1e4
 """A gate with this input is 0 in float32, whatever h w_h adds."""
 
 
@@ -32,7 +32,7 @@ def init_lstm(
     hidden_scale: float,
     output_scale: float,
 ) -> list[np.ndarray]:
-    """Draws initial weights, as `mlp.init_mlp` does for layers without memory.
+    """Samples initial weights, as `mlp.init_mlp` does for layers without memory.
 
         gates:         U[-g / sqrt(fan in + fan out), +g / sqrt(fan in + fan out)],    g = hidden_scale
         output layer:  U[-o / sqrt(fan in), +o / sqrt(fan in)],                        o = output_scale
@@ -86,7 +86,7 @@ def apply_lstm(variables: Sequence[tf.Tensor], x: tf.Tensor, length: tf.Tensor) 
     inside = inside[..., tf.newaxis]  # [T, B, 1]
     h_t = tf.where(inside, tf.transpose(x, [1, 0, 2]), 0.0)  # [T, B, inputs]
     for w_x, bias, w_h in zip(*(layers[i::PER_LAYER] for i in range(PER_LAYER))):
-        gates = tf.where(inside, h_t @ w_x + bias, SHUT)  # [T, B, 4 units]; c and h stay 0 before the window
+        gates = tf.where(inside, h_t @ w_x + bias, GATE_CLOSED_LOGIT)  # [T, B, 4 units]; c, h are 0 before the window
         h_t = _layer(gates, w_h)  # [T, B, units]
     return h_t[-1] @ output_weights + output_bias
 

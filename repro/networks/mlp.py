@@ -21,7 +21,7 @@ def init_mlp(
     hidden_scale: float,
     output_scale: float,
 ) -> list[np.ndarray]:
-    """Draws initial weights (ReF-ER, Appendix A).
+    """Samples initial weights (ReF-ER, Appendix A).
 
         hidden layers: U[-g / sqrt(fan in + fan out), +g / sqrt(fan in + fan out)],    g = hidden_scale
         output layer:  U[-o / sqrt(fan in), +o / sqrt(fan in)],                        o = output_scale

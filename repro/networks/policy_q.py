@@ -17,7 +17,7 @@ class PolicyQ(SequenceNetwork):
     Args:
         torso: a Keras layer from one observation's batch [N, ...] to float32 [N, F].
         num_actions: A, width of both heads.
-        seed: integer >= 0 from which the weights of the heads are drawn (the torso has its own).
+        seed: integer >= 0 from which the weights of the heads are sampled (the torso has its own).
     """
 
     def __init__(self, torso: tf.keras.layers.Layer, num_actions: int, *, seed: int) -> None:

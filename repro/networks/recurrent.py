@@ -1,4 +1,4 @@
-"""Recurrent cores that forget where an episode begins."""
+"""Recurrent cores whose state is reset where an episode begins."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class ResettingLSTM(tf.keras.layers.Layer):
         c <- sigmoid(f + 1) c + sigmoid(i) tanh(g),    h <- sigmoid(o) tanh(c)
 
     The constant 1 on the forget gate, zero biases and a Glorot-uniform W are the defaults of TensorFlow 1's
-    cells, which the paper's released code uses (assumed; the paper is silent).
+    cells, which the paper's released code uses (assumed; not specified in the paper).
 
     Args:
         units: width of h and c.
-        seed: integer >= 0 from which W is drawn.
+        seed: integer >= 0 from which W is sampled.
     """
 
     def __init__(self, units: int, seed: int) -> None:

@@ -25,7 +25,7 @@ class RecurrentQ(SequenceNetwork):
         num_actions: A, width of the head.
         core_units: width of the LSTM; 512 in the paper.
         dueling_units: width of the head's two hidden layers; 512 in the paper.
-        seed: integer >= 0 from which the weights of core and head are drawn (the torso has its own).
+        seed: integer >= 0 from which the weights of core and head are sampled (the torso has its own).
     """
 
     def __init__(

@@ -60,13 +60,13 @@ def stochastic_q(
         state: x, float32 [N, S].
         value: V(x), float32 [N].
         actions: a, float32 [N, K, A].
-        samples: u_1 to u_n, drawn from pi(.|x), float32 [N, n, A].
+        samples: u_1 to u_n, sampled from pi(.|x), float32 [N, n, A].
 
     Returns:
         float32 [N, K].
 
     Gradients: to `weights` and `value`, which are the theta_v of Algorithm 3. None to `actions` and `samples`: the
-        algorithm takes no derivative of Q~ with respect to theta, through which pi draws the samples.
+        algorithm takes no derivative of Q~ with respect to theta, through which the samples depend on pi.
 
     Raises:
         ValueError: shapes that do not fit.

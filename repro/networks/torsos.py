@@ -23,7 +23,7 @@ def make_torso(network: ml_collections.ConfigDict, seed: int, choices: Collectio
 
     Args:
         network: section of a configuration, with `torso`, and `units` of a dense one.
-        seed: integer >= 0 from which its weights are drawn.
+        seed: integer >= 0 from which its weights are sampled.
         choices: names in `TORSOS` that the experiment has, for images; every experiment has `dense`, for vectors.
 
     Raises:

@@ -1,4 +1,4 @@
-"""From losses to the optimiser: the mean over replicas, the sum of their gradients, the clip."""
+"""The way from losses to the optimiser: the mean over replicas, the sum of their gradients, the clip."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Memories that experience is drawn from again."""
+"""Memories that experience is sampled from again."""

@@ -1,4 +1,4 @@
-"""Rank-based prioritised drawing (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
+"""Rank-based prioritised sampling (Schaul, Quan, Antonoglou and Silver 2016, Section 3.3)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 
 
 class RankHeap:
-    """Rows ordered by priority, drawn with P(rank i) = i**-alpha / sum_j j**-alpha.
+    """Rows ordered by priority, sampled with P(rank i) = i**-alpha / sum_j j**-alpha.
 
-    The order is that of a binary heap in an array, whose places stand for ranks (1 is the highest priority): exact
+    The order is that of a binary heap in an array, whose positions stand for ranks (1 is the highest priority): exact
     after a sort, approximate in between, as in that paper's Appendix B.2.1. It is sorted when as many priorities were
     written as the heap can hold. Each operation costs the logarithm of the size.
 
@@ -20,8 +20,8 @@ class RankHeap:
     def __init__(self, capacity: int) -> None:
         self.size = 0
         self._priority = np.zeros(capacity, np.float32)  # by row
-        self._heap = np.zeros(capacity, np.int32)  # rows by place
-        self._place = np.full(capacity, -1, np.int32)  # place by row
+        self._heap = np.zeros(capacity, np.int32)  # rows by rank
+        self._rank = np.full(capacity, -1, np.int32)  # rank by row, from 0
         self._written = 0
         self._alpha = float("nan")
         self._cumulative = np.zeros(0)
@@ -30,18 +30,18 @@ class RankHeap:
         """Adds new rows [T] with the highest priority present (1 if none is)."""
         priority = self._priority[self._heap[0]] if self.size else np.float32(1.0)
         for row in rows:
-            _insert(int(row), priority, self._priority, self._heap, self._place, self.size)
+            _insert(int(row), priority, self._priority, self._heap, self._rank, self.size)
             self.size += 1
 
     def remove(self, rows: np.ndarray) -> None:
         """Takes rows [T] out."""
         for row in rows:
             self.size -= 1
-            _remove(int(row), self._priority, self._heap, self._place, self.size)
+            _remove(int(row), self._priority, self._heap, self._rank, self.size)
 
     def write(self, rows: np.ndarray, priorities: np.ndarray) -> None:
         """Gives rows [B] new priorities (float32, not negative), in the order of the batch."""
-        _write(rows, priorities, self._priority, self._heap, self._place, self.size)
+        _write(rows, priorities, self._priority, self._heap, self._rank, self.size)
         self._written += rows.size
         if self._written >= self._heap.size:
             self.sort()
@@ -50,17 +50,17 @@ class RankHeap:
         """Makes ranks exact; equal priorities keep their order."""
         rows = self._heap[: self.size]
         rows[:] = rows[np.argsort(-self._priority[rows], kind="stable")]
-        self._place[rows] = np.arange(self.size)
+        self._rank[rows] = np.arange(self.size)
         self._written = 0
 
-    def draw(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
-        """Draws rows, one from each of `batch` ranges of ranks of equal probability.
+    def sample(self, rng: np.random.Generator, batch: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+        """Samples rows, one from each of `batch` ranges of ranks of equal probability.
 
         Args:
             rng: source of randomness.
-            batch: rows to draw.
-            alpha: 0 draws uniformly, 1 in proportion to 1 / rank.
-            beta: 0 leaves all weights at 1, 1 corrects the drawing in full.
+            batch: rows to sample.
+            alpha: 0 samples uniformly, 1 in proportion to 1 / rank.
+            beta: 0 leaves all weights at 1, 1 corrects the sampling in full.
 
         Returns:
             Rows [B] and float32 importance weights [B], (n P)**-beta over the largest of any stored row, which is
@@ -71,33 +71,33 @@ class RankHeap:
             self._cumulative = np.cumsum(np.arange(1, self._heap.size + 1, dtype=np.float64) ** -alpha)
         cumulative = self._cumulative[: self.size]
         points = (np.arange(batch) + rng.random(batch)) * (cumulative[-1] / batch)
-        places = np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
-        weights = ((places + 1) / self.size) ** (alpha * beta)
-        return self._heap[places].astype(np.int64), weights.astype(np.float32)
+        ranks = np.minimum(np.searchsorted(cumulative, points, side="right"), self.size - 1)
+        weights = ((ranks + 1) / self.size) ** (alpha * beta)
+        return self._heap[ranks].astype(np.int64), weights.astype(np.float32)
 
     def ordered(self) -> tuple[np.ndarray, np.ndarray, int]:
-        """Rows by place, their priorities, and how many were written since the last sort."""
+        """Rows by rank, their priorities, and how many were written since the last sort."""
         rows = self._heap[: self.size].copy()
         return rows, self._priority[rows], self._written
 
     def restore(self, rows: np.ndarray, priorities: np.ndarray, written: int) -> None:
         """Takes over what `ordered` returned."""
-        self._place[self._heap[: self.size]] = -1
+        self._rank[self._heap[: self.size]] = -1
         self.size = rows.size
         self._heap[: self.size] = rows
         self._priority[rows] = priorities
-        self._place[rows] = np.arange(self.size)
+        self._rank[rows] = np.arange(self.size)
         self._written = written
 
-    def fault(self, rows: np.ndarray) -> str | None:
+    def find_error(self, rows: np.ndarray) -> str | None:
         """What is wrong with the heap if it should hold exactly `rows`, or None."""
         held = self._heap[: self.size]
         if not np.array_equal(np.sort(held), np.sort(rows)):
             return "prioritised rows are not the stored steps"
-        if not np.array_equal(self._place[held], np.arange(self.size)):
-            return "places of prioritised rows do not match the heap"
-        if np.count_nonzero(self._place >= 0) != self.size:
-            return "rows that have left still have a place in the heap"
+        if not np.array_equal(self._rank[held], np.arange(self.size)):
+            return "ranks of prioritised rows do not match the heap"
+        if np.count_nonzero(self._rank >= 0) != self.size:
+            return "rows that have left still have a rank in the heap"
         priority = self._priority[held]
         if np.any(priority[1:] > priority[(np.arange(1, self.size) - 1) // 2]):
             return "a prioritised row has a higher priority than the one above it"
@@ -105,47 +105,47 @@ class RankHeap:
 
 
 @numba.njit(cache=True)
-def _settle(place: int, priority: np.ndarray, heap: np.ndarray, places: np.ndarray, size: int) -> None:
-    """Moves the row at `place` up or down to where the order of the heap wants it."""
-    row = heap[place]
-    while place > 0 and priority[heap[(place - 1) // 2]] < priority[row]:
-        heap[place] = heap[(place - 1) // 2]
-        places[heap[place]] = place
-        place = (place - 1) // 2
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
+def _settle(rank: int, priority: np.ndarray, heap: np.ndarray, ranks: np.ndarray, size: int) -> None:
+    """Moves the row at `rank` up or down to where the order of the heap wants it."""
+    row = heap[rank]
+    while rank > 0 and priority[heap[(rank - 1) // 2]] < priority[row]:
+        heap[rank] = heap[(rank - 1) // 2]
+        ranks[heap[rank]] = rank
+        rank = (rank - 1) // 2
+    while 2 * rank + 1 < size:
+        child = 2 * rank + 1
         if child + 1 < size and priority[heap[child + 1]] > priority[heap[child]]:
             child += 1
         if priority[heap[child]] <= priority[row]:
             break
-        heap[place] = heap[child]
-        places[heap[place]] = place
-        place = child
-    heap[place] = row
-    places[row] = place
+        heap[rank] = heap[child]
+        ranks[heap[rank]] = rank
+        rank = child
+    heap[rank] = row
+    ranks[row] = rank
 
 
 @numba.njit(cache=True)
-def _insert(row: int, value: float, priority: np.ndarray, heap: np.ndarray, places: np.ndarray, size: int) -> None:
+def _insert(row: int, value: float, priority: np.ndarray, heap: np.ndarray, ranks: np.ndarray, size: int) -> None:
     priority[row] = value
     heap[size] = row
-    _settle(size, priority, heap, places, size + 1)
+    _settle(size, priority, heap, ranks, size + 1)
 
 
 @numba.njit(cache=True)
-def _remove(row: int, priority: np.ndarray, heap: np.ndarray, places: np.ndarray, size: int) -> None:
+def _remove(row: int, priority: np.ndarray, heap: np.ndarray, ranks: np.ndarray, size: int) -> None:
     """`size` is the size afterwards."""
-    place = places[row]
-    places[row] = -1
-    if place < size:
-        heap[place] = heap[size]
-        _settle(place, priority, heap, places, size)
+    rank = ranks[row]
+    ranks[row] = -1
+    if rank < size:
+        heap[rank] = heap[size]
+        _settle(rank, priority, heap, ranks, size)
 
 
 @numba.njit(cache=True)
 def _write(
-    rows: np.ndarray, values: np.ndarray, priority: np.ndarray, heap: np.ndarray, places: np.ndarray, size: int
+    rows: np.ndarray, values: np.ndarray, priority: np.ndarray, heap: np.ndarray, ranks: np.ndarray, size: int
 ) -> None:
     for i in range(rows.size):
         priority[rows[i]] = values[i]
-        _settle(places[rows[i]], priority, heap, places, size)
+        _settle(ranks[rows[i]], priority, heap, ranks, size)

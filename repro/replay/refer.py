@@ -2,12 +2,12 @@
 
 Layout: one ring of exactly `capacity` rows. An episode of T steps takes T rows one after the other and may run over
 the last row into the first, so nothing is copied to make room and all stored steps are always one range of serial
-numbers, from which a uniform draw needs one random integer. The state after an episode's last action is kept with the
+numbers, from which a uniform sample needs one random integer. The state after an episode's last action is kept with the
 episode, not in the ring.
 
 Units: rewards are stored as received. Values are the network's and so in units of the scaled reward
 r / (sigma_r + 1e-7); V_tbc and Q_ret are in the same units. A new reward scale leaves stored values and ratios as they
-are, for the network that gave them knows nothing of it, and recomputes every V_tbc from the newly scaled rewards.
+are, for the network that gave them did not use it, and recomputes every V_tbc from the newly scaled rewards.
 
 The advantages A(s, a) of Appendix E are stored beside the values, 0 where none is fitted: then Q := V, and Eq. 7 is
 Eq. 8. So at any time every stored V_tbc is exactly, in float32, what Eq. 7 gives backward from the end of its episode
@@ -33,12 +33,12 @@ EPSILON = 1e-7
 MARGIN = 1.0 / 2048.0
 """Width of the edge as a part of c_max - 1."""
 
-_PER_STEP = ("state", "action", "mean", "deviation", "reward", "rho", "value", "advantage")
+_PER_STEP = ("state", "action", "mean", "std", "reward", "rho", "value", "advantage")
 _PER_EPISODE = ("length", "last_value", "terminated", "last_state")
 
 
 class Minibatch(NamedTuple):
-    """Drawn steps: contiguous float32 arrays; B steps, S state entries, A action entries."""
+    """Sampled steps: contiguous float32 arrays; B steps, S state entries, A action entries."""
 
     state: np.ndarray
     """[B, S] s_t, not standardised."""
@@ -46,7 +46,7 @@ class Minibatch(NamedTuple):
     """[B, A] a_t."""
     mean: np.ndarray
     """[B, A] of the behaviour at s_t."""
-    deviation: np.ndarray
+    std: np.ndarray
     """[B, A] standard deviation of the behaviour at s_t."""
     reward: np.ndarray
     """[B] r_{t+1} over the reward scale."""
@@ -61,7 +61,7 @@ class Minibatch(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """The last states of an episode up to drawn steps: contiguous; B steps, W states, S state entries."""
+    """The last states of an episode up to sampled steps: contiguous; B steps, W states, S state entries."""
 
     states: np.ndarray
     """float32 [B, W, S] s_{t-W+1} to s_t, not standardised; zeros where the episode had not begun."""
@@ -82,7 +82,7 @@ class ReferMemory:
         action_size: A, entries of an action.
         max_episode_steps: longest episode that is accepted, at most `capacity`.
         discount: gamma, from 0 to 1.
-        prioritised: whether `draw_prioritised` is used; its order costs time whenever steps come, go or are ranked.
+        prioritised: whether `sample_prioritised` is used; its order costs time whenever steps come, go or are ranked.
 
     Raises:
         ValueError: a size or the discount is out of its range.
@@ -116,11 +116,11 @@ class ReferMemory:
         slot = np.full(capacity, -1, np.int32)
         self._steps = kernels.Steps(rows(state_size + 3 * action_size), rows(5), slot)
         self._ends = state_size + action_size * np.arange(3)  # of state, action and mean in a row
-        state, action, mean, deviation = np.split(self._steps.vectors, self._ends, axis=1)
-        self._fields = checks.Fields(state, action, mean, deviation, *self._steps.numbers.T)
+        state, action, mean, std = np.split(self._steps.vectors, self._ends, axis=1)
+        self._fields = checks.Fields(state, action, mean, std, *self._steps.numbers.T)
         start, length = np.zeros(capacity, np.int64), np.zeros(capacity, np.int64)
         self._episodes = kernels.Episodes(start, length, rows(), np.zeros(capacity, np.bool_), rows(state_size))
-        self._far = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
+        self._far_policy = kernels.Far(np.zeros(2, np.int64), np.zeros(capacity, np.int32))
         # A stack: the slots of episodes that left are used first, so memory follows the most episodes stored at once.
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self._count = 0
@@ -145,14 +145,14 @@ class ReferMemory:
         return self._tail
 
     @property
-    def num_far(self) -> int:
+    def num_far_policy(self) -> int:
         """n_far: stored steps whose latest ratio is outside (1 / c_max, c_max)."""
-        return int(self._far.counts[0])
+        return int(self._far_policy.counts[0])
 
     @property
-    def far_fraction(self) -> float:
+    def far_policy_fraction(self) -> float:
         """n_far / n of Eq. 12; 0 if nothing is stored."""
-        return self.num_far / len(self) if len(self) else 0.0
+        return self.num_far_policy / len(self) if len(self) else 0.0
 
     @property
     def c_max(self) -> float:
@@ -170,7 +170,7 @@ class ReferMemory:
         actions: np.ndarray,
         rewards: np.ndarray,
         means: np.ndarray,
-        deviations: np.ndarray,
+        stds: np.ndarray,
         values: np.ndarray,
         terminated: bool,
         advantages: np.ndarray | None = None,
@@ -179,10 +179,10 @@ class ReferMemory:
 
         Args:
             states: [T + 1, S] s_0 to s_T, finite.
-            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and deviation; finite.
+            actions: [T, A] a_0 to a_{T-1}, in the units of the behaviour's mean and standard deviation; finite.
             rewards: [T] r_1 to r_T as the environment gave them, finite.
             means: [T, A] of the behaviour, finite.
-            deviations: [T, A] of the behaviour, greater than 0 and finite.
+            stds: [T, A] of the behaviour, greater than 0 and finite.
             values: [T + 1] V(s_0) to V(s_T) in units of the scaled reward, finite. The last is used only where a time
                 limit cut the episode.
             terminated: whether s_T is terminal, whose value is 0; False means that a time limit cut the episode.
@@ -191,9 +191,9 @@ class ReferMemory:
         Raises:
             ValueError: a wrong shape, an empty or too long episode, or an entry outside its range. Nothing is stored.
         """
-        given = {"states": states, "actions": actions, "rewards": rewards, "means": means, "deviations": deviations}
+        given = {"states": states, "actions": actions, "rewards": rewards, "means": means, "stds": stds}
         given |= {"values": values, "advantages": np.zeros(len(actions)) if advantages is None else advantages}
-        states_, actions_, rewards_, means_, deviations_, values_, advantages_ = self._checked_episode(**given)
+        states_, actions_, rewards_, means_, stds_, values_, advantages_ = self._checked_episode(**given)
         length = rewards_.size
         while len(self) + length > self._capacity:
             self._remove_oldest()
@@ -209,19 +209,19 @@ class ReferMemory:
         self._fields.state[rows] = states_[:-1]
         self._fields.action[rows] = actions_
         self._fields.mean[rows] = means_
-        self._fields.deviation[rows] = deviations_
+        self._fields.std[rows] = stds_
         self._fields.reward[rows] = rewards_
         self._fields.value[rows] = values_[:-1]
         self._fields.advantage[rows] = advantages_
         self._fields.rho[rows] = 1.0
         self._steps.slot[rows] = slot
-        kernels.enter_all(self._steps, start, self._tail, self._far, self._c_max, self._low)
+        kernels.enter_all(self._steps, start, self._tail, self._far_policy, self._c_max, self._low)
         self._recompute(start)
         if self._ranks is not None:
             self._ranks.insert(rows)
 
-    def draw(self, rng: np.random.Generator, batch: int) -> np.ndarray:
-        """Draws steps uniformly, with replacement.
+    def sample(self, rng: np.random.Generator, batch: int) -> np.ndarray:
+        """Samples steps uniformly, with replacement.
 
         Args:
             rng: source of randomness.
@@ -233,13 +233,13 @@ class ReferMemory:
         Raises:
             ValueError: the memory is empty.
         """
-        self._assert_not_empty("draw")
+        self._assert_not_empty("sample")
         return rng.integers(self._head, self._tail, batch)
 
-    def draw_prioritised(
+    def sample_prioritised(
         self, rng: np.random.Generator, batch: int, alpha: float, beta: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draws steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
+        """Samples steps by the rank of the priority last set (a new step has the highest): see `RankHeap`.
 
         Args:
             rng: source of randomness.
@@ -248,20 +248,20 @@ class ReferMemory:
             beta: 0 (no correction) to 1 (full correction).
 
         Returns:
-            int64 [B] serial numbers as from `draw`, and float32 [B] importance weights in (0, 1].
+            int64 [B] serial numbers as from `sample`, and float32 [B] importance weights in (0, 1].
 
         Raises:
             ValueError: the memory is empty or was not made with `prioritised=True`.
         """
-        self._assert_not_empty("draw_prioritised")
-        rows, weights = self._require_ranks("draw_prioritised").draw(rng, batch, alpha, beta)
+        self._assert_not_empty("sample_prioritised")
+        rows, weights = self._require_ranks("sample_prioritised").sample(rng, batch, alpha, beta)
         return self._head + (rows - self._head) % self._capacity, weights
 
     def set_priorities(self, indices: np.ndarray, errors: np.ndarray) -> None:
-        """Ranks drawn steps by the size of their errors.
+        """Ranks sampled steps by the size of their errors.
 
         Args:
-            indices: [B] from a draw; of duplicates the last counts.
+            indices: [B] from `sample`; of duplicates the last counts.
             errors: [B] temporal-difference errors of either sign, finite.
 
         Raises:
@@ -274,10 +274,10 @@ class ReferMemory:
         ranks.write(serials % self._capacity, np.abs(errors_))
 
     def gather(self, indices: np.ndarray) -> Minibatch:
-        """Copies drawn steps with Q_ret and V_tbc as stored now, before `update` corrects them.
+        """Copies sampled steps with Q_ret and V_tbc as stored now, before `update` corrects them.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
 
         Raises:
             ValueError: a wrong shape or a step that has left the memory.
@@ -288,15 +288,15 @@ class ReferMemory:
         next_state = np.empty((batch, self._fields.state.shape[1]), np.float32)
         copies = vectors, next_state, numbers
         kernels.gather(serials, self._steps, self._episodes, self._discount, self._inverse, *copies)
-        state, action, mean, deviation = map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))
+        state, action, mean, std = map(np.ascontiguousarray, np.split(vectors, self._ends, axis=1))
         reward, discount, q_ret, v_tbc = numbers
-        return Minibatch(state, action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+        return Minibatch(state, action, mean, std, reward, discount, next_state, q_ret, v_tbc)
 
     def gather_windows(self, indices: np.ndarray, longest: int) -> Windows:
-        """Copies the states of drawn steps and of up to W - 1 steps before them in the same episode.
+        """Copies the states of sampled steps and of up to W - 1 steps before them in the same episode.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
             longest: W, 1 or more.
 
         Raises:
@@ -313,15 +313,15 @@ class ReferMemory:
     def update(
         self, indices: np.ndarray, rho: np.ndarray, value: np.ndarray, advantage: np.ndarray | None = None
     ) -> None:
-        """Writes what the network now says of drawn steps and corrects all V_tbc that depend on it (Eq. 7).
+        """Writes what the network now says of sampled steps and corrects all V_tbc that depend on it (Eq. 7).
 
             V_tbc(t) = V(t) + min(1, rho_t) (r_{t+1} + gamma V_tbc(t+1) - V(t) - A(t))
 
-        for the drawn steps and every earlier step of their episodes. The result is that of one step after the other in
-        the order of the batch; of duplicates the last counts.
+        for the sampled steps and every earlier step of their episodes. The result is that of one step after the other
+        in the order of the batch; of duplicates the last counts.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
             rho: [B] ratio of the policy's density to the behaviour's, 0 to infinity.
             value: [B] V(s_t) in units of the scaled reward, finite.
             advantage: [B] A(s_t, a_t) in the same units, finite; None for 0.
@@ -338,15 +338,15 @@ class ReferMemory:
         if bad < rho_.size:
             raise ValueError(f"ReferMemory.update: rho must be 0 or more, but entry {bad} is {rho_[bad]}.")
         kernels.update(
-            serials, np.sort(serials), rho_, value_, advantage_, self._steps, self._episodes, self._far,
+            serials, np.sort(serials), rho_, value_, advantage_, self._steps, self._episodes, self._far_policy,
             self._c_max, self._low, self._discount, self._inverse,
         )  # fmt: skip
 
     def cut_ends(self, indices: np.ndarray) -> np.ndarray:
-        """Those of drawn steps right after which a time limit cut their episode: int64 [n], each once, in order.
+        """Indices of sampled steps right after which a time limit cut their episode: int64 [n], each once, in order.
 
         Args:
-            indices: int64 [B] from a draw.
+            indices: int64 [B] from `sample`.
 
         Raises:
             ValueError: a wrong shape or a step that has left the memory.
@@ -386,7 +386,7 @@ class ReferMemory:
         self.update(serials, *(array[rows] for array in (self._fields.rho, self._fields.value, self._fields.advantage)))
 
     def set_c_max(self, c_max: float) -> None:
-        """Sets the bound of near-policy ratios (Eq. 13); `far_fraction` is exact for it afterwards.
+        """Sets the bound of near-policy ratios (Eq. 13); `far_policy_fraction` is exact for it afterwards.
 
         Args:
             c_max: greater than 1. A small decrease is cheap; any other change counts all steps again.
@@ -399,9 +399,9 @@ class ReferMemory:
         within_edge = self._low <= c_max <= self._c_max
         self._c_max = float(c_max)
         if within_edge:
-            kernels.lower_c_max(self._steps, self._far, self._c_max)
+            kernels.lower_c_max(self._steps, self._far_policy, self._c_max)
         else:
-            self._count_far()
+            self._count_far_policy()
 
     def refresh_reward_scale(self) -> None:
         """Sets the reward scale to sigma_r + 1e-7 over all stored steps (Eq. 16) and recomputes every V_tbc with it.
@@ -421,7 +421,7 @@ class ReferMemory:
         """Mean and standard deviation [S], float32, of the stored states (Eqs. 14 and 15), the last states left out.
 
         They are computed at the first call, when N_start steps have entered, and fixed from then on. States are stored
-        and gathered as they are; the caller standardises by (s - mean) / (deviation + 1e-7).
+        and gathered as they are; the caller standardises by (s - mean) / (std + 1e-7).
 
         Raises:
             ValueError: the memory is empty at the first call.
@@ -430,8 +430,8 @@ class ReferMemory:
             self._assert_not_empty("state_statistics")
             states = self._fields.state[self._rows(self._head, self._tail)]
             mean = states.mean(axis=0, dtype=np.float64)
-            deviation = np.sqrt(np.square(states - mean).mean(axis=0))
-            self._statistics = mean.astype(np.float32), deviation.astype(np.float32)
+            std = np.sqrt(np.square(states - mean).mean(axis=0))
+            self._statistics = mean.astype(np.float32), std.astype(np.float32)
         return self._statistics
 
     def get_state(self) -> dict[str, Any]:
@@ -441,7 +441,7 @@ class ReferMemory:
         state |= {f"episode_{name}": getattr(self._episodes, name)[slots] for name in _PER_EPISODE}
         state |= {"head": self._head, "c_max": self._c_max, "reward_scale": self._scale}
         if self._statistics is not None:
-            state["state_mean"], state["state_deviation"] = (array.copy() for array in self._statistics)
+            state["state_mean"], state["state_std"] = (array.copy() for array in self._statistics)
         if self._ranks is not None:
             ranked, state["priorities"], state["priorities_written"] = self._ranks.ordered()
             state["ranked"] = (ranked - self._head) % self._capacity
@@ -451,7 +451,7 @@ class ReferMemory:
         """Takes over what `get_state` returned, from a memory made with the same arguments.
 
         Raises:
-            ValueError: the state does not fit these sizes or this kind of drawing.
+            ValueError: the state does not fit these sizes or this kind of sampling.
             RuntimeError: the state breaks an invariant (see `check_valid`).
         """
         lengths = np.asarray(state["episode_length"], np.int64)
@@ -473,7 +473,7 @@ class ReferMemory:
         self._count = count
         self._free = np.arange(self._capacity - 1, -1, -1, dtype=np.int32)
         self._scale = float(state["reward_scale"])
-        self._statistics = (state["state_mean"], state["state_deviation"]) if "state_mean" in state else None
+        self._statistics = (state["state_mean"], state["state_std"]) if "state_mean" in state else None
         rows = self._rows(self._head, self._tail)
         for name in _PER_STEP:
             getattr(self._fields, name)[rows] = state[name]
@@ -484,7 +484,7 @@ class ReferMemory:
         self._steps.slot[rows] = np.repeat(np.arange(count), lengths)
         self._recompute(self._head)
         self._c_max = float(state["c_max"])
-        self._count_far()
+        self._count_far_policy()
         if self._ranks is not None:
             ranked = (np.asarray(state["ranked"], np.int64) + self._head) % self._capacity
             self._ranks.restore(ranked, state["priorities"], int(state["priorities_written"]))
@@ -503,9 +503,9 @@ class ReferMemory:
             rows = self._rows(self._head, self._tail)
             broken = (
                 checks.broken_numbers(self._fields, self._episodes, rows, self._slots())
-                or checks.broken_far(self._fields.rho[rows], self._far, rows, self._c_max, self._low)
+                or checks.broken_far_policy(self._fields.rho[rows], self._far_policy, rows, self._c_max, self._low)
                 or self._broken_values(rows)
-                or (self._ranks.fault(rows) if self._ranks is not None else None)
+                or (self._ranks.find_error(rows) if self._ranks is not None else None)
             )
         if broken is not None:
             raise RuntimeError(f"ReferMemory.check_valid: {broken}.")
@@ -532,20 +532,20 @@ class ReferMemory:
             "actions": (length, actions),
             "rewards": (length,),
             "means": (length, actions),
-            "deviations": (length, actions),
+            "stds": (length, actions),
             "values": (length + 1,),
             "advantages": (length,),
         }
         found = {n: checks.as_finite_float32("add_episode", n, arrays[n], shape) for n, shape in shapes.items()}
-        if not np.all(found["deviations"] > 0.0):
-            raise ValueError("ReferMemory.add_episode: deviations must be greater than 0.")
+        if not np.all(found["stds"] > 0.0):
+            raise ValueError("ReferMemory.add_episode: stds must be greater than 0.")
         return list(found.values())
 
     def _remove_oldest(self) -> None:
         slot = self._steps.slot[self._head % self._capacity]
         end = self._head + int(self._episodes.length[slot])
         rows = self._rows(self._head, end)
-        kernels.leave_all(self._steps, self._head, end, self._far, self._c_max, self._low)
+        kernels.leave_all(self._steps, self._head, end, self._far_policy, self._c_max, self._low)
         if self._ranks is not None:
             self._ranks.remove(rows)
         self._steps.slot[rows] = -1
@@ -553,10 +553,10 @@ class ReferMemory:
         self._count -= 1
         self._head = end
 
-    def _count_far(self) -> None:
+    def _count_far_policy(self) -> None:
         self._low = 1.0 + (self._c_max - 1.0) * (1.0 - MARGIN)
-        self._far.counts[:] = 0
-        kernels.enter_all(self._steps, self._head, self._tail, self._far, self._c_max, self._low)
+        self._far_policy.counts[:] = 0
+        kernels.enter_all(self._steps, self._head, self._tail, self._far_policy, self._c_max, self._low)
 
     def _recompute(self, start: int) -> None:
         kernels.recompute_all(self._steps, self._episodes, start, self._tail, self._discount, self._inverse)

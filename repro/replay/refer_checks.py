@@ -15,7 +15,7 @@ class Fields(NamedTuple):
     state: np.ndarray
     action: np.ndarray
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     reward: np.ndarray
     rho: np.ndarray
     value: np.ndarray
@@ -50,13 +50,13 @@ def as_finite_float32(method: str, name: str, array: np.ndarray, shape: tuple[in
     found = as_float32(method, name, array, shape)
     finite = np.isfinite(found)
     if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise ValueError(f"ReferMemory.{method}: {name} must be finite, but entry {list(place)} is {found[place]}.")
+        index = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"ReferMemory.{method}: {name} must be finite, but entry {list(index)} is {found[index]}.")
     return found
 
 
 def as_serials(method: str, indices: np.ndarray, head: int, tail: int) -> np.ndarray:
-    """Returns indices [B] of a draw as contiguous int64.
+    """Returns indices [B] of samples as contiguous int64.
 
     Args:
         method: the caller, named in messages.
@@ -73,10 +73,10 @@ def as_serials(method: str, indices: np.ndarray, head: int, tail: int) -> np.nda
             f"{np.asarray(indices).dtype} of shape {np.shape(indices)}."
         )
     serials = np.ascontiguousarray(indices, np.int64)
-    place = kernels.first_outside(serials, head, tail)
-    if place < serials.size:
+    index = kernels.first_outside(serials, head, tail)
+    if index < serials.size:
         raise ValueError(
-            f"ReferMemory.{method}: step {serials[place]} is not in the memory, which holds steps {head} to {tail - 1}."
+            f"ReferMemory.{method}: step {serials[index]} is not in the memory, which holds steps {head} to {tail - 1}."
         )
     return serials
 
@@ -130,33 +130,35 @@ def broken_numbers(fields: Fields, episodes: kernels.Episodes, rows: np.ndarray,
         rows: rows in use, oldest first.
         slots: slots in use, oldest first.
     """
-    for name in ("state", "action", "mean", "deviation", "reward", "value", "advantage"):
+    for name in ("state", "action", "mean", "std", "reward", "value", "advantage"):
         if not np.isfinite(getattr(fields, name)[rows]).all():
             return f"{name} holds an entry that is not finite"
     for name in ("last_state", "last_value"):
         if not np.isfinite(getattr(episodes, name)[slots]).all():
             return f"{name} holds an entry that is not finite"
-    if not np.all(fields.deviation[rows] > 0.0):
-        return "deviation holds an entry that is not greater than 0"
+    if not np.all(fields.std[rows] > 0.0):
+        return "std holds an entry that is not greater than 0"
     if not np.all(fields.rho[rows] >= 0.0):
         return "rho holds an entry that is negative or NaN"
     return None
 
 
-def broken_far(ratios: np.ndarray, far: kernels.Far, rows: np.ndarray, c_max: float, low: float) -> str | None:
+def broken_far_policy(
+    ratios: np.ndarray, far_policy: kernels.Far, rows: np.ndarray, c_max: float, low: float
+) -> str | None:
     """What is wrong with the far-policy count or its edge, or None.
 
     Args:
         ratios: stored ratios, one for each of `rows`.
-        far: count and edge.
+        far_policy: count and edge.
         rows: rows in use.
         c_max: the bound in force.
         low: lower end of the edge.
     """
     rho = ratios.astype(np.float64)
     is_far, is_far_for_low = (~((1.0 / bound < rho) & (rho < bound)) for bound in (c_max, low))
-    if far.counts[0] != np.count_nonzero(is_far):
-        return f"{far.counts[0]} far steps are counted, but there are {np.count_nonzero(is_far)}"
-    if not np.array_equal(np.sort(far.edge[: far.counts[1]]), np.sort(rows[is_far_for_low & ~is_far])):
+    if far_policy.counts[0] != np.count_nonzero(is_far):
+        return f"{far_policy.counts[0]} far steps are counted, but there are {np.count_nonzero(is_far)}"
+    if not np.array_equal(np.sort(far_policy.edge[: far_policy.counts[1]]), np.sort(rows[is_far_for_low & ~is_far])):
         return "the edge does not hold the near steps that are far for its lower end"
     return None

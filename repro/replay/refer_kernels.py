@@ -21,10 +21,10 @@ REWARD, RHO, VALUE, ADVANTAGE, V_TBC = range(5)
 
 
 class Steps(NamedTuple):
-    """One row per step, N rows. What is used together lies together: drawn steps are scattered over the memory."""
+    """One row per step, N rows. What is used together lies together: sampled steps are scattered over the memory."""
 
     vectors: np.ndarray
-    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and deviation."""
+    """float32 [N, S + 3 A]: state, action, and the behaviour's mean and standard deviation."""
     numbers: np.ndarray
     """float32 [N, 5]: reward, latest ratio, latest value, latest advantage, V_tbc."""
     slot: np.ndarray
@@ -88,76 +88,76 @@ def recompute_all(steps: Steps, episodes: Episodes, head: int, tail: int, discou
 
 
 @numba.njit(cache=True, error_model="numpy")
-def enter(row: int, rho: float, far: Far, c_max: float, low: float) -> None:
+def enter(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> None:
     """Counts a ratio that has come to `row`."""
     if is_far(rho, c_max):
-        far.counts[0] += 1
+        far_policy.counts[0] += 1
     elif is_far(rho, low):
-        far.edge[far.counts[1]] = row
-        far.counts[1] += 1
+        far_policy.edge[far_policy.counts[1]] = row
+        far_policy.counts[1] += 1
 
 
 @numba.njit(cache=True, error_model="numpy")
-def leave(row: int, rho: float, far: Far, c_max: float, low: float) -> None:
+def leave(row: int, rho: float, far_policy: Far, c_max: float, low: float) -> None:
     """Takes back what `enter` did for the same ratio."""
     if is_far(rho, c_max):
-        far.counts[0] -= 1
+        far_policy.counts[0] -= 1
     elif is_far(rho, low):
-        place = 0
-        while far.edge[place] != row:
-            place += 1
-        far.counts[1] -= 1
-        far.edge[place] = far.edge[far.counts[1]]
+        index = 0
+        while far_policy.edge[index] != row:
+            index += 1
+        far_policy.counts[1] -= 1
+        far_policy.edge[index] = far_policy.edge[far_policy.counts[1]]
 
 
 @numba.njit(cache=True, error_model="numpy")
-def enter_all(steps: Steps, head: int, tail: int, far: Far, c_max: float, low: float) -> None:
+def enter_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float, low: float) -> None:
     """Counts all steps from serial number `head` up to `tail`."""
     numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
         row = serial % capacity
-        enter(row, numbers[row, RHO], far, c_max, low)
+        enter(row, numbers[row, RHO], far_policy, c_max, low)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def leave_all(steps: Steps, head: int, tail: int, far: Far, c_max: float, low: float) -> None:
+def leave_all(steps: Steps, head: int, tail: int, far_policy: Far, c_max: float, low: float) -> None:
     """Takes all steps from serial number `head` up to `tail` out of the count."""
     numbers, capacity = steps.numbers, steps.slot.size
     for serial in range(head, tail):
         row = serial % capacity
-        leave(row, numbers[row, RHO], far, c_max, low)
+        leave(row, numbers[row, RHO], far_policy, c_max, low)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def lower_c_max(steps: Steps, far: Far, c_max: float) -> None:
+def lower_c_max(steps: Steps, far_policy: Far, c_max: float) -> None:
     """Moves to the far steps what lies in the edge and is far for the new, lower `c_max`."""
-    kept = 0
-    for place in range(far.counts[1]):
-        row = far.edge[place]
+    count = 0
+    for index in range(far_policy.counts[1]):
+        row = far_policy.edge[index]
         if is_far(steps.numbers[row, RHO], c_max):
-            far.counts[0] += 1
+            far_policy.counts[0] += 1
         else:
-            far.edge[kept] = row
-            kept += 1
-    far.counts[1] = kept
+            far_policy.edge[count] = row
+            count += 1
+    far_policy.counts[1] = count
 
 
 @numba.njit(cache=True, error_model="numpy")
 def first_outside(indices: np.ndarray, head: int, tail: int) -> int:
-    """Place of the first index below `head` or not below `tail`; the number of indices if there is none."""
-    place = 0
-    while place < indices.size and head <= indices[place] < tail:
-        place += 1
-    return place
+    """Position of the first index below `head` or not below `tail`; the number of indices if there is none."""
+    index = 0
+    while index < indices.size and head <= indices[index] < tail:
+        index += 1
+    return index
 
 
 @numba.njit(cache=True, error_model="numpy")
 def first_bad_ratio(rho: np.ndarray) -> int:
-    """Place of the first ratio that is negative or NaN; the number of ratios if there is none."""
-    place = 0
-    while place < rho.size and rho[place] >= 0.0:
-        place += 1
-    return place
+    """Position of the first ratio that is negative or NaN; the number of ratios if there is none."""
+    index = 0
+    while index < rho.size and rho[index] >= 0.0:
+        index += 1
+    return index
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -169,29 +169,30 @@ def update(
     advantage: np.ndarray,
     steps: Steps,
     episodes: Episodes,
-    far: Far,
+    far_policy: Far,
     c_max: float,
     low: float,
     discount: float,
     inverse: float,
 ) -> None:
-    """Writes ratios, values and advantages of drawn steps, in the order of the batch, and corrects V_tbc before them.
+    """Writes ratios, values and advantages of sampled steps, in the order of the batch, and corrects V_tbc before them.
 
-    V_tbc of a step depends on what follows it, so one pass from the last drawn step to the first does it. It leaves an
-    episode as soon as a stored float32 value does not change: then no earlier one does, up to the next drawn step.
+    V_tbc of a step depends on what follows it, so one pass from the last sampled step to the first does it. It leaves
+    an episode as soon as a stored float32 value does not change: then no earlier one does, up to the next sampled
+    step.
     """
     numbers, slots, capacity = steps.numbers, steps.slot, steps.slot.size
     starts, lengths, last_values = episodes.start, episodes.length, episodes.last_value
-    for place in range(indices.size):
-        row = indices[place] % capacity
-        leave(row, numbers[row, RHO], far, c_max, low)
-        enter(row, rho[place], far, c_max, low)
-        numbers[row, RHO] = rho[place]
-        numbers[row, VALUE] = value[place]
-        numbers[row, ADVANTAGE] = advantage[place]
-    done = ordered[-1] + 1  # every drawn step from here on is corrected
-    for place in range(ordered.size - 1, -1, -1):
-        serial = ordered[place]
+    for index in range(indices.size):
+        row = indices[index] % capacity
+        leave(row, numbers[row, RHO], far_policy, c_max, low)
+        enter(row, rho[index], far_policy, c_max, low)
+        numbers[row, RHO] = rho[index]
+        numbers[row, VALUE] = value[index]
+        numbers[row, ADVANTAGE] = advantage[index]
+    done = ordered[-1] + 1  # every sampled step from here on is corrected
+    for index in range(ordered.size - 1, -1, -1):
+        serial = ordered[index]
         if serial >= done:
             continue
         row = serial % capacity
@@ -218,10 +219,10 @@ def update(
 def where_cut(indices: np.ndarray, steps: Steps, episodes: Episodes) -> np.ndarray:
     """Whether a time limit cut the episode right after each step, bool [B]."""
     found = np.zeros(indices.size, np.bool_)
-    for place in range(indices.size):
-        slot = steps.slot[indices[place] % steps.slot.size]
-        is_last = indices[place] == episodes.start[slot] + episodes.length[slot] - 1
-        found[place] = is_last and not episodes.terminated[slot]
+    for index in range(indices.size):
+        slot = steps.slot[indices[index] % steps.slot.size]
+        is_last = indices[index] == episodes.start[slot] + episodes.length[slot] - 1
+        found[index] = is_last and not episodes.terminated[slot]
     return found
 
 
@@ -236,54 +237,54 @@ def gather(
     next_state: np.ndarray,
     numbers: np.ndarray,
 ) -> None:
-    """Copies drawn steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc.
+    """Copies sampled steps; `numbers` [4, B] receives the scaled reward, the discount, Q_ret and V_tbc.
 
     Rows of `Steps.vectors` are copied whole, and cut by the caller: a loop for each of their short parts takes longer
     than all else here.
     """
     capacity, width, states = steps.slot.size, vectors.shape[1], next_state.shape[1]
-    for place in range(indices.size):
-        row = indices[place] % capacity
+    for index in range(indices.size):
+        row = indices[index] % capacity
         for i in range(width):
-            vectors[place, i] = steps.vectors[row, i]
+            vectors[index, i] = steps.vectors[row, i]
         slot = steps.slot[row]
         reward = steps.numbers[row, REWARD] * inverse
-        kept = discount
-        if indices[place] == episodes.start[slot] + episodes.length[slot] - 1:
+        step_discount = discount
+        if indices[index] == episodes.start[slot] + episodes.length[slot] - 1:
             next_v_tbc = episodes.last_value[slot]
             if episodes.terminated[slot]:
-                kept = ZERO
+                step_discount = ZERO
             for i in range(states):
-                next_state[place, i] = episodes.last_state[slot, i]
+                next_state[index, i] = episodes.last_state[slot, i]
         else:
             following = row + 1 if row + 1 < capacity else 0
             next_v_tbc = steps.numbers[following, V_TBC]
             for i in range(states):
-                next_state[place, i] = steps.vectors[following, i]
-        numbers[0, place] = reward
-        numbers[1, place] = kept
-        numbers[2, place] = reward + discount * next_v_tbc
-        numbers[3, place] = steps.numbers[row, V_TBC]
+                next_state[index, i] = steps.vectors[following, i]
+        numbers[0, index] = reward
+        numbers[1, index] = step_discount
+        numbers[2, index] = reward + discount * next_v_tbc
+        numbers[3, index] = steps.numbers[row, V_TBC]
 
 
 @numba.njit(cache=True, error_model="numpy")
 def gather_windows(
     indices: np.ndarray, steps: Steps, episodes: Episodes, states: np.ndarray, lengths: np.ndarray
 ) -> None:
-    """Copies the states that end with each drawn step to the end of `states` [B, W, S], zeros before them."""
+    """Copies the states that end with each sampled step to the end of `states` [B, W, S], zeros before them."""
     capacity, longest, entries = steps.slot.size, states.shape[1], states.shape[2]
-    for place in range(indices.size):
-        row = indices[place] % capacity
-        length = min(longest, indices[place] - episodes.start[steps.slot[row]] + 1)
-        lengths[place] = length
+    for index in range(indices.size):
+        row = indices[index] % capacity
+        length = min(longest, indices[index] - episodes.start[steps.slot[row]] + 1)
+        lengths[index] = length
         for t in range(longest - 1, -1, -1):
             if t >= longest - length:
                 for i in range(entries):
-                    states[place, t, i] = steps.vectors[row, i]
+                    states[index, t, i] = steps.vectors[row, i]
                 row = row - 1 if row > 0 else capacity - 1
             else:
                 for i in range(entries):
-                    states[place, t, i] = ZERO
+                    states[index, t, i] = ZERO
 
 
 @numba.njit(cache=True, error_model="numpy")

@@ -21,7 +21,7 @@ IN_FLIGHT = 32
 """Sequences that may be on their way to the server."""
 
 Priority: TypeAlias = Callable[[Trajectory], float]
-"""Of a new sequence, from its rows: arrays [rows, ...], frames and core states left out."""
+"""Priority of a new sequence, from its rows: arrays [rows, ...], frames and core states left out."""
 
 
 def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
@@ -38,8 +38,8 @@ class SequenceWriter:
     rows LAST, which are no transition, fill it up, so that a game's last transitions are in as many sequences as those
     before them. Rows LAST before its first step leave no transition to the burn-in alone.
 
-    Steps that begin amid a game, as in a resumed run, have nothing before them: the core's state would not survive it.
-    The first `lead` of them are burn-in alone.
+    Steps that begin in the middle of a game, as in a resumed run, have nothing before them: the core's state would not
+    survive it. The first `lead` of them are burn-in alone.
 
     Args:
         client: of the Reverb server.

@@ -1,4 +1,4 @@
-"""Sequences of steps on Reverb, drawn uniformly or by priority: the replay of DQN and R2D2."""
+"""Sequences of steps on Reverb, sampled uniformly or by priority: the replay of DQN and R2D2."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TABLE = "sequences"
 
 
 class SequenceSettings(NamedTuple):
-    """What a sequence is, and how it is drawn.
+    """What a sequence is, and how it is sampled.
 
     steps: T, transitions of a sequence; it has T + 1 rows.
     period: steps between the starts of two sequences, 1 for one from each step.
     lead: rows without a transition before a game's first, so that a burn-in of so many rows has something to burn.
-    capacity: sequences; the oldest gives way.
-    priority_exponent: 0 for uniform draws.
+    capacity: sequences; the oldest is replaced.
+    priority_exponent: 0 for uniform sampling.
     """
 
     steps: int
@@ -43,8 +43,8 @@ class Sample(NamedTuple):
 
     sequences: `Trajectory` of arrays [B, T + 1, ...]; a core state is that before the first row, [B, units].
     keys: of the sequences, uint64 [B], for `set_priorities`.
-    probabilities: with which each was drawn, float64 [B].
-    size: sequences that there were to draw from, int64 [B].
+    probabilities: with which each was sampled, float64 [B].
+    size: sequences that there were to sample from, int64 [B].
     """
 
     sequences: Trajectory
@@ -71,7 +71,8 @@ class SequenceReplay:
     """A Reverb server in this process with one table of sequences.
 
     Sequences that overlap share their steps, and stacks of four grey frames are stored frame by frame, so that a step
-    costs one frame and some bytes, compressed. Draws cannot be seeded: a run with this replay repeats in distribution.
+    costs one frame and some bytes, compressed. Sampling cannot be seeded: a run with this replay repeats in
+    distribution.
 
     Clients are of this machine, but Reverb's server cannot be bound to it: it listens on every interface, on a port
     that is chosen at each start, and trusts whoever connects. A firewall has to keep others out.
@@ -116,7 +117,7 @@ class SequenceReplay:
 
     @property
     def address(self) -> str:
-        """Of the server, for writers in other processes.
+        """Address of the server, for writers in other processes.
 
         Raises:
             RuntimeError: it was not started.
@@ -126,7 +127,7 @@ class SequenceReplay:
         return f"localhost:{self._server.port}"
 
     def __len__(self) -> int:
-        """Sequences that can be drawn."""
+        """Sequences that can be sampled."""
         return int(self._client.server_info()[TABLE].current_size)
 
     def make_writer(self, priority: Priority | None = None) -> SequenceWriter:
@@ -134,7 +135,7 @@ class SequenceReplay:
         return make_writer(self._client, self._layout.spec, self._settings, priority)
 
     def sample(self, size: int) -> Sample:
-        """Draws `size` sequences; waits while the replay is empty."""
+        """Samples `size` sequences; waits while the replay is empty."""
         if size not in self._batches:
             with suppress_stderr():
                 self._batches[size] = self._begin_sampling(size)
@@ -146,7 +147,7 @@ class SequenceReplay:
         return Sample(sequences, info.key, info.probability, info.table_size)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-        """Gives sequences that were drawn new priorities, float [B], not negative; those that left are passed over."""
+        """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over."""
         self._client.mutate_priorities(TABLE, dict(zip(keys.tolist(), priorities.tolist())))
 
     def save(self, folder: Path) -> None:
@@ -175,7 +176,7 @@ class SequenceReplay:
             self.address, TABLE, max_in_flight_samples_per_worker=size, num_workers_per_iterator=1
         )
         batches = dataset.batch(size, drop_remainder=True).as_numpy_iterator()
-        # The first draw opens the server's stream, which writes a line on the screen.
+        # The first sample opens the server's stream, which writes a line on the screen.
         first = next(batches)
         return _chain(first, batches)
 

@@ -1,4 +1,4 @@
-"""The last unrolls that actors made, drawn uniformly, as ACER's replay (Section 3) wants them."""
+"""The last unrolls that actors made, sampled uniformly, as ACER's replay (Section 3) wants them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UnrollReplay:
     """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
 
     Stacks of four grey frames are stored frame by frame; any other observation as it is.
-    Plain arrays rather than a Reverb table: draws repeat from a seed, and a checkpoint holds the very same bytes.
+    Plain arrays rather than a Reverb table: samples repeat with a seed, and a checkpoint holds the very same bytes.
 
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
@@ -48,7 +48,7 @@ class UnrollReplay:
             self._arrays.append(np.zeros((capacity, rows, *shape), dtype))
 
     def __len__(self) -> int:
-        """Unrolls that can be drawn."""
+        """Unrolls that can be sampled."""
         return self._end - self._first
 
     @property
@@ -67,16 +67,16 @@ class UnrollReplay:
         return first
 
     def add(self, unrolls: Trajectory) -> None:
-        """Stores unrolls, arrays [G, T+1, ...], the oldest ones giving way."""
+        """Stores unrolls, arrays [G, T+1, ...], in place of the oldest."""
         leaves = tf.nest.flatten(unrolls)
         for g in range(len(leaves[0])):
-            place = self._end % self.capacity
+            row = self._end % self.capacity
             for i, (array, leaf) in enumerate(zip(self._arrays, leaves)):
-                array[place] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
+                array[row] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
             self._end += 1
 
     def sample(self, rng: np.random.Generator, size: int) -> Trajectory:
-        """`size` unrolls drawn uniformly with replacement, [size, T+1, ...], in arrays of their own.
+        """`size` unrolls sampled uniformly with replacement, [size, T+1, ...], in arrays of their own.
 
         Raises:
             ValueError: nothing is stored yet.
@@ -84,11 +84,11 @@ class UnrollReplay:
         first = self._first
         if first == self._end:
             raise ValueError("The replay is empty.")
-        places = rng.integers(first, self._end, size) % self.capacity
-        drawn = [array[places] for array in self._arrays]
+        rows = rng.integers(first, self._end, size) % self.capacity
+        sampled = [array[rows] for array in self._arrays]
         for i, images in self._images.items():
-            drawn[i] = images.take(drawn[i])
-        return tf.nest.pack_sequence_as(self._spec, drawn)
+            sampled[i] = images.take(sampled[i])
+        return tf.nest.pack_sequence_as(self._spec, sampled)
 
     def get_state(self) -> dict[str, Any]:
         filled = min(self._end, self.capacity)

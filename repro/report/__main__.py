@@ -42,7 +42,7 @@ def main(argv: list[str]) -> None:
 
 
 def save_picture(contents: Contents, paper: str, experiment: str, task: str, path_png: str) -> None:
-    """Draws the learning curves of a task, the same that the page shows, as a PNG; nothing where no run has one.
+    """Plots the learning curves of a task, the same that the page shows, as a PNG; nothing where no run has one.
 
     Raises:
         OSError: the file cannot be written.
@@ -50,19 +50,19 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
     rows = [row for row in contents.rows if (row.paper, row.experiment, row.task) == (paper, experiment, task)]
     by_agent = {row.agent: row for row in reversed(rows) if row.seeds and cards.is_evaluation(row, contents.groups)}
     runs_of = [(row, contents.groups[cards.row_key(row)].records) for row in reversed(by_agent.values())]
-    drawn = [(row, runs) for row, runs in runs_of if any(record["curve"] for record in runs)]
-    if drawn:
+    plotted = [(row, runs) for row, runs in runs_of if any(record["curve"] for record in runs)]
+    if plotted:
         indices = cards.agent_indices(row for row in contents.rows if row.paper == paper)
-        made = [curves.make_curve(runs, row, index=indices[experiment, str(row.agent)]) for row, runs in drawn]
-        plot = curves.make_plot(made, drawn[0][1][0])
+        made = [curves.make_curve(runs, row, index=indices[experiment, str(row.agent)]) for row, runs in plotted]
+        plot = curves.make_plot(made, plotted[0][1][0])
         title = f"{tables.PAPERS.get(paper, paper)}: {task}, {made[0].scale} scale"
-        figures.save_png(curves.draw_curves(plot, title), path_png)
+        figures.save_png(curves.plot_curves(plot, title), path_png)
 
 
 def _define_flags() -> None:
     flags.DEFINE_string("out", "report", "Folder to write index.html and what belongs to it to.")
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
-    flags.DEFINE_multi_string("picture", [], "Also draw the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png.")
+    flags.DEFINE_multi_string("picture", [], "Also plot the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png.")
     flags.DEFINE_string("markdown", None, "Also write the rows that have a result to this Markdown file.")
 
 

@@ -89,27 +89,27 @@ def make_images(paper: str, together: Sequence[Aggregate], rows: Sequence[Row]) 
     if together:
         name = f"{paper}-aggregates"
         alt = "Aggregate human-normalized scores with 95 % intervals; their numbers stand in the tables below."
-        made.append(figures.Image(name, alt, figures.svg_text(draw_intervals(together))))
+        made.append(figures.Image(name, alt, figures.svg_text(plot_intervals(together))))
     if claims := [row for row in rows if row.claim in PROBABILITIES and row.value is not None]:
         alt = "Probabilities of improvement with 95 % intervals: " + "; ".join(
             f"{row.column} {tables.ours(row)}" for row in claims
         )
-        made.append(figures.Image(f"{paper}-improvement", alt, figures.svg_text(draw_improvements(claims))))
+        made.append(figures.Image(f"{paper}-improvement", alt, figures.svg_text(plot_improvements(claims))))
     return made
 
 
 def make_agent_images(aggregate: Aggregate) -> list[figures.Image]:
     """Returns the bars of one agent's tasks, and its performance profile with enough of them."""
-    images = [figures.Image(f"{aggregate.anchor}-tasks", bars_alt(aggregate), figures.svg_text(draw_bars(aggregate)))]
+    images = [figures.Image(f"{aggregate.anchor}-tasks", bars_alt(aggregate), figures.svg_text(plot_bars(aggregate)))]
     if aggregate.tasks >= MIN_TASKS_OF_A_PROFILE:
         name = f"{aggregate.anchor}-profile"
-        images.append(figures.Image(name, profile_alt(aggregate), figures.svg_text(draw_profile(aggregate))))
+        images.append(figures.Image(name, profile_alt(aggregate), figures.svg_text(plot_profile(aggregate))))
     return images
 
 
 @figures.styled
-def draw_bars(aggregate: Aggregate) -> Figure:
-    """Draws two bars a task, best of ours first, on an axis that is logarithmic from `LINEAR_TO` percent on."""
+def plot_bars(aggregate: Aggregate) -> Figure:
+    """Plots two bars a task, best of ours first, on an axis that is logarithmic from `LINEAR_TO` percent on."""
     values = _percentages(aggregate)
     figure = figures.new_figure(height=70 + ROW_HEIGHT * len(values))
     axes = figure.add_subplot()
@@ -132,8 +132,8 @@ def draw_bars(aggregate: Aggregate) -> Figure:
 
 
 @figures.styled
-def draw_profile(aggregate: Aggregate) -> Figure:
-    """Draws the share of runs above each score, averaged over tasks (Agarwal et al. 2021)."""
+def plot_profile(aggregate: Aggregate) -> Figure:
+    """Plots the share of runs above each score, averaged over tasks (Agarwal et al. 2021)."""
     levels = np.linspace(0.0, PROFILE_TO, 201)
     figure = figures.new_figure(2)
     axes = figure.add_subplot()
@@ -147,8 +147,8 @@ def draw_profile(aggregate: Aggregate) -> Figure:
 
 
 @figures.styled
-def draw_intervals(together: Sequence[Aggregate]) -> Figure:
-    """Draws the aggregates of a paper's agents with 95 % intervals, a panel a statistic (Agarwal et al. 2021)."""
+def plot_intervals(together: Sequence[Aggregate]) -> Figure:
+    """Plots the aggregates of a paper's agents with 95 % intervals, a panel a statistic (Agarwal et al. 2021)."""
     figure = figures.new_figure(height=110 + 2 * ROW_HEIGHT * len(together))
     panels = figure.subplots(2, 2, sharey=True)
     for panel, axes in enumerate(panels.flat):
@@ -171,8 +171,8 @@ def draw_intervals(together: Sequence[Aggregate]) -> Figure:
 
 
 @figures.styled
-def draw_improvements(rows: Sequence[Row]) -> Figure:
-    """Draws probabilities of improvement with their intervals; 0.5, dashed, stands for no difference."""
+def plot_improvements(rows: Sequence[Row]) -> Figure:
+    """Plots probabilities of improvement with their intervals; 0.5, dashed, stands for no difference."""
     figure = figures.new_figure(height=60 + ROW_HEIGHT * len(rows), width=1.2 * figures.WIDTH)
     axes = figure.add_subplot()
     for place, row in enumerate(rows):

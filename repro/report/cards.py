@@ -153,8 +153,8 @@ def _card(runs: Sequence[Runs], indices: Mapping[tuple[str, str], int], publishe
         if densities.has_rates(item.records)
     }
     if rates:
-        alt = " ".join(densities.title_of(made, agent, row.task) for agent, (_, made) in rates.items())
-        images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.draw_densities(rates)), "rates"))
+        alt = " ".join(densities.densities_title(made, agent, row.task) for agent, (_, made) in rates.items())
+        images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.plot_densities(rates)), "rates"))
     return Card(place, str(row.experiment), row.task, images, runs, _context(row, config, published_dir))
 
 
@@ -162,8 +162,8 @@ def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], ti
     """A figure of all agents with a curve, one for each unit of their returns."""
     by_unit = collections.defaultdict(list)
     for item in runs:
-        drawn = curves.has_times(item.records) if timed else any(record["curve"] for record in item.records)
-        if drawn:
+        plotted = curves.has_times(item.records) if timed else any(record["curve"] for record in item.records)
+        if plotted:
             by_unit[item.records[0]["evaluation"]["unit"]].append(item)
     images = []
     for number, same_unit in enumerate(by_unit.values(), start=1):
@@ -173,7 +173,7 @@ def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], ti
             same_unit[0].records[0],
             timed,
         )
-        svg = figures.svg_text(curves.draw_curves(plot))
+        svg = figures.svg_text(curves.plot_curves(plot))
         alt = ("The same against the wall time of training. " if timed else "") + _curve_alt(same_unit)
         images.append(figures.Image(name, alt, svg, "by-time" if timed else "by-steps"))
     return images
@@ -248,7 +248,7 @@ def _band(path: pathlib.Path) -> str:
         return f"none: it takes {bands.MIN_RUNS} seeds"
     ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
     alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
-    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
+    return f"{' '.join(ends)} {bands.band_unit(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
 
 
 def _protocol(protocol: str | Mapping[str, Any]) -> str:

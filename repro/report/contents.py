@@ -26,7 +26,7 @@ class Contents:
     stored: Sequence[StoredRecord]
     rows: Sequence[Row]
     groups: Mapping[Key, Group]
-    faults: Sequence[ValidationError]
+    errors: Sequence[ValidationError]
     stale: Sequence[tuple[pathlib.Path, str]]
 
 
@@ -72,7 +72,7 @@ class PaperSection:
         counts: how many rows have each verdict.
         groups: its rows, groups with a result first.
         experiments: name to its cards, in the order of the cards.
-        paper_figures: that experiments have drawn beside their records.
+        paper_figures: that experiments have plotted beside their records.
         overviews: figures over tasks, of all agents.
         together: each agent over its tasks, with its figures.
         deviations: from the paper, as HTML.
@@ -140,10 +140,10 @@ def collect(
     Raises:
         PublishedError: the published numbers cannot be read.
     """
-    stored, faults = read_all(results_dir)
+    stored, errors = read_all(results_dir)
     groups = group_records(stored, configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)
-    return Contents(stored, rows, groups, faults, list(stale_records(groups).items()))
+    return Contents(stored, rows, groups, errors, list(stale_records(groups).items()))
 
 
 def make_sections(
@@ -252,7 +252,7 @@ def _judged(compared: Sequence[settings.SettingComparison]) -> str:
 
 
 def _figures(paper_dir: pathlib.Path) -> list[figures.Image]:
-    """The figures that experiments have drawn beside their records."""
+    """The figures that experiments have plotted beside their records."""
     return [
         figures.Image(
             f"{paper_dir.name}-{path.parent.name}",

@@ -14,14 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from repro.evidence import run_measures, statistics
-from repro.evidence.records import counted, thin
+from repro.evidence.records import budget_field, counted, thin
 from repro.evidence.rows import BOOTSTRAP_SEED, Row
 from repro.report import figures
 from repro.report.tables import amount, exact
 
 MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
-"""A published number so far off that our curves would fill less than this share of the axis is named, not drawn."""
+"""A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
 PERCENTILES = (20, 80)
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
@@ -115,7 +115,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
-    end = max([line[-1, 0] for line in lines.values()], default=float(records[0]["frames"]))
+    end = max([line[-1, 0] for line in lines.values()], default=float(records[0][budget_field(records[0])]))
     if timed:
         seconds = {r["seed"]: run_measures.seconds_at(r, lines[r["seed"]][:, 0]) for r in records}
         lines = {seed: np.c_[times, lines[seed][:, 1]] for seed, times in seconds.items()}
@@ -124,7 +124,9 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     mean, band = _windows(list(lines.values()), window) if window else _mean_line(list(lines.values()))
     label = None
     if row is not None and row.published is not None:
-        label = f"published {exact(row.published)} at {amount(row.published_budget)} {row.budget_field}"
+        label = f"published {exact(row.published)}"
+        if row.budget_field is not None:
+            label += f" at {amount(row.published_budget)} {counted(row.budget_field)}"
     return Curve(
         agent=records[0]["agent"],
         index=index,
@@ -149,7 +151,8 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         record: any behind them, for the units.
         timed: as for `make_curve`.
     """
-    x_end, x_label = max(curve.end for curve in curves), f"environment {counted(record)}"
+    counts = counted(budget_field(record))
+    x_end, x_label = max(curve.end for curve in curves), f"environment {counts}"
     if timed:
         unit = next((name for name, length in TIME_UNITS.items() if x_end >= 2 * length), "seconds")
         curves = [_rescaled(curve, TIME_UNITS[unit]) for curve in curves]
@@ -163,11 +166,11 @@ def make_plot(curves: Sequence[Curve], record: Mapping[str, Any], timed: bool = 
         and (high - low) >= MIN_SHARE * (max(high, curve.published) - min(low, curve.published))
         for curve in curves
     ]
-    drawn = [curve.published for curve, on in zip(curves, on_scale) if on and curve.published is not None]
-    low, high = min([low, *drawn]), max([high, *drawn])
+    plotted = [curve.published for curve, on in zip(curves, on_scale) if on and curve.published is not None]
+    low, high = min([low, *plotted]), max([high, *plotted])
     margin = 0.06 * (high - low) or 1.0
     y_range = (low - margin, high + margin)
-    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counted(record))
+    return Plot(curves, on_scale, random, y_range, x_end, x_label, record["evaluation"]["unit"], counts)
 
 
 def has_times(records: Records) -> bool:
@@ -182,12 +185,12 @@ def get_window(records: Records) -> int | None:
         records: runs of one config, at least one.
     """
     window = records[0]["config"].get("window_steps")
-    return window if window and 2 * window <= min(record["frames"] for record in records) else None
+    return window if window and 2 * window <= min(record[budget_field(record)] for record in records) else None
 
 
 @figures.styled
-def draw_curves(plot: Plot, title: str = "") -> Figure:
-    """Draws the curves of one task.
+def plot_curves(plot: Plot, title: str = "") -> Figure:
+    """Plots the curves of one task.
 
     An agent is a line, the mean over seeds, with a band. A single agent's seeds are thin lines beside it. Printed
     numbers are dashed in the colour of their agent, the random policy's score is dotted.
@@ -201,9 +204,9 @@ def draw_curves(plot: Plot, title: str = "") -> Figure:
     figure = figures.new_figure(lines)
     axes = figure.add_subplot()
     for curve in plot.curves:
-        _draw_curve(axes, curve, plot)
+        _plot_curve(axes, curve, plot)
     for curve, on_scale in zip(plot.curves, plot.on_scale):
-        _draw_published(axes, curve, plot, on_scale)
+        _plot_published(axes, curve, plot, on_scale)
     if plot.random is not None:
         label = f"random policy {exact(plot.random)}"
         axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=label)
@@ -216,12 +219,12 @@ def draw_curves(plot: Plot, title: str = "") -> Figure:
     return figure
 
 
-def _draw_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
+def _plot_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
     """The mean over seeds with its band, or the only seed; nothing where no episode has ended."""
     seeds = f"{len(curve.lines)} seed{'s' if len(curve.lines) != 1 else ''}"
     scales = {other.scale for other in plot.curves}
     label = f"{curve.agent}, {seeds}" + (f", {curve.scale} scale" if len(scales) > 1 else "")
-    style = figures.color_of(curve.index)
+    style = figures.curve_style(curve.index)
     alone = len(plot.curves) == 1 or not len(curve.mean)
     for seed, line in curve.lines.items():
         if alone:
@@ -234,12 +237,12 @@ def _draw_curve(axes: Axes, curve: Curve, plot: Plot) -> None:
         axes.plot(*curve.mean.T, gid=f"mean {curve.agent}", label=label, lw=2.2, **style)
 
 
-def _draw_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:
+def _plot_published(axes: Axes, curve: Curve, plot: Plot, on_scale: bool) -> None:
     """A dashed line at the printed number, or its name alone where it is off the scale."""
     if curve.published is None:
         return
     label = f"{curve.published_label}" + (f" ({curve.agent})" if len(plot.curves) > 1 else "")
-    style = {"color": figures.color_of(curve.index)["color"], "ls": "--", "lw": 1.4}
+    style = {"color": figures.curve_style(curve.index)["color"], "ls": "--", "lw": 1.4}
     if on_scale:
         axes.axhline(curve.published, gid=f"published {curve.agent}", label=label, **style)
     else:

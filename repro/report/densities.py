@@ -85,8 +85,8 @@ def x_range(densities: Iterable[Densities]) -> tuple[float, float]:
 
 
 @figures.styled
-def draw_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
-    """Draws the densities of the agents of one task.
+def plot_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
+    """Plots the densities of the agents of one task.
 
     A seed is a filled outline in the colour of its agent, or an upright line where its rates are all equal; the mean
     target of C-trace is a dashed line.
@@ -98,7 +98,7 @@ def draw_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
     figure = figures.new_figure(len(by_agent) + targets, HEIGHT)
     axes = figure.add_subplot()
     for agent, (index, densities) in by_agent.items():
-        style = figures.color_of(index)
+        style = figures.curve_style(index)
         seeds = {**densities.outlines, **densities.constants}
         for seed in sorted(seeds):
             label = agent if seed == min(seeds) else None
@@ -117,7 +117,7 @@ def draw_densities(by_agent: Mapping[str, tuple[int, Densities]]) -> Figure:
     return figure
 
 
-def title_of(densities: Densities, agent: str, task: str) -> str:
+def densities_title(densities: Densities, agent: str, task: str) -> str:
     """Returns in words what a figure shows of one agent."""
     count = len(densities.outlines) + len(densities.constants)
     seeds = f"{count} seed{'s' if count > 1 else ''}"

@@ -72,9 +72,9 @@ class Image:
         return round(float(box[1])), round(float(box[2]))
 
 
-def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Makes a function draw in the style of the report."""
-    return matplotlib.rc_context(STYLE)(draw)
+def styled(plot: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Makes a function plot in the style of the report."""
+    return matplotlib.rc_context(STYLE)(plot)
 
 
 def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WIDTH) -> Figure:
@@ -88,7 +88,7 @@ def new_figure(legend_lines: int = 0, height: float = HEIGHT, width: float = WID
     return Figure(figsize=size, layout="constrained")
 
 
-def color_of(index: int) -> dict[str, Any]:
+def curve_style(index: int) -> dict[str, Any]:
     """Returns color and line style of the agent with this index among those of its experiment."""
     return {"color": COLORS[index % len(COLORS)], "linestyle": "-" if index < len(COLORS) else "-."}
 
@@ -120,7 +120,7 @@ def save_png(figure: Figure, path_png: str | os.PathLike[str], dpi: int = 220) -
     """Writes a figure on white as a PNG, the same bytes each time.
 
     Args:
-        figure: of any of the functions that draw.
+        figure: of any of the functions that plot.
         path_png: file to write.
         dpi: pixels per inch; `WIDTH` is 5 inches.
 

@@ -43,7 +43,7 @@ def write_report(
     stored = [item for section in sections for card in section.cards for runs in card.runs for item in runs.stored]
     html = _template().render(
         sections=sections,
-        faults=contents.faults,
+        errors=contents.errors,
         stale=contents.stale,
         finished=max((item.record["finished"] for item in stored), default=None),
         verdicts=tables.VERDICTS,

@@ -14,7 +14,7 @@ import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
 from repro.tabular.operators import IMPORTANCE, TRACES, Method, ratio, trace_coefficients
-from repro.tabular.simulation import cumulative, draw
+from repro.tabular.simulation import cumulative, sample
 
 
 class Steps(NamedTuple):
@@ -35,14 +35,14 @@ class Stream:
         mdp: the MDP.
         mu: behaviour policy, [S, A].
         num_streams: R.
-        rng: draws everything.
+        rng: for all samples.
     """
 
     def __init__(self, mdp: FiniteMDP, mu: np.ndarray, num_streams: int, rng: np.random.Generator) -> None:
         self._mdp, self._rng = mdp, rng
         self._choices, self._moves = cumulative(mu), cumulative(mdp.transitions)
         self._starts = cumulative(mdp.initial)
-        self._states = draw(self._starts, rng.random(num_streams))
+        self._states = sample(self._starts, rng.random(num_streams))
 
     def take(self, num_steps: int) -> Steps:
         """The next `num_steps` steps of every stream."""
@@ -50,10 +50,10 @@ class Stream:
         uniforms = self._rng.random((num_steps, 3, len(self._states)))
         for t in range(num_steps):
             steps.states[t] = self._states
-            steps.actions[t] = draw(self._choices[self._states], uniforms[t, 0])
-            steps.following[t] = draw(self._moves[self._states, steps.actions[t]], uniforms[t, 1])
-            ended = self._mdp.terminal[steps.following[t]]
-            self._states = np.where(ended, draw(self._starts, uniforms[t, 2]), steps.following[t])
+            steps.actions[t] = sample(self._choices[self._states], uniforms[t, 0])
+            steps.following[t] = sample(self._moves[self._states, steps.actions[t]], uniforms[t, 1])
+            is_terminal = self._mdp.terminal[steps.following[t]]
+            self._states = np.where(is_terminal, sample(self._starts, uniforms[t, 2]), steps.following[t])
         return steps
 
 

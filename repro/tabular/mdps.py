@@ -83,7 +83,7 @@ def dirichlet_uniform(num_states: int, num_actions: int, discount: float, rng: n
 def garnet(num_states: int, num_actions: int, branching: int, discount: float, rng: np.random.Generator) -> FiniteMDP:
     """A garnet: each (x, a) leads to `branching` different states with equal probability.
 
-    floor(S / 10) states, drawn without replacement, reward every step out of them with 1; all other rewards are 0.
+    floor(S / 10) states, sampled without replacement, reward every step out of them with 1; all other rewards are 0.
 
     Raises:
         ValueError: branching outside 1 to S.
@@ -119,7 +119,7 @@ def chain(num_states: int, discount: float) -> FiniteMDP:
 
 
 def dirichlet_policy(mdp: FiniteMDP, rng: np.random.Generator) -> np.ndarray:
-    """A policy whose pi(.|x) are independent draws from Dirichlet(1, .., 1), [S, A]."""
+    """A policy whose pi(.|x) are independent samples from Dirichlet(1, .., 1), [S, A]."""
     return rng.dirichlet(np.ones(mdp.num_actions), size=mdp.num_states)
 
 

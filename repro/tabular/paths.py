@@ -68,7 +68,7 @@ def sampled_rate(expected: ExpectedTargets, op: Operator, num_pairs: int, rng: n
         expected: as for `endless`.
         op: what `endless` made of it.
         num_pairs: pairs of standard normal estimates V, W.
-        rng: draws them.
+        rng: for the samples.
     """
     values = rng.normal(size=(len(op.offset), 2 * num_pairs))
     images = expected(values, op.matrix @ values + op.offset[:, None])

@@ -36,19 +36,19 @@ def simulate(
         mu: behaviour policy, [S, A].
         num_trajectories: N.
         num_steps: T.
-        rng: draws everything.
-        first: (x_0, a_0) of all of them; None draws x_0 from `mdp.initial` and a_0 from mu.
+        rng: for all samples.
+        first: (x_0, a_0) of all of them; None samples x_0 from `mdp.initial` and a_0 from mu.
     """
     choices, moves = cumulative(mu), cumulative(mdp.transitions)
     states = np.empty((num_steps + 1, num_trajectories), np.int64)
     actions = np.empty((num_steps, num_trajectories), np.int64)
     uniforms = rng.random((num_steps + 1, 2, num_trajectories))
-    states[0] = draw(cumulative(mdp.initial), uniforms[-1, 0]) if first is None else first[0]
+    states[0] = sample(cumulative(mdp.initial), uniforms[-1, 0]) if first is None else first[0]
     for t in range(num_steps):
-        actions[t] = draw(choices[states[t]], uniforms[t, 0])
+        actions[t] = sample(choices[states[t]], uniforms[t, 0])
         if first is not None and t == 0:
             actions[0] = first[1]
-        states[t + 1] = draw(moves[states[t], actions[t]], uniforms[t, 1])
+        states[t + 1] = sample(moves[states[t], actions[t]], uniforms[t, 1])
     return Trajectories(states, actions)
 
 
@@ -133,6 +133,6 @@ def cumulative(probabilities: np.ndarray) -> np.ndarray:
     return total
 
 
-def draw(bounds: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+def sample(bounds: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     """The index that each uniform number in [0, 1) falls on, [N], from `cumulative` ones [K] or [N, K]."""
     return (uniforms[:, None] >= bounds).sum(-1)

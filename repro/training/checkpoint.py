@@ -20,7 +20,7 @@ from repro.files import flush
 KEEP = 3
 PREFIX = "checkpoint_"
 MANIFEST = "manifest.json"
-PIECE = 1 << 24
+CHUNK_BYTES = 1 << 24
 """Bytes of a file that are read at once."""
 
 
@@ -153,8 +153,8 @@ def _damage(path: Path) -> str | None:
 def _fingerprint(path: Path) -> dict[str, int]:
     checksum = 0
     with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            checksum = zlib.crc32(piece, checksum)
+        while chunk := file.read(CHUNK_BYTES):
+            checksum = zlib.crc32(chunk, checksum)
     return {"bytes": path.stat().st_size, "crc32": checksum}
 
 

@@ -18,7 +18,7 @@ Warn = Callable[[str], None]
 
 
 class Evaluation(NamedTuple):
-    """The evaluation after training that `repro.evaluate` makes if not told otherwise.
+    """The evaluation after training that `repro.evaluate` makes by default.
 
     episodes: played in all.
     num_envs: environments side by side, at most.

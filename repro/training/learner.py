@@ -79,7 +79,7 @@ class Learner:
         """A learner of the same agent, compiled likewise, that runs another function of the agent's."""
         return Learner(self.agent, self._strategy, self._jit_compile, train)
 
-    def place(self, trajectory: Any) -> Any:
+    def to_device(self, trajectory: Any) -> Any:
         """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
 
         On a CPU the tensors share the arrays' memory, which must not change before the step has ended.
@@ -98,9 +98,9 @@ class Learner:
         """One update.
 
         Args:
-            trajectory: a batch as `place` gives it.
-            arguments: of the train function behind the trajectory, as weights of its sequences, [B], as `place` gives
-                them.
+            trajectory: a batch as `to_device` gives it.
+            arguments: of the train function behind the trajectory, as weights of its sequences, [B], as `to_device`
+                gives them.
 
         Raises:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.

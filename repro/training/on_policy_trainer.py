@@ -41,7 +41,7 @@ class OnPolicyTrainer(Trainer):
 
     @property
     def can_save(self) -> bool:
-        """In lockstep only between two batches of the same weights."""
+        """Whether the run can be saved: in lockstep only between two batches of the same weights."""
         return self._source.between_rounds
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from repro.tabular import mdps
 from repro.tabular.mdps import Problem
-from repro.training.study import Advance, Answer, Study
+from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 4
 """Decimals that count: operators work in float32, and what they leave below is rounding."""
@@ -18,7 +18,7 @@ DIGITS = 4
 Extreme = Literal["largest", "smallest"]
 
 Find = Callable[[ml_collections.ConfigDict, Problem, np.random.Generator], Mapping[str, float]]
-"""What a paper's statements are about, by answer, on one problem; the generator draws what else is random."""
+"""What a paper's statements are about, by answer, on one problem; the rng decides what else is random."""
 
 
 def run_on_problems(
@@ -35,7 +35,7 @@ def run_on_problems(
 
     Args:
         config: with `answers`, `env` (number of states and actions, least and largest discount) and `evaluation`.
-        seed: of problems and whatever `find` draws.
+        seed: of problems and of what `find` samples.
         advance: called with the problems done and all of them.
         find: works out the answers on one problem.
         units: of each answer.
@@ -61,5 +61,5 @@ def run_on_problems(
             values = (values.max if extremes[name] == "largest" else values.min)(keepdims=True)
         else:
             protocol = f"one value for each random problem, at most {values.max():.1e} unrounded; {checked}"
-        answers[name] = Answer(units[name], values.round(DIGITS), protocol, exact=True)
+        answers[name] = StudyResult(units[name], values.round(DIGITS), protocol, exact=True)
     return Study(answers, steps=0)

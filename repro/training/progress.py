@@ -28,7 +28,7 @@ class Progress:
         first_update: updates made before this process.
         label: names the run in the line.
         unit: of the budget: frames or steps.
-        shown: names of scalars in the line.
+        progress_scalars: names of scalars in the line.
     """
 
     def __init__(
@@ -39,9 +39,10 @@ class Progress:
         first_update: int,
         label: str,
         unit: str = "frames",
-        shown: Sequence[str] = ("loss", "entropy"),
+        progress_scalars: Sequence[str] = ("loss", "entropy"),
     ) -> None:
-        self._shown = shown
+        self._progress_scalars = progress_scalars
+        self._unit = unit
         self._path = run.progress_csv
         self._every = max(1, total_updates // POINTS)
         self._total = total_updates
@@ -56,7 +57,7 @@ class Progress:
         score = "-" if math.isnan(update.mean_return) else f"{update.mean_return:.1f}"
         texts = [f"return {score} ({min(update.games, 100)} games)"]
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
-        texts += [f"{name} {known[name]:.3g}" for name in self._shown if name in known]
+        texts += [f"{name} {known[name]:.3g}" for name in self._progress_scalars if name in known]
         self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))
         self._lags.append(update.lag)
         if update.updates % self._every == 0 or update.updates == self._total:
@@ -72,9 +73,9 @@ class Progress:
         frames = update.frames - (before.frames if before else 0)
         row = {
             "updates": update.updates,
-            "frames": update.frames,
+            f"num_env_{self._unit}": update.frames,
             "seconds": update.seconds,
-            "frames_per_second": frames / seconds if before and seconds else math.nan,
+            f"{self._unit}_per_second": frames / seconds if before and seconds else math.nan,
             "mean_return": update.mean_return,
             "games": update.games,
             "lag": sum(self._lags) / len(self._lags),
@@ -87,7 +88,7 @@ class Progress:
             file.write(rows)
         with self._writer.as_default(step=update.frames):
             for name, value in row.items():
-                if name not in ("updates", "frames"):
+                if name not in ("updates", f"num_env_{self._unit}"):
                     tf.summary.scalar(name, value)
 
     def _keep_rows_until(self, update: int) -> None:

@@ -1,4 +1,4 @@
-"""The line that shows how far a run is: drawn again in place on a terminal, plain lines elsewhere."""
+"""The line that shows how far a run is: redrawn in place on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ReplayTrainer(OnPolicyTrainer):
         replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
         settings: see `ReplaySettings`.
         rng: samples the number of replayed batches, and the batches.
-        drawn: hyper-parameters that the seed drew, by name, for the record; None or empty: it drew none.
+        sampled_hparams: hyper-parameters by name, for the record; None or empty where none are sampled.
 
     Raises:
         ValueError: a ratio without a replay, or nothing to learn from.
@@ -54,7 +54,7 @@ class ReplayTrainer(OnPolicyTrainer):
         replay: UnrollReplay | None,
         settings: ReplaySettings,
         rng: np.random.Generator,
-        drawn: dict[str, float] | None = None,
+        sampled_hparams: dict[str, float] | None = None,
     ) -> None:
         if settings.ratio > 0 and replay is None:
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
@@ -64,14 +64,13 @@ class ReplayTrainer(OnPolicyTrainer):
         self._replay = replay
         self._settings = settings
         self._rng = rng
-        self._drawn = drawn or {}
+        self._sampled_hparams = sampled_hparams or {}
         self._scalars: dict[str, float] = {}
         super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        drawn = {"drawn": self._drawn} if self._drawn else {}
-        return super().summary() | drawn
+        return super().summary() | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()
@@ -101,7 +100,7 @@ class ReplayTrainer(OnPolicyTrainer):
         steps = []
         for _ in range(count):
             unrolls = self._replay.sample(self._rng, size)
-            steps.append(self._learner.step(self._learner.place(unrolls)).scalars)
+            steps.append(self._learner.step(self._learner.to_device(unrolls)).scalars)
         return steps
 
     def _get_state(self) -> dict[str, Any]:

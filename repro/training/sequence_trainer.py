@@ -16,7 +16,7 @@ from repro.training.learner import Learner
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 FOLDER = "replay"
-"""Of the replay, in a checkpoint."""
+"""Folder of the replay in a checkpoint."""
 
 
 class ReplayTrainingConfig(NamedTuple):
@@ -25,7 +25,7 @@ class ReplayTrainingConfig(NamedTuple):
     batch_size: B, sequences.
     first_frames: units of the budget before the first gradient step, above 0.
     publish_period: updates between two copies of the weights for the actors.
-    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None: draws are uniform, and all
+    importance_exponent: beta of the weights (N p)^-beta / max (Schaul et al., 2016); None: sampling is uniform, and all
         weights 1.
     """
 
@@ -38,7 +38,7 @@ class ReplayTrainingConfig(NamedTuple):
 class SequenceTrainer(Trainer):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where draws are by priority, players give a new sequence its first, and each gradient step on it another.
+    Where sampling is by priority, players give a new sequence its first, and each gradient step on it another.
 
     Args:
         learner, weights: sharing one agent.
@@ -51,7 +51,7 @@ class SequenceTrainer(Trainer):
         scalars: names of what the agent logs besides the loss.
     """
 
-    shown = ("loss", "alpha")
+    progress_scalars = ("loss", "alpha")
 
     def __init__(
         self,
@@ -105,13 +105,13 @@ class SequenceTrainer(Trainer):
 
     def _learn(self, sample: Sample) -> dict[str, float]:
         """One gradient step; returns what it logs."""
-        place, beta = self._learner.place, self._settings.importance_exponent
+        to_device, beta = self._learner.to_device, self._settings.importance_exponent
         if beta is None:
-            output = self._learner.step(place(sample.sequences))
+            output = self._learner.step(to_device(sample.sequences))
         else:
             weights = (sample.size * sample.probabilities) ** -beta
             weights = (weights / weights.max()).astype(np.float32)
-            output = self._learner.step(place(sample.sequences), place(weights))
+            output = self._learner.step(to_device(sample.sequences), to_device(weights))
             self._replay.set_priorities(sample.keys, output.per_sequence["priorities"])
         self._gradient_steps += 1
         return output.scalars

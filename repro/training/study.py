@@ -27,7 +27,7 @@ Advance = Callable[[int, int], None]
 """Called again and again with the pieces done and all pieces; it may raise to stop the study."""
 
 
-class Answer(NamedTuple):
+class StudyResult(NamedTuple):
     """The numbers that answer one statement of the paper.
 
     Attributes:
@@ -56,7 +56,7 @@ class Study(NamedTuple):
         figure: the paper's, or None.
     """
 
-    answers: dict[str, Answer]
+    answers: dict[str, StudyResult]
     steps: int
     figure: Figure | None = None
 
@@ -75,7 +75,7 @@ class Study(NamedTuple):
 
 
 DPI = 75
-"""Of the PNG files."""
+"""Resolution of the PNG files."""
 
 
 RunStudy = Callable[[ml_collections.ConfigDict, int, Sequence[int], Advance, "FindExperiment"], Study]

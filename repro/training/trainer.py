@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Episode
+from repro.config import budget
 from repro.training import checkpoint
 from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
@@ -27,21 +28,21 @@ class EpisodeLog:
 
     Attributes:
         games: that ended so far.
-        now: frames learned from so far, set by the loop.
-        window: the paper's measure, where training brings its evaluation along.
+        frames: learned from so far, set by the loop.
+        trailing_returns: the paper's measure, where training brings its evaluation along.
     """
 
-    def __init__(self, window: TrailingReturns | None = None) -> None:
+    def __init__(self, trailing_returns: TrailingReturns | None = None) -> None:
         self.games = 0
-        self.now = 0
-        self.window = window
+        self.frames = 0
+        self.trailing_returns = trailing_returns
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
 
     def append(self, episode: Episode) -> None:
         self._recent.append(episode)
         self.games += 1
-        if self.window:
-            self.window.append(self.now, episode.score)
+        if self.trailing_returns:
+            self.trailing_returns.append(self.frames, episode.score)
 
     def mean_return(self) -> float:
         """Mean unclipped return of the last `RECENT_GAMES` games; NaN before the first game ended."""
@@ -50,13 +51,13 @@ class EpisodeLog:
 
     def get_state(self) -> dict[str, Any]:
         state = {"games": self.games, "recent": np.array(list(self._recent), np.float64).reshape(-1, 2)}
-        return state | ({"window": self.window.get_state()} if self.window else {})
+        return state | ({"window": self.trailing_returns.get_state()} if self.trailing_returns else {})
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
-        if self.window:
-            self.window.set_state(state["window"])
+        if self.trailing_returns:
+            self.trailing_returns.set_state(state["window"])
 
 
 class Update(NamedTuple):
@@ -72,7 +73,7 @@ class Update(NamedTuple):
 
 
 class RunSettings(NamedTuple):
-    """What every kind of training is told of its run.
+    """Settings of a run that every kind of training reads.
 
     budget: what `unit` says, to learn from.
     unit: frames or steps, in the progress line.
@@ -89,9 +90,9 @@ class RunSettings(NamedTuple):
 
 
 def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
-    """Those of an experiment's configuration, whose budget is in steps where no action is repeated."""
-    unit = "frames" if "frame_skip" in config.env else "steps"
-    return RunSettings(config.frames, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
+    """Settings of an experiment's configuration."""
+    unit, amount = budget(config)
+    return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
 
 
 class Trainer(abc.ABC):
@@ -99,7 +100,7 @@ class Trainer(abc.ABC):
 
     Attributes:
         unit: of the budget, in the progress line.
-        shown: scalars in the progress line besides the return and the policy lag.
+        progress_scalars: scalars in the progress line besides the return and the policy lag.
         updates: made so far.
         frames_per_update: units of the budget that one update learns from.
         total_updates: in which the budget is used up.
@@ -111,7 +112,7 @@ class Trainer(abc.ABC):
         frames_per_update: see above.
     """
 
-    shown: tuple[str, ...] = ("loss", "entropy")
+    progress_scalars: tuple[str, ...] = ("loss", "entropy")
 
     def __init__(
         self,
@@ -192,7 +193,7 @@ class Trainer(abc.ABC):
             scalars, lag = self._update()
             self.updates += 1
             self._lag_sum, self._lag_max = self._lag_sum + lag, max(self._lag_max, lag)
-            self._episodes.now = self.frames
+            self._episodes.frames = self.frames
             now = time.monotonic()
             self._seconds += now - clock
             clock = now
@@ -216,14 +217,14 @@ class Trainer(abc.ABC):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
-        window = self._episodes.window
+        trailing_returns = self._episodes.trailing_returns
         return {
             "gradient_steps": self.gradient_steps,
-            "frames": self.frames,
+            f"num_env_{self.unit}": self.frames,
             "seconds": self._seconds,
             "games": self._episodes.games,
             "policy_lag": {"mean": self._lag_sum / self.updates if self.updates else 0.0, "max": self._lag_max},
-            **({"evaluation": window.evaluation(self.frames)} if window else {}),
+            **({"evaluation": trailing_returns.evaluation(self.frames)} if trailing_returns else {}),
         }
 
     def _restore(self) -> None:
@@ -234,5 +235,5 @@ class Trainer(abc.ABC):
             self._seconds = state["seconds"]
             self._lag_sum, self._lag_max = map(float, state["lag"])
             self._episodes.set_state(state["episodes"])
-            self._episodes.now = self.frames
+            self._episodes.frames = self.frames
             self._set_state(state)

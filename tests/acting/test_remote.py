@@ -92,8 +92,8 @@ class _Reports:
     def __init__(self, unrolls):
         self.unrolls = list(unrolls)
 
-    def read_unrolls(self, most):
-        taken, self.unrolls = self.unrolls[:most], self.unrolls[most:]
+    def read_unrolls(self, max_count):
+        taken, self.unrolls = self.unrolls[:max_count], self.unrolls[max_count:]
         return taken
 
     def read_games(self):

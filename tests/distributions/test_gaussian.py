@@ -12,37 +12,37 @@ from repro.distributions import gaussian
 
 RNG = np.random.default_rng(0)
 ACTION, MEAN, OTHER_MEAN = RNG.normal(size=(3, 5, 4))
-DEVIATION, OTHER_DEVIATION = RNG.uniform(0.2, 2.0, size=(2, 5, 4))
+STD, OTHER_STD = RNG.uniform(0.2, 2.0, size=(2, 5, 4))
 
 FUNCTIONS = {
-    "log_prob": (gaussian.log_prob, [ACTION, MEAN, DEVIATION]),
-    "log_ratio": (gaussian.log_ratio, [ACTION, MEAN, DEVIATION, OTHER_MEAN, OTHER_DEVIATION]),
-    "kl": (gaussian.kl, [MEAN, DEVIATION, OTHER_MEAN, OTHER_DEVIATION]),
-    "entropy": (gaussian.entropy, [DEVIATION]),
+    "log_prob": (gaussian.log_prob, [ACTION, MEAN, STD]),
+    "log_ratio": (gaussian.log_ratio, [ACTION, MEAN, STD, OTHER_MEAN, OTHER_STD]),
+    "kl": (gaussian.kl, [MEAN, STD, OTHER_MEAN, OTHER_STD]),
+    "entropy": (gaussian.entropy, [STD]),
 }
 
 
-def tfp_normal(mean, deviation):
-    return tfp.distributions.MultivariateNormalDiag(mean, deviation * np.ones_like(mean))
+def tfp_normal(mean, std):
+    return tfp.distributions.MultivariateNormalDiag(mean, std * np.ones_like(mean))
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_equals_tensorflow_probability(shared):
-    deviation, other = (DEVIATION[0], OTHER_DEVIATION[0]) if shared else (DEVIATION, OTHER_DEVIATION)
-    p, q = tfp_normal(MEAN, deviation), tfp_normal(OTHER_MEAN, other)
-    np.testing.assert_allclose(gaussian.log_prob(ACTION, MEAN, deviation), p.log_prob(ACTION))
-    ratio = gaussian.log_ratio(ACTION, MEAN, deviation, OTHER_MEAN, other)
+    std, other = (STD[0], OTHER_STD[0]) if shared else (STD, OTHER_STD)
+    p, q = tfp_normal(MEAN, std), tfp_normal(OTHER_MEAN, other)
+    np.testing.assert_allclose(gaussian.log_prob(ACTION, MEAN, std), p.log_prob(ACTION))
+    ratio = gaussian.log_ratio(ACTION, MEAN, std, OTHER_MEAN, other)
     np.testing.assert_allclose(ratio, p.log_prob(ACTION) - q.log_prob(ACTION))
-    divergence = gaussian.kl(MEAN, deviation, OTHER_MEAN, other)
+    divergence = gaussian.kl(MEAN, std, OTHER_MEAN, other)
     np.testing.assert_allclose(divergence, p.kl_divergence(q))
     assert not np.allclose(divergence, q.kl_divergence(p), rtol=0.05)
-    np.testing.assert_allclose(gaussian.entropy(deviation), p.entropy()[0] if shared else p.entropy())
+    np.testing.assert_allclose(gaussian.entropy(std), p.entropy()[0] if shared else p.entropy())
 
 
 def test_divergence_is_the_mean_log_ratio_under_the_first():
     """Over 1e6 actions of p; the other order is far outside the interval."""
     num_samples, rng = 1_000_000, np.random.default_rng(1)
-    m_p, s_p, m_q, s_q = MEAN[:1], DEVIATION[:1], OTHER_MEAN[:1], OTHER_DEVIATION[:1]
+    m_p, s_p, m_q, s_q = MEAN[:1], STD[:1], OTHER_MEAN[:1], OTHER_STD[:1]
     actions = rng.normal(m_p, s_p, size=(num_samples, 4))
 
     def rows(x):
@@ -66,8 +66,8 @@ def test_by_hand():
 
 
 def test_a_distribution_against_itself():
-    np.testing.assert_array_equal(gaussian.kl(MEAN, DEVIATION, MEAN, DEVIATION), np.zeros(5))
-    np.testing.assert_array_equal(gaussian.log_ratio(ACTION, MEAN, DEVIATION, MEAN, DEVIATION), np.zeros(5))
+    np.testing.assert_array_equal(gaussian.kl(MEAN, STD, MEAN, STD), np.zeros(5))
+    np.testing.assert_array_equal(gaussian.log_ratio(ACTION, MEAN, STD, MEAN, STD), np.zeros(5))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -106,25 +106,25 @@ def test_wrong_shapes_name_function_and_argument(name):
             shaped[position] = np.ones(wrong)
             with pytest.raises(ValueError, match=rf"^gaussian\.{name}: "):
                 function(*shaped)
-    with pytest.raises(ValueError, match=r"^gaussian\.kl: deviation_q must have the shape of mean_p, got \(5, 1\)"):
-        gaussian.kl(MEAN, DEVIATION, MEAN, DEVIATION[:, :1])
-    with pytest.raises(ValueError, match=r"^gaussian\.entropy: deviation must have rank 1 or more"):
+    with pytest.raises(ValueError, match=r"^gaussian\.kl: std_q must have the shape of mean_p, got \(5, 1\)"):
+        gaussian.kl(MEAN, STD, MEAN, STD[:, :1])
+    with pytest.raises(ValueError, match=r"^gaussian\.entropy: std must have rank 1 or more"):
         gaussian.entropy(1.0)
 
 
 def test_softplus_gives_the_variance():
-    raw = gaussian.raw_of_variance(0.2)
-    assert gaussian.deviation_of(tf.constant(raw, tf.float64)).numpy() ** 2 == pytest.approx(0.2, rel=1e-12)
-    assert gaussian.deviation_of(tf.constant(0.0)).numpy() == pytest.approx(np.sqrt(np.log(2)), rel=1e-6)
+    raw = gaussian.raw_from_variance(0.2)
+    assert gaussian.std_from_raw(tf.constant(raw, tf.float64)).numpy() ** 2 == pytest.approx(0.2, rel=1e-12)
+    assert gaussian.std_from_raw(tf.constant(0.0)).numpy() == pytest.approx(np.sqrt(np.log(2)), rel=1e-6)
 
 
 def test_samples_follow_the_truncated_normal():
-    """Kolmogorov-Smirnov over 1e5 draws per component; without the cut some 270 of them lie beyond."""
-    mean, deviation = np.full((100_000, 2), [1.0, -2.0], np.float32), np.array([0.5, 3.0], np.float32)
-    actions = gaussian.sample_truncated(np.random.default_rng(3), mean, deviation)
+    """Kolmogorov-Smirnov over 1e5 samples per component; without the cut some 270 of them lie beyond."""
+    mean, std = np.full((100_000, 2), [1.0, -2.0], np.float32), np.array([0.5, 3.0], np.float32)
+    actions = gaussian.sample_truncated(np.random.default_rng(3), mean, std)
     assert actions.dtype == np.float32
     assert actions.shape == mean.shape
-    noise = (actions - mean) / deviation
+    noise = (actions - mean) / std
     assert 2.99 < np.abs(noise).max() < 3.0 + 1e-5
     for component in noise.T:
         assert scipy.stats.kstest(component, scipy.stats.truncnorm(-3, 3).cdf).pvalue > 0.01
@@ -134,16 +134,16 @@ def test_samples_follow_the_truncated_normal():
 
 
 def test_samples_depend_on_the_generator_alone():
-    def draw(seed):
+    def sample(seed):
         return gaussian.sample_truncated(np.random.default_rng(seed), np.zeros(500), np.ones(500))
 
-    np.testing.assert_array_equal(draw(0), draw(0))
-    assert (draw(0) != draw(1)).all()
-    assert draw(0).shape == (500,)
+    np.testing.assert_array_equal(sample(0), sample(0))
+    assert (sample(0) != sample(1)).all()
+    assert sample(0).shape == (500,)
 
 
 def test_ratios_of_truncated_densities_are_those_without_the_cut():
-    """Where the action lies within three deviations of both means, as the module says."""
+    """Where the action lies within three standard deviations of both means, as the module says."""
     action, mean, other = np.array([[0.3]]), np.array([[0.0]]), np.array([[0.5]])
     p = scipy.stats.truncnorm(-3, 3, loc=0.0, scale=1.0)
     q = scipy.stats.truncnorm(-3, 3, loc=0.5, scale=0.4)

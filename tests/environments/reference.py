@@ -30,7 +30,7 @@ PROTOCOL: dict[str, Any] = {
 
 
 class _Beginning(gymnasium.Wrapper):
-    """Presses FIRE once if told so, then waits for a given number of emulator frames, where a game begins."""
+    """Presses FIRE once if asked, then waits for a given number of emulator frames, where a game begins."""
 
     def __init__(self, env: gymnasium.Env, fire: bool) -> None:
         super().__init__(env)

@@ -186,7 +186,7 @@ REFERENCES = {
 
 @pytest.mark.parametrize(("task", "kind"), REFERENCES)
 def test_reference_scores(task: str, kind: str) -> None:
-    """Of hand-written controllers, and of a zero-mean Gaussian with the paper's stddev of 0.3."""
+    """Scores of hand-written controllers, and of a zero-mean Gaussian with the paper's stddev of 0.3."""
     rng = np.random.default_rng(0)
     controllers: dict[tuple[str, str], Callable[[np.ndarray], np.ndarray]] = {
         ("cartpole", "hand"): swing_up,
@@ -447,7 +447,7 @@ def test_no_action_makes_an_episode_cost_five_digits(task: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_restored_episodes_go_on_exactly(task: str) -> None:
-    """From amid an episode, through a checkpoint's file, past its end and the next start."""
+    """From the middle of an episode, through a checkpoint's file, past its end and the next start."""
     original = make(task, seed=3, max_steps=25)
     original.reset()
     actions = actions_for(original, 60)

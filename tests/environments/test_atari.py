@@ -227,9 +227,9 @@ def test_last_action_and_reward(plain: dict[str, Any]) -> None:
     assert games >= 4
     assert rewards >= 5
     environment.step(np.full(2, 3, np.int32))
-    anew, _ = environment.reset()
-    assert not anew["last_action"].any()
-    assert not anew["last_reward"].any()
+    again, _ = environment.reset()
+    assert not again["last_action"].any()
+    assert not again["last_reward"].any()
 
 
 def test_games_follow_from_the_seed_alone(plain: dict[str, Any]) -> None:

@@ -47,7 +47,7 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_restored_games_go_on_exactly(overrides: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Across game ends and new seeds, from the last step of a game, from the first of the next, and from amid."""
+    """Across game ends and new seeds, from the last step of a game, from the first of the next, and from the middle."""
     monkeypatch.setattr(atari, "_RESETS_PER_SEED", 2)
     monkeypatch.setattr(atari, "_STEPS_PER_SEED", 30)
     steps = 500 if "max_frames" not in overrides else 150
@@ -56,14 +56,14 @@ def test_restored_games_go_on_exactly(overrides: dict[str, Any], monkeypatch: py
     actions = np.random.default_rng(2).integers(original.num_actions, size=(steps, 2), dtype=np.int32)
     wanted: dict[int, Any] = {0: original.get_state()}
     seen: list[dict[str, np.ndarray]] = []
-    seeds_drawn: list[np.ndarray] = [wanted[0]["seeds_drawn"]]
+    seeds_sampled: list[np.ndarray] = [wanted[0]["seeds_sampled"]]
     for step in range(steps):
         seen.append(flat(original.step(actions[step])))
         ended = len(seen) > 1 and seen[-2]["game_over"].any()
         if seen[-1]["game_over"].any() or ended or step + 1 == steps // 2:
             wanted[step + 1] = original.get_state()
-        seeds_drawn.append(original.get_state()["seeds_drawn"])
-    assert (seeds_drawn[-1] > 1).all()  # every emulator was seeded anew
+        seeds_sampled.append(original.get_state()["seeds_sampled"])
+    assert (seeds_sampled[-1] > 1).all()  # every emulator was seeded again
 
     just_ended = [step for step in wanted if step and seen[step - 1]["game_over"].any()]
     assert len(just_ended) >= 2

@@ -1,4 +1,4 @@
-"""Gymnasium environments: equal to bare gymnasium, ends told apart, spaces, seeds, saved states, errors, the guide."""
+"""Gymnasium environments: equal to bare gymnasium, kinds of ends, spaces, seeds, saved states, errors, the guide."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_observations_are_not_written_to_afterwards() -> None:
 
 @pytest.mark.parametrize("task", [*BUILT_IN, f"{OWN}/Clock-v0"])
 def test_restored_episodes_go_on_exactly(task: str) -> None:
-    """From amid an episode, through a checkpoint's file, past its end and the next resets."""
+    """From the middle of an episode, through a checkpoint's file, past its end and the next resets."""
     original = make(task, num_envs=3, seed=3, max_steps=25)
     assert original.saves_episodes
     original.reset()
@@ -320,9 +320,9 @@ def test_restored_episodes_go_on_exactly(task: str) -> None:
     for step in range(40):
         before = original.step(actions[step])[0]
         if step == 38:
-            amid = through_a_file(original.get_state())
+            middle = through_a_file(original.get_state())
     restored = make(task, num_envs=3, seed=99, max_steps=25)
-    restored.set_state(amid)
+    restored.set_state(middle)
     np.testing.assert_array_equal(restored.step(actions[39])[0], before)
     for step in range(40, 120):
         expected, found = flat(original.step(actions[step])), flat(restored.step(actions[step]))
@@ -372,7 +372,7 @@ def test_a_state_does_not_change_as_episodes_go_on() -> None:
 
 @pytest.mark.parametrize("name", NEW_EPISODES)
 def test_episodes_that_cannot_be_saved_are_cut_and_new_ones_begin(name: str) -> None:
-    """The first environment is amid an episode, the second at the end of one."""
+    """The first environment is in the middle of an episode, the second at the end of one."""
     original = make_own(name, max_steps=6)
     assert not original.saves_episodes
     original.reset()

@@ -1,4 +1,4 @@
-"""MuJoCo tasks: equal to bare gymnasium, ends told apart, exact save and restore, names, silence."""
+"""MuJoCo tasks: equal to bare gymnasium, kinds of ends, exact save and restore, names, silence."""
 
 from __future__ import annotations
 
@@ -151,16 +151,16 @@ def test_a_fall_in_the_last_step_is_no_truncation() -> None:
 @pytest.mark.parametrize("version", environments.VERSIONS)
 @pytest.mark.parametrize("task", TASKS)
 def test_restored_episodes_go_on_exactly(task: str, version: str) -> None:
-    """From amid an episode, through a checkpoint's file, past its end and the next resets."""
+    """From the middle of an episode, through a checkpoint's file, past its end and the next resets."""
     original = make(3, task=task, version=version, max_steps=60)
     original.reset()
     actions = actions_for(original, 150)
     for step in range(40):
         before = original.step(actions[step])[0]
         if step == 38:
-            amid = through_a_file(original.get_state())
+            middle = through_a_file(original.get_state())
     restored = make(99, task=task, version=version, max_steps=60)
-    restored.set_state(amid)
+    restored.set_state(middle)
     np.testing.assert_array_equal(restored.step(actions[39])[0], before)
     for step in range(40, 150):
         expected, found = flat(original.step(actions[step])), flat(restored.step(actions[step]))

@@ -19,12 +19,13 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
     config = changes.pop("config", None) or current_config("impala", experiment, scale)
     if "variants" in config and agent != random_player.AGENT:
         config = resolve_plain(config, agent)
-    frames = changes.pop("frames", config["frames"])
+    unit = "frames" if "num_env_frames" in config else "steps"
+    budget = changes.pop("budget", config[f"num_env_{unit}"])
     start = published.normaliser("atari57")[task]["random"]
     spread = 0.05 * abs(final - start) + 0.01
     rise = 1 / (1 + np.exp(-12 * (np.linspace(0, 1, 200) - 0.5)))
     values = start + (final - start) * rise + spread * rng.standard_normal(200)
-    curve = [[int(x), float(y)] for x, y in zip(np.linspace(0, frames, 200), values)]
+    curve = [[int(x), float(y)] for x, y in zip(np.linspace(0, budget, 200), values)]
     returns = (final + spread * rng.standard_normal(changes.pop("episodes", 200))).tolist()
     record = {
         "schema_version": migrations.SCHEMA_VERSION,
@@ -37,11 +38,11 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
         "schedule": "async",
         "config": config,
         "config_sha256": records.config_sha256(config),
-        "frames": frames,
-        "agent_steps": frames // 4,
-        "gradient_steps": frames // 2560,
-        "wall_seconds": frames / 14000,
-        "frames_per_second": 14000.0,
+        f"num_env_{unit}": budget,
+        "agent_steps": budget // 4,
+        "gradient_steps": budget // 2560,
+        "wall_seconds": budget / 14000,
+        f"{unit}_per_second": 14000.0,
         "policy_lag": {"mean": 2.4, "max": 5.0},
         "curve": curve,
         "evaluation": {

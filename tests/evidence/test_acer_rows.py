@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 from repro.evidence import claims, intervals, published, random_player, records, rows, staleness
+from repro.evidence.records import budget_field
 from tests.evidence.synthetic_records import make_record
 
 GAMES = ("pong", "breakout")
@@ -26,10 +27,11 @@ READING = "The text says domains of higher action dimension; which they are is o
 def _record(experiment, task, agent, seed, final, by=100, pace=1e-3, **changes):
     config = staleness.current_config("acer", experiment, changes.get("scale", "desk"))
     record = make_record(seed, "pong", experiment, agent, final, config=config, episodes=5, **changes)
-    frames = np.linspace(0, record["frames"], 101)[1:]
+    unit = budget_field(record)
+    frames = np.linspace(0, record[unit], 101)[1:]
     curve = [[int(x), final * min(1.0, i / by)] for i, x in enumerate(frames, start=1)]
     logged = [[float(x), float(pace * x), 0.1] for x in frames]
-    series = {"columns": ["frames", "seconds", "kl"], "rows": logged}
+    series = {"columns": [unit, "seconds", "kl"], "rows": logged}
     return record | {"paper": "acer", "task": task, "curve": curve, "series": series}
 
 
@@ -57,7 +59,7 @@ def _games(*agents, seeds=(1, 2), games=GAMES):
 def _control(*agents, seeds=(1, 2), tasks=TASKS, **changes):
     return [
         _record("continuous", task, agent, seed, RETURNS[agent] + seed, **changes)
-        | {"drawn": {"learning_rate": 1e-4 * seed, "delta": 0.5 * (seed % 3)}}
+        | {"sampled_hparams": {"learning_rate": 1e-4 * seed, "delta": 0.5 * (seed % 3)}}
         for task in tasks
         for agent in agents
         for seed in seeds
@@ -239,7 +241,7 @@ def _sensitivity(settings, scale="paper"):
     """Rows given by runs of (learning rate, delta, return) on cheetah."""
     made = _control("acer", seeds=range(1, len(settings) + 1), tasks=("cheetah",), scale=scale)
     for record, (rate, delta, mean) in zip(made, settings):
-        record["drawn"] = {"learning_rate": rate, "delta": delta}
+        record["sampled_hparams"] = {"learning_rate": rate, "delta": delta}
         record["evaluation"] |= {"mean": mean}
     found = _rows(made, _random("continuous", "acer", ("cheetah",), scale))
     return found["Figure 3", "cheetah", "ACER, log learning rate"], found["Figure 4", "cheetah", "ACER, delta"]
@@ -250,8 +252,8 @@ def test_sensitivity_is_spearman_s_correlation():
     settings = np.c_[np.exp(rng.uniform(-9, -7, 30)), rng.uniform(0.1, 2, 30), rng.normal(size=30)]
     settings[:, 2] -= 1.5 * settings[:, 1]
     rate, delta = _sensitivity(settings)
-    for row, drawn in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):
-        assert row.value == pytest.approx(scipy.stats.spearmanr(drawn, settings[:, 2]).statistic)
+    for row, sampled in ((rate, np.log(settings[:, 0])), (delta, settings[:, 1])):
+        assert row.value == pytest.approx(scipy.stats.spearmanr(sampled, settings[:, 2]).statistic)
         assert (len(row.seeds), row.interval_over, row.published, row.note) == (30, "seeds", 0, READING)
     assert (rate.verdict, delta.verdict) == ("undecided", "reproduced")  # zero lies in the first interval
     assert rate.interval[0] < 0 < rate.interval[1]
@@ -281,7 +283,7 @@ def test_equal_returns_are_no_sensitivity():
 def test_a_record_without_the_hyper_parameter_does_not_count():
     made = _control("acer", seeds=(1, 2, 3), tasks=("cheetah",))
     for record in made:
-        del record["drawn"]["delta"]
+        del record["sampled_hparams"]["delta"]
     found = _rows(made)
     assert found["Figure 3", "cheetah", "ACER, log learning rate"].value == 1.0
     delta = found["Figure 4", "cheetah", "ACER, delta"]

@@ -60,14 +60,14 @@ def _runs(agent, *runs, games=("pong",), scale="paper", experiment="atari_shallo
     made = []
     for game, (seed, run) in itertools.product(games, enumerate(runs, start=1)):
         record = make_record(seed, game, experiment, agent, final=run.get("final", 15.0), scale=scale, episodes=5)
-        frames = np.linspace(0, record["frames"], 101)[1:]
-        record["drawn"] = {"delta": run.get("delta", 1.0)}
+        frames = np.linspace(0, record["num_env_frames"], 101)[1:]
+        record["sampled_hparams"] = {"delta": run.get("delta", 1.0)}
         record["curve"] = [[int(x), run.get("to", 10.0) * min(1.0, i / run.get("by", 100))]
                            for i, x in enumerate(frames, start=1)]  # fmt: skip
         start, end = run.get("kl", (1.0, 1.0))
         kl = [start] * 10 + [777.0] * 80 + [end] * 10
         record["series"] = {
-            "columns": ["frames", "seconds", "kl"],
+            "columns": ["num_env_frames", "seconds", "kl"],
             "rows": [[x, run.get("pace", 1.0) * x, y] for x, y in zip(frames.tolist(), kl)],
         }
         made.append(record)
@@ -84,7 +84,7 @@ def test_speed_compares_frames_not_final_returns(tmp_path):
     row = _row(tmp_path, made, protocol=TO_OTHER, **SPEED)
     assert (row.value, row.interval) == (1.0, pytest.approx(intervals.improvement_interval(1.0, 5, 5)))
     assert (row.interval_over, row.verdict, row.shortfalls) == ("seeds", "reproduced", ())
-    assert (row.seeds, row.scale, row.episodes, row.budget) == ((1, 2, 3, 4, 5), "paper", 5, made[0]["frames"])
+    assert (row.seeds, row.scale, row.episodes, row.budget) == ((1, 2, 3, 4, 5), "paper", 5, made[0]["num_env_frames"])
     ends_higher = SPEED | {"claim": "improvement"}
     assert _row(tmp_path, made, protocol=TO_OTHER, **ends_higher).value == 0.0  # a claim about final evaluations
 
@@ -136,7 +136,7 @@ def test_frames_and_seconds_to_the_same_level(tmp_path):
     assert row.value == pytest.approx(1.0, abs=0.05)
     assert row.verdict == "reproduced"
     for record in made:
-        record["series"] = {"columns": ["frames", "kl"], "rows": [[1, 1.0]]}
+        record["series"] = {"columns": ["num_env_frames", "kl"], "rows": [[1, 1.0]]}
     assert _row(tmp_path, made, protocol=TO_OTHER, **TIME).verdict == "not run"
     assert _row(tmp_path, made, protocol=TO_OTHER, **FRAMES).value == pytest.approx(0.5, abs=0.03)
 
@@ -430,7 +430,7 @@ def test_returns_keep_a_row_of_their_own_beside_the_claim(tmp_path):
 
 
 def test_stale_records_answer_nothing_and_are_named(tmp_path):
-    config = make_record()["config"] | {"frames": 12_000_000}
+    config = make_record()["config"] | {"num_env_frames": 12_000_000}
     made = [make_record(1, config=config, config_sha256=records.config_sha256(config))]
     claim, own = _table(tmp_path, made, random=(), **GROWTH)
     assert (claim.verdict, claim.seeds) == ("not run", ())
@@ -438,7 +438,7 @@ def test_stale_records_answer_nothing_and_are_named(tmp_path):
 
 
 def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
-    """Of one agent's mean, against the interval of the statistics module, which draws otherwise."""
+    """Interval of one agent's mean, against the interval of the statistics module, which samples otherwise."""
     scores = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
     claim = claims.Claim(
         lambda by_agent: lambda weights: weights[0] @ np.array(by_agent[0]), lambda numbers: numbers.mean(axis=0)

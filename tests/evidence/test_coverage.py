@@ -31,21 +31,21 @@ def _scores(shape, spread, rng):
 
 
 def mean(spread: float | None, runs: int, rng: np.random.Generator) -> float:
-    """Of `intervals.mean_interval`; `spread` is the standard deviation of the logarithm, None for normal scores."""
+    """Coverage of `intervals.mean_interval`; `spread`: std of the logarithm, None for normal scores."""
     truth = 0.0 if spread is None else 1.0
     found = [intervals.mean_interval(scores) for scores in _scores((REPEATS, runs), spread, rng)]
     return float(np.mean([low <= truth <= high for low, high in found]))
 
 
 def share(truth: float, runs: int, rng: np.random.Generator) -> float:
-    """Of `intervals.share_interval`."""
+    """Coverage of `intervals.share_interval`."""
     found = functools.cache(intervals.share_interval)
     counts = rng.binomial(runs, truth, REPEATS)
     return float(np.mean([low <= truth <= high for low, high in (found(int(count), runs) for count in counts)]))
 
 
 def improvement(truth: float, tasks: int, runs: int, rng: np.random.Generator) -> float:
-    """Of `intervals.improvement_interval` of normal scores, averaged over some tasks by `intervals.average`."""
+    """Coverage of `intervals.improvement_interval` of normal scores, averaged over tasks by `intervals.average`."""
     found = functools.cache(intervals.improvement_interval)
     theirs = rng.standard_normal((REPEATS, tasks, runs))
     ours = rng.standard_normal((REPEATS, tasks, runs)) + np.sqrt(2) * scipy.stats.norm.ppf(truth)
@@ -55,7 +55,7 @@ def improvement(truth: float, tasks: int, runs: int, rng: np.random.Generator) -
 
 
 def rank_correlation(truth: float, runs: int, rng: np.random.Generator) -> float:
-    """Of `intervals.rank_correlation_interval` of normal pairs with this rank correlation of all pairs."""
+    """Coverage of `intervals.rank_correlation_interval` of normal pairs with this rank correlation of all pairs."""
     pearson = 2 * np.sin(np.pi / 6 * truth)
     x = rng.standard_normal((REPEATS, runs))
     y = pearson * x + np.sqrt(1 - pearson**2) * rng.standard_normal((REPEATS, runs))
@@ -66,7 +66,7 @@ def rank_correlation(truth: float, runs: int, rng: np.random.Generator) -> float
 
 
 def bootstrap(spread: float | None, tasks: int, runs: int, rng: np.random.Generator) -> float:
-    """Of `claims.bootstrap_interval`, for the difference of two agents' mean scores, which is 0."""
+    """Coverage of `claims.bootstrap_interval`, for the difference of two agents' mean scores, which is 0."""
     claim = claims.Claim(
         lambda by_agent: lambda weights: weights[0] @ by_agent[0] - weights[1] @ by_agent[1],
         lambda numbers: numbers.mean(axis=0),

@@ -22,7 +22,7 @@ def _run(agent, game, seed, end, start=0.9, scale="desk"):
     """A record whose log is ten rows, nine of `start` and one of `end`, with the target of whole sequences."""
     config = staleness.current_config("ctrace", "r2d2", scale)
     rates = [start] * 9 + [end]
-    columns = ["frames", "contraction", "contraction_target"]
+    columns = ["num_env_frames", "contraction", "contraction_target"]
     series = {"columns": columns, "rows": [[i, rate, TARGET] for i, rate in enumerate(rates)]}
     made = make_record(seed, game, "r2d2", agent, config=config, scale=scale, episodes=30, series=series)
     return made | {"paper": "ctrace"}
@@ -89,7 +89,9 @@ def test_a_row_to_which_no_game_belongs_is_not_run():
 
 
 def test_records_without_rates_answer_nothing():
-    made = [record | {"series": {"columns": ["frames", "seconds"], "rows": [[1, 1.0]]}} for record in _runs(THREE)]
+    made = [
+        record | {"series": {"columns": ["num_env_frames", "seconds"], "rows": [[1, 1.0]]}} for record in _runs(THREE)
+    ]
     found = _rows(made)
     assert {found[key].verdict for key in (BELOW, THROUGHOUT, (*ABOVE, OF_RETRACE))} == {"not run"}
 
@@ -147,7 +149,7 @@ def test_a_retrace_between_the_printed_rate_and_the_target_is_below():
 
 
 def test_the_interval_is_that_of_scipy_s_bootstrap_within_games(whole):
-    """Of the mean over the chosen games of means over four runs, each game drawn by itself."""
+    """Interval of the mean over the chosen games of means over four runs, each game sampled by itself."""
     row = _rows(_runs(whole, scale="paper"))[(*ABOVE, OF_CTRACE)]
     chosen = [np.array(whole[game][0]) for game in GAMES[:40]]
     expected = scipy.stats.bootstrap(
@@ -225,7 +227,7 @@ def _random(games):
 
 
 def _evaluation(game, agent, seed, final):
-    return make_record(seed, game, "r2d2", agent, final, config={"frames": 10}, episodes=30)["evaluation"]
+    return make_record(seed, game, "r2d2", agent, final, config={"num_env_frames": 10}, episodes=30)["evaluation"]
 
 
 def test_every_agent_of_a_row_can_be_run():

@@ -349,7 +349,7 @@ def test_every_row_says_what_it_is():
         assert row.source
         assert row.confidence
         if "budget" in row.protocol:
-            assert row.protocol["budget_field"] in ("frames", "agent_steps", "gradient_steps")
+            assert row.protocol["budget_field"] in ("num_env_frames", "num_env_steps", "agent_steps", "gradient_steps")
         assert (row.experiment is None) == (row.agent is None)
         assert row.value is not None or row.column == "Reactor, experts"
         assert row.statement is None or re.fullmatch(r"[^.].*\.", row.statement)

@@ -71,7 +71,11 @@ def differing(configs_dir):
         ("learning_rate = 6e-4", "learning_rate = 5e-4", ("Learning rate", 5e-4)),
         ("env.grey = True", "env.grey = 1", ("Grayscaling", 1)),
         ("loss.discount", "loss.gamma", ("Discount (gamma)", "absent")),
-        ("config.frames = 200_000_000", "config.frames = 100_000_000", ("Frames per game", 100_000_000)),
+        (
+            "config.num_env_frames = 200_000_000",
+            "config.num_env_frames = 100_000_000",
+            ("Frames per game", 100_000_000),
+        ),
     ],
 )
 def test_a_planted_change_is_reported(tmp_path, old, new, reported):

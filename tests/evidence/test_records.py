@@ -36,7 +36,12 @@ def _set(name, value):
 
 
 FAULTS = {
-    "missing field": (lambda record: record.pop("frames"), "'frames' is a required property"),
+    "missing field": (lambda record: record.pop("num_env_frames"), "it needs one of num_env_frames and num_env_steps"),
+    "two budgets": (_set("num_env_steps", 1), "it needs one of num_env_frames and num_env_steps"),
+    "rate of another unit": (
+        lambda record: record.update(steps_per_second=record.pop("frames_per_second")),
+        "it needs the rate of its budget, one of frames_per_second and steps_per_second",
+    ),
     "unknown field": (_set("framse", 1), "framse"),
     "number as text": (_set("evaluation.mean", "21"), "evaluation.mean: '21' is not of type 'number'"),
     "unknown scale": (_set("scale", "huge"), "scale"),
@@ -51,7 +56,7 @@ FAULTS = {
     "lost game": (_set("evaluation.episodes", 199), "evaluation.episodes is 199 but there are 200 returns"),
     "text among returns": (_set("evaluation.returns", ["1"] * 200), "evaluation.returns"),
     "curve of triples": (_set("curve", [[0, 1.0, 2.0]]), "curve: every point must be"),
-    "curve that goes back": (_set("curve", [[8, 1.0], [4, 1.0]]), "curve: frames must not decrease"),
+    "curve that goes back": (_set("curve", [[8, 1.0], [4, 1.0]]), "curve: the budget used must not decrease"),
     "series with a short row": (_set("series", {"columns": ["x", "y"], "rows": [[1.0]]}), "series.rows: every row"),
     "series of words": (_set("series", {"columns": ["x"], "rows": [["a"]]}), "series.rows: every row"),
     "too long a curve": (_set("curve", [[i, 0.0] for i in range(501)]), "curve"),

@@ -69,7 +69,7 @@ def test_aggregate_follows_from_all_tasks_with_the_row_s_normaliser(all_games, s
     assert row.value == pytest.approx(100 * getattr(np, statistic)(scores))
     assert row.interval[0] < row.value < row.interval[1]
     assert (row.interval_over, row.seeds, row.episodes) == ("seeds", (1, 2), 200)
-    assert row.share == pytest.approx(made[0]["frames"] / 200e6)
+    assert row.share == pytest.approx(made[0]["num_env_frames"] / 200e6)
     assert row.finding == "undecided"  # two runs, and the interval is below with little training
     assert row.shortfalls[0] == "4 % of the budget"
 
@@ -155,7 +155,7 @@ def test_interval_does_not_depend_on_other_rows():
 
 
 def test_share_is_that_of_the_shortest_run():
-    row = _row(make_record(1, frames=40_000_000), make_record(2, frames=30_000_000))
+    row = _row(make_record(1, budget=40_000_000), make_record(2, budget=30_000_000))
     assert (row.budget, row.published_budget, row.share) == (30_000_000, 200_000_000, 0.15)
     assert row.shortfalls[0] == "15 % of the budget"
 
@@ -316,7 +316,7 @@ def test_no_finding_below_five_runs_or_the_paper_s(tmp_path, runs, n_seeds, find
 )
 def test_a_score_that_is_not_reached_with_less_training_is_undecided(tmp_path, better, value, share, finding):
     made = _seeds(5)
-    protocol = {"budget": round(made[0]["frames"] / share)}
+    protocol = {"budget": round(made[0]["num_env_frames"] / share)}
     row = _one(tmp_path, made, value=value, better=better, protocol=protocol)
     assert (row.finding, row.share) == (finding, pytest.approx(share))
     assert row.shortfalls == (("50 % of the budget",) if share == 0.5 else ())
@@ -339,7 +339,10 @@ def test_settings_that_differ_are_counted_and_listed(tmp_path):
     assert (row.verdict, row.shortfalls) == ("agrees", ("1 setting differs",))
     assert row.settings == ("learner.batch_size 32 for 64",)
     changed += [{"name": "Grey", "value": False, "field": "env.grey"}]
-    changed += [{"name": "Frames", "value": 7, "field": "frames"}, {"name": "In words", "value": 7, "field": None}]
+    changed += [
+        {"name": "Frames", "value": 7, "field": "num_env_frames"},
+        {"name": "In words", "value": 7, "field": None},
+    ]
     changed += [{"name": "Discount", "value": 0.99, "field": "loss.discount"}]  # as here
     changed += [{"name": "Another", "value": 7, "field": "env.stack", "experiments": ["atari_deep"]}]
     row = _one(tmp_path, _seeds(5), settings=changed, value=10.0)

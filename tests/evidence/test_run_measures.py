@@ -19,25 +19,25 @@ def test_start_and_end_are_tenths_of_the_rows():
 
 def test_divergences_are_of_the_kl_column():
     kl = [8.0, 4.0, *[100.0] * 16, 1.0, 2.0]
-    record = _logged(frames=range(20), kl=kl, beta=[7.0] * 20)
+    record = _logged(num_env_frames=range(20), kl=kl, beta=[7.0] * 20)
     assert run_measures.divergences(record) == (6.0, 1.5)
 
 
 def test_a_divergence_of_zero_still_has_a_logarithm():
-    start, end = run_measures.divergences(_logged(frames=range(10), kl=[0.0] * 9 + [1.0]))
+    start, end = run_measures.divergences(_logged(num_env_frames=range(10), kl=[0.0] * 9 + [1.0]))
     assert (start, end) == (run_measures.MIN_DIVERGENCE, 1.0)
 
 
 def test_contraction_rates_are_of_the_end_and_of_all_rows():
     rates = [0.9] * 16 + [0.99] * 2 + [0.95, 0.97]
-    record = _logged(frames=range(20), contraction=rates, contraction_target=[0.5] * 20)
+    record = _logged(num_env_frames=range(20), contraction=rates, contraction_target=[0.5] * 20)
     assert run_measures.contraction_rates(record) == pytest.approx((0.96, 0.915))
     assert run_measures.contraction_rates(_logged(contraction=[0.9])) == (0.9, 0.9)
 
 
 def test_contraction_is_compared_with_the_target_of_the_same_rows():
     rates, targets = [0.9] * 16 + [0.99] * 2 + [0.95, 0.97], [0.8] * 18 + [0.96, 0.97]
-    record = _logged(frames=range(20), contraction=rates, contraction_target=targets)
+    record = _logged(num_env_frames=range(20), contraction=rates, contraction_target=targets)
     assert run_measures.contraction_excesses(record) == pytest.approx((-0.005, (16 * 0.1 + 2 * 0.19 - 0.01) / 20))
     met = _logged(contraction=[0.97206, 0.9715], contraction_target=[0.97206, 0.9715])
     assert run_measures.contraction_excesses(met) == (0.0, 0.0)
@@ -45,16 +45,16 @@ def test_contraction_is_compared_with_the_target_of_the_same_rows():
 
 def test_a_column_that_is_not_logged_is_none_or_an_error():
     assert run_measures.column({}, "kl") is None
-    assert run_measures.column(_logged(frames=[1], beta=[1.0]), "kl") is None
-    assert run_measures.column({"series": {"columns": ["frames", "kl"], "rows": []}}, "kl") is None
+    assert run_measures.column(_logged(num_env_frames=[1], beta=[1.0]), "kl") is None
+    assert run_measures.column({"series": {"columns": ["num_env_frames", "kl"], "rows": []}}, "kl") is None
     with pytest.raises(ValueError, match="no column 'kl'"):
         run_measures.divergences({})
     with pytest.raises(ValueError, match="no column 'contraction'"):
-        run_measures.contraction_rates(_logged(frames=[1], contraction_target=[0.9]))
+        run_measures.contraction_rates(_logged(num_env_frames=[1], contraction_target=[0.9]))
     with pytest.raises(ValueError, match="no columns 'contraction' and 'contraction_target'"):
-        run_measures.contraction_excesses(_logged(frames=[1], contraction=[0.9]))
+        run_measures.contraction_excesses(_logged(num_env_frames=[1], contraction=[0.9]))
     with pytest.raises(ValueError, match="'seconds'"):
-        run_measures.seconds_at(_logged(frames=[1], kl=[1.0]), np.array([1.0]))
+        run_measures.seconds_at(_logged(num_env_frames=[1], kl=[1.0]), np.array([1.0]))
 
 
 def test_first_reach_is_the_first_point_at_the_level():
@@ -94,15 +94,21 @@ def test_curves_that_do_not_overlap_still_have_a_common_frame():
 
 
 def test_seconds_pass_evenly_between_rows():
-    record = _logged(frames=[100, 200], seconds=[1.0, 5.0])
+    record = _logged(num_env_frames=[100, 200], seconds=[1.0, 5.0])
     np.testing.assert_allclose(run_measures.seconds_at(record, np.array([100.0, 150.0, 200.0])), [1, 3, 5])
 
 
 @pytest.mark.parametrize(
     ("need", "held"),
-    [("curve", True), ("series.kl", True), ("series.seconds", False), ("drawn.delta", True), ("drawn.kl", False)],
+    [
+        ("curve", True),
+        ("series.kl", True),
+        ("series.seconds", False),
+        ("sampled_hparams.delta", True),
+        ("sampled_hparams.kl", False),
+    ],
 )
-def test_a_need_is_a_curve_a_column_or_what_was_drawn(need, held):
-    full = {"curve": [[1, 0.0]], "series": {"columns": ["kl"], "rows": [[0.1]]}, "drawn": {"delta": 1.0}}
+def test_a_need_is_a_curve_a_column_or_what_was_sampled(need, held):
+    full = {"curve": [[1, 0.0]], "series": {"columns": ["kl"], "rows": [[0.1]]}, "sampled_hparams": {"delta": 1.0}}
     assert run_measures.holds(full, need) == held
     assert not run_measures.holds({"curve": []}, need)

@@ -108,8 +108,8 @@ def test_an_array_is_refused_since_its_axes_could_be_swapped(call):
         call(np.ones((3, 2)), statistics.mean)
 
 
-def test_runs_are_drawn_within_tasks():
-    # tasks far apart, no noise within: drawing across tasks would have given a wide interval
+def test_runs_are_resampled_within_tasks():
+    # tasks far apart, no noise within: resampling across tasks would have given a wide interval
     scores = {"a": [0.0, 0.0, 0.0], "b": [100.0, 100.0, 101.0]}
     low, high = stratified_interval(scores, statistics.mean, np.random.default_rng(0))
     assert 50.0 <= low <= high <= 50.5

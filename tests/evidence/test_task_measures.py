@@ -18,8 +18,8 @@ def run(*scores, frames=FRAMES, pace=0.1, kl=(1.0,), final=0.0):
     rows = [[x, pace * x] for x in frames]
     return {
         "curve": [[x, float(y)] for x, y in zip(frames, scores)],
-        "series": {"columns": ["frames", "seconds"], "rows": rows} if scores else
-                  {"columns": ["frames", "kl"], "rows": [[i, float(x)] for i, x in enumerate(kl)]},
+        "series": {"columns": ["num_env_frames", "seconds"], "rows": rows} if scores else
+                  {"columns": ["num_env_frames", "kl"], "rows": [[i, float(x)] for i, x in enumerate(kl)]},
         "evaluation": {"mean": float(final)},
     }  # fmt: skip
 
@@ -46,14 +46,14 @@ def test_the_level_is_the_lower_of_the_two_final_levels():
 def test_pairs_of_runs_are_counted_one_by_one():
     ours = [run(0, 6, 6, 6), run(0, 0, 6, 6)]  # mean 0 3 6 6, level 6: 20, 30
     theirs = [run(0, 0, 8, 8), run(0, 0, 0, 8)]  # 30, 40
-    # 20 beats both, 30 draws with 30 and beats 40
+    # 20 beats both, 30 ties with 30 and beats 40
     assert value(measures.frames_to_level, ours, theirs) == (1 + 1 + 0.5 + 1) / 4
 
 
-def test_a_run_that_never_reaches_the_level_loses_to_one_that_does_and_draws_with_its_like():
+def test_a_run_that_never_reaches_the_level_loses_to_one_that_does_and_ties_with_its_like():
     ours = [run(0, 10, 10, 10), run(0, 2, 2, 2)]  # mean 6, the level
     theirs = [run(0, 0, 0, 20), run(0, 0, 0, 2)]  # mean 11 at the end
-    # 20 beats 40 and infinity; infinity loses to 40 and draws with infinity
+    # 20 beats 40 and infinity; infinity loses to 40 and ties with infinity
     assert value(measures.frames_to_level, ours, theirs) == (1 + 1 + 0 + 0.5) / 4
 
 
@@ -121,7 +121,7 @@ def test_the_target_is_that_of_each_run():
 
 def test_improvement_counts_pairs_of_runs():
     ours, theirs = finals(1, 3), finals(2, 3, 0)
-    # 1 wins 1 of 3; 3 wins 2 and draws 1
+    # 1 wins 1 of 3; 3 wins 2 and ties 1
     assert value(measures.improvement, ours, theirs) == pytest.approx(3.5 / 6)
     assert value(measures.improvement, theirs, ours) == pytest.approx(2.5 / 6)
     assert value(measures.improvement, ours, ours) == 0.5
@@ -129,7 +129,7 @@ def test_improvement_counts_pairs_of_runs():
 
 
 def test_levels_are_of_the_agents_mean_curves_and_means():
-    """Of curves the running maximum of the mean, of scores the mean over runs, but for single runs of one agent."""
+    """The running maximum of the mean for curves, the mean over runs for scores, but for single runs of one agent."""
     ours, theirs = [run(0, 8, 2, 2), run(0, 0, 8, 2)], [run(0, 0, 2, 3)] * 2
     assert measures.common_level([ours, theirs]) == 3.0
     assert measures.common_level([theirs, ours]) == 3.0
@@ -145,7 +145,7 @@ def test_places_are_of_mean_evaluations():
     assert value(measures.place, ours, better, worse) == 2
     assert value(measures.won, ours, better, worse) == 0
     assert (value(measures.place, better, ours, worse), value(measures.won, better, ours, worse)) == (1, 1)
-    assert value(measures.won, ours, finals(3, 3)) == 0  # a draw is no win
+    assert value(measures.won, ours, finals(3, 3)) == 0  # a tie is no win
 
 
 def test_gains_are_over_the_first_one():
@@ -156,9 +156,9 @@ def test_gains_are_over_the_first_one():
     assert value(measures.ratio_of_gains, ours, second, second, third) == measures.RATIO_CAP
 
 
-def drawing(*pairs):
-    """Runs that drew the first of each pair and ended with the second."""
-    return [run(final=score) | {"drawn": {"delta": drawn}} for drawn, score in pairs]
+def sampled_runs(*pairs):
+    """Runs that sampled the first of each pair and ended with the second."""
+    return [run(final=score) | {"sampled_hparams": {"delta": sampled}} for sampled, score in pairs]
 
 
 @pytest.mark.parametrize(
@@ -170,18 +170,18 @@ def drawing(*pairs):
 )
 def test_rank_correlation_is_scipy_s(pairs):
     expected = scipy.stats.spearmanr(*zip(*pairs)).statistic
-    assert value(RANK_CORRELATION, drawing(*pairs)) == pytest.approx(expected, abs=1e-12)
+    assert value(RANK_CORRELATION, sampled_runs(*pairs)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_rank_correlation_is_zero_without_an_order():
-    assert value(RANK_CORRELATION, drawing((1, 4), (2, 4), (3, 4))) == 0
-    assert value(RANK_CORRELATION, drawing((0.1, 4), (0.1, 5), (0.1, 6))) == 0
+    assert value(RANK_CORRELATION, sampled_runs((1, 4), (2, 4), (3, 4))) == 0
+    assert value(RANK_CORRELATION, sampled_runs((0.1, 4), (0.1, 5), (0.1, 6))) == 0
 
 
 def test_the_interval_of_a_rank_correlation_is_that_of_scipy_s_paired_bootstrap():
     pairs = np.random.default_rng(2).normal(size=(30, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
     claim = claims.Claim(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
-    found = claims.bootstrap_interval(claim, [[drawing(*pairs)]], np.random.default_rng(0))
+    found = claims.bootstrap_interval(claim, [[sampled_runs(*pairs)]], np.random.default_rng(0))
     expected = scipy.stats.bootstrap(
         (pairs[:, 0], pairs[:, 1]), lambda x, y: scipy.stats.spearmanr(x, y).statistic, paired=True, vectorized=False,
         n_resamples=3000, confidence_level=statistics.expanded_level(0.95, 30, 29), method="percentile",
@@ -190,12 +190,12 @@ def test_the_interval_of_a_rank_correlation_is_that_of_scipy_s_paired_bootstrap(
     assert found == pytest.approx((expected.low, expected.high), abs=0.03)
 
 
-def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
+def test_weights_of_a_rank_correlation_stand_for_resampled_runs():
     pairs = [(1.0, 5.0), (2.0, 9.0), (3.0, 7.0), (9.0, 8.0)]
-    drawn = [(0, 0, 1, 2), (3, 3, 1, 2), (1, 1, 1, 1)]
-    shares = np.array([np.bincount(picks, minlength=4) / 4 for picks in drawn])
-    together = RANK_CORRELATION([drawing(*pairs)])([shares])
-    one = [scipy.stats.spearmanr(*zip(*(pairs[i] for i in picks))).statistic for picks in drawn[:2]]
+    sampled = [(0, 0, 1, 2), (3, 3, 1, 2), (1, 1, 1, 1)]
+    shares = np.array([np.bincount(picks, minlength=4) / 4 for picks in sampled])
+    together = RANK_CORRELATION([sampled_runs(*pairs)])([shares])
+    one = [scipy.stats.spearmanr(*zip(*(pairs[i] for i in picks))).statistic for picks in sampled[:2]]
     np.testing.assert_allclose(together, [*one, 0.0], atol=1e-12)
 
 
@@ -213,7 +213,7 @@ def test_weights_of_a_rank_correlation_stand_for_runs_drawn_anew():
         "place",
     ],
 )
-def test_weights_stand_for_runs_drawn_anew(name):
+def test_weights_stand_for_resampled_runs(name):
     """Weights (2/3, 1/3, 0) give what the runs 1, 1, 2 give."""
     rng = np.random.default_rng(5)
     sides = []
@@ -225,11 +225,11 @@ def test_weights_stand_for_runs_drawn_anew(name):
             item["evaluation"]["mean"] = rng.random()
         sides.append(side)
     of_task = getattr(measures, name)
-    drawn = [([0, 0, 1], [2, 1, 1]), ([2, 2, 2], [0, 1, 2]), ([1, 0, 2], [1, 1, 1])]
-    shares = [np.array([np.bincount(pair[i], minlength=3) / 3 for pair in drawn]) for i in range(2)]
+    sampled = [([0, 0, 1], [2, 1, 1]), ([2, 2, 2], [0, 1, 2]), ([1, 0, 2], [1, 1, 1])]
+    shares = [np.array([np.bincount(pair[i], minlength=3) / 3 for pair in sampled]) for i in range(2)]
     together = of_task(sides)(shares)
     assert together.shape == (3,)
-    one = [value(of_task, *([side[j] for j in picks] for side, picks in zip(sides, pair))) for pair in drawn]
+    one = [value(of_task, *([side[j] for j in picks] for side, picks in zip(sides, pair))) for pair in sampled]
     np.testing.assert_allclose(together, one, rtol=1e-12)
 
 

@@ -37,7 +37,7 @@ def test_a_random_player_of_a_control_task_is_recorded(tmp_path):
     assert evaluation["episodes"] == 4
     assert len(set(evaluation["returns"])) == 4
     assert 0 < evaluation["mean"] < 60  # a hopper that falls at once
-    assert record["frames"] == record["agent_steps"]
+    assert record["num_env_steps"] == record["agent_steps"]
     assert staleness.stale_reason(record) is None
     stored = records.StoredRecord(tmp_path / "seed_1.json", record)
     (row,) = [row for row in rows.rows_for([stored]) if row.seeds]

@@ -337,15 +337,15 @@ VARIANTS = [
     Variant(
         "continuous ACER: correction along a",
         CONTINUOUS_LOSS,
-        "        sampled_action, steps.mean, steps.deviation\n",
-        "steps.action, steps.mean, steps.deviation\n",
+        "mean_gradient(sampled_action, steps.mean, steps.std)",
+        "mean_gradient(steps.action, steps.mean, steps.std)",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(
-        "continuous ACER: deviation in place of the variance",
+        "continuous ACER: std in place of the variance",
         CONTINUOUS_LOSS,
-        "/ tf.square(deviation)",
-        "/ deviation",
+        "/ tf.square(std)",
+        "/ std",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(
@@ -555,8 +555,8 @@ VARIANTS = [
     Variant(
         "continuous ACER: a' is also u_1",
         CONTINUOUS_AGENT,
-        "drawn[:, :, 1:])",
-        "drawn[:, :, :-1])",
+        "sampled[:, :, 1:])",
+        "sampled[:, :, :-1])",
         f"{TEST_CONTINUOUS_AGENT}::test_acers_loss_is_given_q_of_the_action_taken_and_of_the_first_sample",
     ),
     Variant(
@@ -569,8 +569,8 @@ VARIANTS = [
     Variant(
         "continuous ACER: samples of variance sigma",
         CONTINUOUS_AGENT,
-        "mean + self._deviation * noise",
-        "mean + self._deviation**0.5 * noise",
+        "mean + self._std * noise",
+        "mean + self._std**0.5 * noise",
         f"{TEST_CONTINUOUS_AGENT}::test_samples_are_the_policys_and_new_in_every_update",
     ),
     Variant(

@@ -76,22 +76,22 @@ VARIANTS = [
     Variant(
         "Gaussian: square not halved",
         GAUSSIAN,
-        "return -0.5 * tf.square((action - mean) / deviation)",
-        "return -tf.square((action - mean) / deviation)",
+        "return -0.5 * tf.square((action - mean) / std)",
+        "return -tf.square((action - mean) / std)",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
         "Gaussian: variance for the standard deviation",
         GAUSSIAN,
-        "tf.square((action - mean) / deviation) -",
-        "tf.square(action - mean) / deviation -",
+        "tf.square((action - mean) / std) -",
+        "tf.square(action - mean) / std -",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
         "Gaussian: constant of the density missing",
         GAUSSIAN,
-        "- tf.math.log(deviation) - HALF_LOG_2_PI",
-        "- tf.math.log(deviation)",
+        "- tf.math.log(std) - HALF_LOG_2_PI",
+        "- tf.math.log(std)",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
@@ -104,15 +104,15 @@ VARIANTS = [
     Variant(
         "Gaussian: KL of the other direction",
         GAUSSIAN,
-        "ratio = deviation_p / deviation_q  # [B, A] or [A]",
-        "ratio = deviation_q / deviation_p  # [B, A] or [A]",
+        "ratio = std_p / std_q  # [B, A] or [A]",
+        "ratio = std_q / std_p  # [B, A] or [A]",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
-        "Gaussian: KL measured in p's deviations",
+        "Gaussian: KL measured in p's standard deviations",
         GAUSSIAN,
-        "distance = (mean_p - mean_q) / deviation_q",
-        "distance = (mean_p - mean_q) / deviation_p",
+        "distance = (mean_p - mean_q) / std_q",
+        "distance = (mean_p - mean_q) / std_p",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
@@ -130,7 +130,7 @@ VARIANTS = [
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
-        "Gaussian: softplus gives the deviation",
+        "Gaussian: softplus gives the std",
         GAUSSIAN,
         "return tf.sqrt(tf.nn.softplus(raw))",
         "return tf.nn.softplus(raw)",
@@ -156,8 +156,8 @@ VARIANTS = [
     Variant(
         "Gaussian: ratio upside down",
         GAUSSIAN,
-        "return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_deviation), axis=-1)",
-        "return tf.reduce_sum(_log_density(action, behaviour_mean, behaviour_deviation) - target, axis=-1)",
+        "return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_std), axis=-1)",
+        "return tf.reduce_sum(_log_density(action, behaviour_mean, behaviour_std) - target, axis=-1)",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
 ]

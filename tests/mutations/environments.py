@@ -11,15 +11,15 @@ VARIANTS = [
     Variant(
         "gymnasium: a time limit is an end",
         STEPPED,
-        "(terminated if ended else truncated)[row]",
-        "(terminated if ended or steps >= self._step_limit else truncated)[row]",
+        "(terminated if step_terminated else truncated)[row]",
+        "(terminated if step_terminated or steps >= self._step_limit else truncated)[row]",
         f"{TEST}::test_an_end_and_the_time_limit_are_told_apart",
     ),
     Variant(
         "gymnasium: truncations of the environment itself are missed",
         STEPPED,
-        "if ended or cut or steps",
-        "if ended or steps",
+        "if step_terminated or step_truncated or steps",
+        "if step_terminated or steps",
         f"{TEST}::test_each_kind_of_end",
     ),
     Variant(

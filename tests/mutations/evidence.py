@@ -245,7 +245,7 @@ VARIANTS = [
         f"{TEST_COMPARISONS}::test_runs_to_choose_the_best_from_are_equally_many_and_judged_by_the_fewest",
     ),
     Variant(
-        "improvement: a draw is a win",
+        "improvement: a tie is a win",
         MEASURES,
         "wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)",
         "wins = (ours[:, None] > theirs) + 1.0 * (ours[:, None] == theirs)",
@@ -380,7 +380,7 @@ VARIANTS = [
     Variant(
         "settings: a budget is a setting",
         SETTINGS,
-        'NOT_SETTINGS = ("scale", "frames",',
+        'NOT_SETTINGS = ("scale", "num_env_frames",',
         'NOT_SETTINGS = ("scale",',
         f"{TEST_ROWS}::test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s",
     ),

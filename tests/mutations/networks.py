@@ -131,7 +131,7 @@ VARIANTS = [
     Variant(
         "window LSTM: reads before the window",
         LSTM,
-        "gates = tf.where(inside, h_t @ w_x + bias, SHUT)",
+        "gates = tf.where(inside, h_t @ w_x + bias, GATE_CLOSED_LOGIT)",
         "gates = h_t @ w_x + bias",
         f"{TEST_LSTM}::test_what_is_before_a_window_is_not_read",
     ),

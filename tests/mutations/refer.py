@@ -151,15 +151,15 @@ VARIANTS = [
     Variant(
         "ReF-ER: beta moves the other way",
         BETA,
-        "num_far / num_samples > max_far_share",
-        "num_far / num_samples <= max_far_share",
+        "num_far_policy / num_samples > max_fraction",
+        "num_far_policy / num_samples <= max_fraction",
         f"{TEST_BETA_UPDATE}::test_by_hand",
     ),
     Variant(
         "ReF-ER: beta falls at a share of exactly D",
         BETA,
-        "num_far / num_samples > max_far_share",
-        "num_far / num_samples >= max_far_share",
+        "num_far_policy / num_samples > max_fraction",
+        "num_far_policy / num_samples >= max_fraction",
         f"{TEST_BETA_UPDATE}::test_a_share_of_exactly_d_is_the_other_case",
     ),
     Variant(
@@ -221,11 +221,11 @@ VARIANTS = [
     Variant(
         "V-RACER: KL(pi || mu)",
         LOSS,
-        "kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, "
-        "policies.deviation)\n"
+        "kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, "
+        "policies.std)\n"
         "    action_advantage",
-        "kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, "
-        "policies.behaviour_deviation)\n"
+        "kl = gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, "
+        "policies.behaviour_std)\n"
         "    action_advantage",
         f"{TEST_LOSS}::test_vracer_under_each_rule",
     ),
@@ -233,11 +233,11 @@ VARIANTS = [
         "DDPG and NAF: KL(pi || mu)",
         LOSS,
         "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
-        "    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, "
-        "policies.deviation)",
+        "    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, "
+        "policies.std)",
         "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
-        "    kl = gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, "
-        "policies.behaviour_deviation)",
+        "    kl = gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, "
+        "policies.behaviour_std)",
         f"{TEST_LOSS}::test_ddpg_under_each_rule",
     ),
     Variant(
@@ -344,17 +344,17 @@ VARIANTS = [
         f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
     ),
     Variant(
-        "advantages: deviation for the variance",
+        "advantages: std for the variance",
         ADVANTAGES,
-        "variance = tf.square(deviation) + tf.zeros_like(mean)",
-        "variance = deviation + tf.zeros_like(mean)",
+        "variance = tf.square(std) + tf.zeros_like(mean)",
+        "variance = std + tf.zeros_like(mean)",
         f"{TEST_ADVANTAGES}::test_f_minus_its_expectation_by_sampling",
     ),
     Variant(
         "advantages: gradient to the mean",
         ADVANTAGES,
-        "action, mean, deviation = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, deviation))",
-        "action, mean, deviation = (tf.convert_to_tensor(x) for x in (action, mean, deviation))",
+        "action, mean, std = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, std))",
+        "action, mean, std = (tf.convert_to_tensor(x) for x in (action, mean, std))",
         f"{TEST_ADVANTAGES}::test_gradients_reach_the_coefficients_alone",
     ),
     Variant(
@@ -362,28 +362,28 @@ VARIANTS = [
         EXPLORATION,
         "(1.0 - theta) * last_noise",
         "theta * last_noise",
-        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_std_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: independent noise",
         EXPLORATION,
         "mean + (1.0 - theta) * last_noise",
         "mean + 0.0 * last_noise",
-        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_std_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: noise of the wrong size",
         EXPLORATION,
-        "sample_truncated(rng, centre, deviation)",
-        "sample_truncated(rng, centre, theta * deviation)",
-        f"{TEST_EXPLORATION}::test_the_process_has_its_deviation_and_memory",
+        "sample_truncated(rng, centre, std)",
+        "sample_truncated(rng, centre, theta * std)",
+        f"{TEST_EXPLORATION}::test_the_process_has_its_std_and_memory",
     ),
     Variant(
         "Ornstein-Uhlenbeck: normal numbers not truncated",
         EXPLORATION,
-        "return gaussian.sample_truncated(rng, centre, deviation)",
-        "return (centre + deviation * rng.standard_normal(mean.shape)).astype(mean.dtype)",
-        f"{TEST_EXPLORATION}::test_what_enters_the_process_is_truncated_at_three_deviations",
+        "return gaussian.sample_truncated(rng, centre, std)",
+        "return (centre + std * rng.standard_normal(mean.shape)).astype(mean.dtype)",
+        f"{TEST_EXPLORATION}::test_what_enters_the_process_is_truncated_at_three_stds",
     ),
     Variant(
         "ReF-ER: an episode too many before learning",
@@ -459,8 +459,8 @@ VARIANTS = [
     Variant(
         "PPO: the divergence the other way",
         PPO_LOSS,
-        "gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)",
-        "gaussian.kl(policies.mean, policies.deviation, policies.behaviour_mean, policies.behaviour_deviation)",
+        "gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)",
+        "gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, policies.behaviour_std)",
         f"{TEST_PPO_LOSS}::test_losses_of_each_step",
     ),
     Variant(
@@ -520,11 +520,11 @@ VARIANTS = [
         f"{TEST_PRIORITISED}::test_exponents_reach_1_and_stay",
     ),
     Variant(
-        "PER: one draw for every gradient step",
+        "PER: one minibatch for every gradient step",
         PRIORITISED,
         "importance_exponent(step, settings))",
         "importance_exponent(steps[0], settings))",
-        f"{TEST_PRIORITISED}::test_minibatches_of_one_call_are_draws_of_their_own",
+        f"{TEST_PRIORITISED}::test_minibatches_of_one_call_are_sampled_separately",
     ),
     Variant(
         "DDPG: targets move after the step",
@@ -579,10 +579,10 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
-        "V-RACER: deviation of the raw variance",
+        "V-RACER: std of the raw variance",
         VRACER,
-        "deviation = gaussian.deviation_of(parts[-1])",
-        "deviation = tf.nn.softplus(parts[-1])",
+        "std = gaussian.std_from_raw(parts[-1])",
+        "std = tf.nn.softplus(parts[-1])",
         f"{TEST_VRACER}::test_one_step_is_adam_on_the_gradient_of_the_paper",
     ),
     Variant(
@@ -597,21 +597,19 @@ VARIANTS = [
         TRAINING,
         "            beta[i] = self._beta\n"
         "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, "
-        "step_size)\n",
+        "            self._beta = update_beta(self._beta, *far_policy, step_size)\n",
         "            step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)\n"
-        "            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, "
-        "step_size)\n"
+        "            self._beta = update_beta(self._beta, *far_policy, step_size)\n"
         "            beta[i] = self._beta\n",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
         "ReF-ER: one update of beta for all steps of a call",
         TRAINING,
-        "            self._beta = update_beta(self._beta, num_far,",
-        "            self._beta = self._beta if i else update_beta(self._beta, num_far,",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        "            self._beta = update_beta(self._beta, *far_policy,",
+        "            self._beta = self._beta if i else update_beta(self._beta, *far_policy,",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
@@ -619,15 +617,15 @@ VARIANTS = [
         TRAINING,
         "step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)",
         "step_size = settings.beta_step_size",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(
-        "ReF-ER: far share of the bound of the first step",
+        "ReF-ER: far-policy fraction of the bound of the first step",
         TRAINING,
         "memory.set_c_max(c_max[-1])",
         "memory.set_c_max(2.0 * c_max[-1])",
-        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_share",
+        f"{TEST_TRAINING}::test_c_max_anneals_and_beta_follows_the_far_policy_fraction",
         slow=True,
     ),
     Variant(

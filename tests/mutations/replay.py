@@ -17,39 +17,39 @@ TEST_PRIORITISED_REFER = "tests/papers/refer/test_prioritised.py"
 
 VARIANTS = [
     Variant(
-        "unrolls: newest never drawn",
+        "unrolls: newest never sampled",
         UNROLLS,
         "rng.integers(first, self._end, size)",
         "rng.integers(first, max(self._end - 1, first + 1), size)",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
-        "unrolls: later ones drawn more often",
+        "unrolls: later ones sampled more often",
         UNROLLS,
         "rng.integers(first, self._end, size)",
         "np.maximum(rng.integers(first, self._end, size), rng.integers(first, self._end, size))",
-        f"{TEST_UNROLLS}::test_draws_are_uniform",
+        f"{TEST_UNROLLS}::test_samples_are_uniform",
     ),
     Variant(
         "unrolls: the same one for the whole batch",
         UNROLLS,
         "rng.integers(first, self._end, size)",
         "np.full(size, rng.integers(first, self._end))",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
         "unrolls: last in, first out",
         UNROLLS,
-        "place = self._end % self.capacity",
-        "place = min(self._end, self.capacity - 1)",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        "row = self._end % self.capacity",
+        "row = min(self._end, self.capacity - 1)",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
-        "unrolls: overwritten frames are drawn",
+        "unrolls: overwritten frames are sampled",
         UNROLLS,
         "self._arrays[i][first % self.capacity].min() < images.first",
         "False and images",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
         "unrolls: state without the newest",
@@ -63,21 +63,21 @@ VARIANTS = [
         STACKS,
         "np.uint8(stacks[t, p] >> shift)",
         "np.uint8(stacks[t, p] >> (np.uint32(24) - shift))",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
         "stacks: a game's start is not seen",
         STACKS,
         "changed |= (stacks[t, p] & np.uint32(0xFFFFFF)) ^ (stacks[t - 1, p] >> np.uint32(8))",
         "pass",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
         "stacks: every stack stored in full",
         STACKS,
         "if changed == 0 and s < STACK - 1:",
         "if False:",
-        f"{TEST_UNROLLS}::test_what_is_drawn_is_what_went_in",
+        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
     ),
     Variant(
         "stacks: rows one frame late",
@@ -124,7 +124,7 @@ VARIANTS = [
         SEQUENCES,
         "reverb.selectors.Prioritized(exponent) if exponent else reverb.selectors.Uniform()",
         "reverb.selectors.Uniform()",
-        f"{TEST_SEQUENCES}::test_priorities_decide_how_often_a_sequence_is_drawn",
+        f"{TEST_SEQUENCES}::test_priorities_decide_how_often_a_sequence_is_sampled",
         slow=True,
     ),
     Variant(
@@ -132,7 +132,7 @@ VARIANTS = [
         SEQUENCES,
         "reverb.selectors.Prioritized(exponent) if",
         "reverb.selectors.Prioritized(1.0) if",
-        f"{TEST_SEQUENCES}::test_priorities_decide_how_often_a_sequence_is_drawn",
+        f"{TEST_SEQUENCES}::test_priorities_decide_how_often_a_sequence_is_sampled",
         slow=True,
     ),
     Variant(
@@ -158,7 +158,7 @@ VARIANTS = [
         f"{TEST_PRIORITISED}::test_frequencies_follow_the_ranks",
     ),
     Variant(
-        "ranks: independent draws, no ranges",
+        "ranks: independent samples, no ranges",
         RANKS,
         "(np.arange(batch) + rng.random(batch)) * (cumulative[-1] / batch)",
         "rng.random(batch) * cumulative[-1]",
@@ -260,7 +260,7 @@ VARIANTS = [
         "                break\n"
         "            numbers[row, V_TBC] = v_tbc\n",
         "            numbers[row, V_TBC] = v_tbc\n"
-        "            if serial < ordered[place]:\n"
+        "            if serial < ordered[index]:\n"
         "                done = serial\n"
         "                break\n",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
@@ -269,23 +269,27 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: ratio of a duplicate counted twice",
         KERNELS,
-        "        leave(row, numbers[row, RHO], far, c_max, low)\n        enter(row, rho[place], far, c_max, low)",
-        "        enter(row, rho[place], far, c_max, low)",
+        "        leave(row, numbers[row, RHO], far_policy, c_max, low)\n"
+        "        enter(row, rho[index], far_policy, c_max, low)",
+        "        enter(row, rho[index], far_policy, c_max, low)",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),
     Variant(
         "ReF-ER memory: a lower bound moves nothing to the far steps",
         KERNELS,
-        "            far.counts[0] += 1\n        else:\n            far.edge[kept] = row\n            kept += 1",
-        "            far.edge[kept] = row\n            kept += 1",
+        "            far_policy.counts[0] += 1\n"
+        "        else:\n"
+        "            far_policy.edge[count] = row\n"
+        "            count += 1",
+        "            far_policy.edge[count] = row\n            count += 1",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),
     Variant(
         "ReF-ER memory: terminal states bootstrap in the target of Q",
         KERNELS,
-        "            if episodes.terminated[slot]:\n                kept = ZERO\n",
+        "            if episodes.terminated[slot]:\n                step_discount = ZERO\n",
         "",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
@@ -301,9 +305,9 @@ VARIANTS = [
     Variant(
         "ReF-ER memory: windows over the start of an episode",
         KERNELS,
-        "length = min(longest, indices[place] - episodes.start[steps.slot[row]] + 1)",
+        "length = min(longest, indices[index] - episodes.start[steps.slot[row]] + 1)",
         "length = longest",
-        f"{TEST_REFER}::test_windows_end_with_the_drawn_step_and_begin_with_its_episode",
+        f"{TEST_REFER}::test_windows_end_with_the_sampled_step_and_begin_with_its_episode",
         slow=True,
     ),
     Variant(
@@ -331,25 +335,25 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
-        "ReF-ER memory: oldest step never drawn",
+        "ReF-ER memory: oldest step never sampled",
         REFER,
         "return rng.integers(self._head, self._tail, batch)",
         "return rng.integers(self._head + 1, self._tail, batch)",
-        f"{TEST_REFER}::test_uniform_draws_have_equal_frequencies",
+        f"{TEST_REFER}::test_uniform_samples_have_equal_frequencies",
         slow=True,
     ),
     Variant(
-        "ReF-ER memory: later steps drawn more often",
+        "ReF-ER memory: later steps sampled more often",
         REFER,
         "return rng.integers(self._head, self._tail, batch)",
         "return rng.integers(self._head, self._tail, (2, batch)).max(0)",
-        f"{TEST_REFER}::test_uniform_draws_have_equal_frequencies",
+        f"{TEST_REFER}::test_uniform_samples_have_equal_frequencies",
         slow=True,
     ),
     Variant(
         "ReF-ER memory: steps that leave stay far",
         REFER,
-        "kernels.leave_all(self._steps, self._head, end, self._far, self._c_max, self._low)",
+        "kernels.leave_all(self._steps, self._head, end, self._far_policy, self._c_max, self._low)",
         "pass",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
@@ -359,14 +363,14 @@ VARIANTS = [
         REFER,
         "np.abs(errors_)",
         "np.maximum(errors_, 0.0)",
-        f"{TEST_PRIORITISED_REFER}::test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does",
+        f"{TEST_PRIORITISED_REFER}::test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does",
         slow=True,
     ),
     Variant(
         "ReF-ER memory: far share of the capacity",
         REFER,
-        "return self.num_far / len(self) if len(self) else 0.0",
-        "return self.num_far / self._capacity",
+        "return self.num_far_policy / len(self) if len(self) else 0.0",
+        "return self.num_far_policy / self._capacity",
         f"{TEST_REFER}::test_random_operations_match_the_naive_twin",
         slow=True,
     ),

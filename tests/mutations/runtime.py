@@ -36,8 +36,8 @@ VARIANTS = [
     Variant(
         "rollout: the step after an end is like others",
         ROLLOUT,
-        "if ended.size or self._has_last or",
-        "if ended.size or",
+        "if finished.size or self._has_last or",
+        "if finished.size or",
         f"{TEST_ROLLOUT}::test_steps_are_those_of_the_environment",
     ),
     Variant(

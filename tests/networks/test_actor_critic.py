@@ -87,7 +87,7 @@ def test_only_a_first_step_resets_the_core():
     network, x = make(), observation()
     state = some_state(network)
     logits, _, _ = network(x, STEP_TYPE, state)
-    # Row 0 begins anew at step 3, row 1 at step 1: from there on the same as from the initial state.
+    # Row 0 begins again at step 3, row 1 at step 1: from there on the same as from the initial state.
     for row, start in ((0, 3), (1, 1)):
         fresh, _, _ = network(rows(x, start, T), np.full((B, T - start), MID, np.int32), network.initial_state(B))
         np.testing.assert_allclose(logits[row, start:], fresh[row], atol=1e-5)

@@ -1,4 +1,4 @@
-"""The epsilon-greedy policy: what it draws, what it says of it, and that it acts as actors need it."""
+"""The epsilon-greedy policy: what it samples, what it reports of it, and that it acts as actors need it."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def test_frequencies_are_those_of_the_definition(epsilon):
     expected = mu(epsilon, 2)
     counts = np.bincount(action, minlength=A)
     assert stats.chisquare(counts, N * expected).pvalue > 1e-3
-    assert stats.chisquare(counts, N * mu(0.8 * epsilon, 2)).pvalue < 1e-6  # another epsilon is told apart
+    assert stats.chisquare(counts, N * mu(0.8 * epsilon, 2)).pvalue < 1e-6  # another epsilon is noticed
     assert info["greedy_action"].shape == info["epsilon"].shape == (N,)
     assert (info["greedy_action"].dtype, info["epsilon"].dtype) == (np.int32, np.float32)
     np.testing.assert_array_equal(info["greedy_action"], 2)  # after exploratory actions, too
@@ -97,7 +97,7 @@ def test_only_the_weights_are_published(epsilon):
     assert [variable.shape for variable in make(epsilon).variables()] == [(A, A), (A,)]
 
 
-def test_the_seed_decides_the_draw():
+def test_the_seed_decides_the_samples():
     policy, observation = make(1.0), np.tile(Q, (200, 1))
     first, same, next_step, other = (act(policy, observation, seed)[0] for seed in ((1, 0), (1, 0), (1, 1), (2, 0)))
     np.testing.assert_array_equal(first, same)

@@ -1,4 +1,4 @@
-"""The Gaussian policy: what it draws, what it says of it, and that it acts as actors need it."""
+"""The Gaussian policy: what it samples, what it reports of it, and that it acts as actors need it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from repro.networks import mlp
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.networks.gaussian_policy import GaussianPolicy
 
-S, A, DEVIATION = 4, 2, 0.3
+S, A, STD = 4, 2, 0.3
 SPEC = ts.time_step_spec(tf.TensorSpec([S], tf.float32))
 ACTIONS = BoundedTensorSpec([A], tf.float32, -1.0, 1.0)
 
@@ -22,7 +22,7 @@ ACTIONS = BoundedTensorSpec([A], tf.float32, -1.0, 1.0)
 def make(greedy=False, seed=0):
     weights = GaussianActorCritic(S, A, [8, 8], [], seed=seed).policy_weights
     weights[-1].assign([2.0, -0.5])  # beyond the bounds of the actions
-    return GaussianPolicy(SPEC, ACTIONS, weights, DEVIATION, greedy), weights
+    return GaussianPolicy(SPEC, ACTIONS, weights, STD, greedy), weights
 
 
 def act(policy, observation, seed):
@@ -30,14 +30,14 @@ def act(policy, observation, seed):
     return tf.nest.map_structure(lambda x: x.numpy(), choice)
 
 
-def test_draws_are_normal_around_the_mean_and_not_clipped():
+def test_samples_are_normal_around_the_mean_and_not_clipped():
     policy, weights = make()
     observation = np.repeat(np.random.default_rng(0).normal(size=(1, S)).astype(np.float32), 20_000, axis=0)
     choice = act(policy, observation, np.array([3, 4], np.int32))
     mean = mlp.apply_mlp(weights, observation[:1]).numpy()[0]
     np.testing.assert_allclose(choice.info["mean"], np.tile(mean, (20_000, 1)), rtol=1e-5)
-    np.testing.assert_allclose(choice.info["deviation"], np.full((20_000, A), DEVIATION))
-    noise = (choice.action - mean) / DEVIATION
+    np.testing.assert_allclose(choice.info["std"], np.full((20_000, A), STD))
+    noise = (choice.action - mean) / STD
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-3
     assert abs(np.corrcoef(noise.T)[0, 1]) < 0.03
     assert choice.action[:, 0].mean() > 1.5
@@ -45,7 +45,7 @@ def test_draws_are_normal_around_the_mean_and_not_clipped():
 
 def test_a_bound_of_the_mean_is_a_tanh_and_leaves_the_samples_unclipped():
     _, weights = make()
-    policy = GaussianPolicy(SPEC, ACTIONS, weights, DEVIATION, mean_bound=0.5)
+    policy = GaussianPolicy(SPEC, ACTIONS, weights, STD, mean_bound=0.5)
     observation = np.repeat(np.random.default_rng(0).normal(size=(1, S)).astype(np.float32), 1000, axis=0)
     choice = act(policy, observation, np.array([3, 4], np.int32))
     unbounded = mlp.apply_mlp(weights, observation).numpy()
@@ -57,7 +57,7 @@ def test_a_bound_of_the_mean_is_a_tanh_and_leaves_the_samples_unclipped():
     np.testing.assert_allclose(network.mean(observation), choice.info["mean"], rtol=1e-5)
 
 
-def test_the_seed_decides_the_draw():
+def test_the_seed_decides_the_samples():
     policy, _ = make()
     observation = np.ones((3, S), np.float32)
     first, same, other = (act(policy, observation, np.array([1, i], np.int32)).action for i in (0, 0, 1))
@@ -73,7 +73,7 @@ def test_greedy_takes_the_mean():
     observation = np.random.default_rng(0).normal(size=(3, S)).astype(np.float32)
     choice = act(policy, observation, np.array([1, 0], np.int32))
     np.testing.assert_allclose(choice.action, mlp.apply_mlp(weights, observation), rtol=1e-5)
-    np.testing.assert_allclose(choice.info["deviation"], np.full((3, A), DEVIATION))
+    np.testing.assert_allclose(choice.info["std"], np.full((3, A), STD))
 
 
 def test_only_the_weights_of_the_mean_are_published():

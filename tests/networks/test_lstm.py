@@ -65,7 +65,7 @@ def test_shapes_and_types():
 
 
 def test_weights_are_uniform_within_their_bounds():
-    """A uniform variable's deviation is its bound / sqrt(3), here within 4 standard errors."""
+    """A uniform variable's standard deviation is its bound / sqrt(3), here within 4 standard errors."""
     w_x, _, w_h, deep_w_x, _, deep_w_h, w, _ = weights(17, (32, 24), 13)
     first, second = 6**0.5 / (17 + 32 + 32) ** 0.5, 6**0.5 / (32 + 24 + 24) ** 0.5
     for layer, bound in ((w_x, first), (w_h, first), (deep_w_x, second), (deep_w_h, second), (w, 0.1 / 24**0.5)):

@@ -31,7 +31,7 @@ def test_shapes_and_types():
 
 @pytest.mark.parametrize("hidden_scale", [GLOROT, 6.0])
 def test_weights_are_uniform_within_their_bounds(hidden_scale):
-    """Bounds of Appendix A; a uniform variable's deviation is its bound / sqrt(3), here within 4 standard errors."""
+    """Bounds of Appendix A; a uniform variable's std is its bound / sqrt(3), here within 4 standard errors."""
     bounds = [hidden_scale / (17 + 128) ** 0.5, hidden_scale / 256**0.5, 0.1 / 128**0.5]
     for layer, bound in zip(weights(hidden_scale=hidden_scale)[::2], bounds):
         assert 0.99 * bound < np.abs(layer).max() <= bound * (1 + 1e-6)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from repro.networks.recurrent import ResettingLSTM
 
 B, T, F, UNITS = 3, 6, 4, 5
-# Row 0 never starts anew, row 1 in the middle and at the end, row 2 at once and twice in a row.
+# Row 0 never starts again, row 1 in the middle and at the end, row 2 at once and twice in a row.
 IS_FIRST = np.array([[0, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1], [1, 0, 0, 1, 1, 0]], dtype=bool)  # [B, T]
 
 

@@ -63,17 +63,17 @@ def test_eq_13_term_by_term():
 
 
 def test_the_expectation_under_the_policy_is_v_and_under_another_it_is_not():
-    """Within 4 standard errors, where the samples are drawn as the actions are."""
-    draws, rng, layers = 20_000, np.random.default_rng(2), weights()
-    state, value = np.repeat(data()["state"][:1], draws, axis=0), np.full(draws, 0.7, np.float32)
+    """Within 4 standard errors, where the samples come from pi as the actions are."""
+    count, rng, layers = 20_000, np.random.default_rng(2), weights()
+    state, value = np.repeat(data()["state"][:1], count, axis=0), np.full(count, 0.7, np.float32)
 
     def q(action_mean):
-        actions = action_mean + 0.3 * rng.normal(size=(draws, 1, A))
-        samples = 0.3 * rng.normal(size=(draws, SAMPLES, A))
+        actions = action_mean + 0.3 * rng.normal(size=(count, 1, A))
+        samples = 0.3 * rng.normal(size=(count, SAMPLES, A))
         return stochastic_q(layers, state, value, actions.astype(np.float32), samples.astype(np.float32)).numpy()
 
     same, other = q(0.0), q(0.5)
-    error = same.std() / draws**0.5
+    error = same.std() / count**0.5
     assert same.std() > 0.1
     assert abs(same.mean() - 0.7) < 4 * error
     assert abs(other.mean() - 0.7) > 20 * error

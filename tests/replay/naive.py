@@ -13,10 +13,10 @@ class NaiveMemory:
         self.c_max = float("inf")
         self.scale = 1.0
 
-    def add_episode(self, states, actions, rewards, means, deviations, values, terminated, advantages=None):
+    def add_episode(self, states, actions, rewards, means, stds, values, terminated, advantages=None):
         episode = [
             {"serial": self.seen + t, "state": states[t], "next_state": states[t + 1], "action": actions[t]}
-            | {"mean": means[t], "deviation": deviations[t], "reward": float(rewards[t])}
+            | {"mean": means[t], "std": stds[t], "reward": float(rewards[t])}
             | {"value": float(values[t]), "rho": 1.0}
             | {"advantage": 0.0 if advantages is None else float(advantages[t])}
             for t in range(len(rewards))
@@ -56,7 +56,7 @@ class NaiveMemory:
             episode["steps"][t]["advantage"] = float(new_advantage)
 
     def cut_ends(self, serials):
-        """Drawn steps that are the last of an episode which did not terminate, each once."""
+        """Sampled steps that are the last of an episode which did not terminate, each once."""
         found = {
             serial for serial in serials for e, t in [self.find(serial)] if not e["end"] and t == len(e["steps"]) - 1
         }
@@ -84,7 +84,7 @@ class NaiveMemory:
             step = episode["steps"][t]
             ends = episode["end"] and t == len(episode["steps"]) - 1
             found.append(
-                {name: step[name] for name in ("state", "action", "mean", "deviation", "next_state")}
+                {name: step[name] for name in ("state", "action", "mean", "std", "next_state")}
                 | {"reward": step["reward"] / self.scale, "discount": 0.0 if ends else self.discount}
                 | {"q_ret": self.q_ret(episode, t), "v_tbc": self.v_tbc(episode, t)}
             )
@@ -108,6 +108,6 @@ def random_episode(random, length, states=3, actions=2):
         "actions": random.normal(size=(length, actions)).astype(np.float32),
         "rewards": random.normal(size=length).astype(np.float32),
         "means": random.normal(size=(length, actions)).astype(np.float32),
-        "deviations": random.uniform(0.1, 1.0, size=(length, actions)).astype(np.float32),
+        "stds": random.uniform(0.1, 1.0, size=(length, actions)).astype(np.float32),
         "values": random.normal(size=length + 1).astype(np.float32),
     }

@@ -1,4 +1,4 @@
-"""Rank-based drawing: frequencies, weights, order."""
+"""Rank-based sampling: frequencies, weights, order."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_frequencies_follow_the_ranks(alpha):
     heap, ranked = filled()
     heap.sort()
     random = np.random.default_rng(1)
-    drawn = np.concatenate([heap.draw(random, 1, alpha, 0.0)[0] for _ in range(20_000)])
-    counts = np.array([np.count_nonzero(drawn == row) for row in ranked])
+    sampled = np.concatenate([heap.sample(random, 1, alpha, 0.0)[0] for _ in range(20_000)])
+    counts = np.array([np.count_nonzero(sampled == row) for row in ranked])
     probability = np.arange(1, 51.0) ** -alpha
-    expected = drawn.size * probability / probability.sum()
-    assert counts.sum() == drawn.size
+    expected = sampled.size * probability / probability.sum()
+    assert counts.sum() == sampled.size
     assert stats.chisquare(counts, expected).pvalue > 0.01
     wrong = np.arange(1, 51.0) ** -(alpha + 0.1)
-    assert stats.chisquare(counts, drawn.size * wrong / wrong.sum()).pvalue < 1e-6
+    assert stats.chisquare(counts, sampled.size * wrong / wrong.sum()).pvalue < 1e-6
 
 
 def test_a_batch_takes_one_from_each_range_of_equal_probability():
@@ -43,7 +43,7 @@ def test_a_batch_takes_one_from_each_range_of_equal_probability():
     cumulative /= cumulative[-1]
     random = np.random.default_rng(2)
     for _ in range(100):
-        places = rank[heap.draw(random, 8, 0.7, 0.4)[0]]
+        places = rank[heap.sample(random, 8, 0.7, 0.4)[0]]
         assert np.all(cumulative[places] > np.arange(8) / 8)
         assert np.all(np.r_[0.0, cumulative][places] < np.arange(1, 9) / 8)
 
@@ -56,7 +56,7 @@ def test_weights_are_those_of_the_probabilities_over_the_largest():
     weight = (50 * probability) ** -0.4
     weight /= weight.max()
     expected = dict(zip(ranked.tolist(), weight))
-    rows, weights = heap.draw(np.random.default_rng(3), 32, 0.7, 0.4)
+    rows, weights = heap.sample(np.random.default_rng(3), 32, 0.7, 0.4)
     assert weights.dtype == np.float32
     np.testing.assert_allclose(weights, [expected[row] for row in rows.tolist()], rtol=1e-6)
 
@@ -79,7 +79,7 @@ def test_random_operations_keep_the_heap_and_its_rows():
             values = random.random(5).astype(np.float32)
             heap.write(rows, values)
             priority |= dict(zip(rows.tolist(), values.tolist()))
-        assert heap.fault(np.array(present, int)) is None
+        assert heap.find_error(np.array(present, int)) is None
         rows, values, _ = heap.ordered()
         assert dict(zip(rows.tolist(), values.tolist())) == pytest.approx({row: priority[row] for row in present})
         if present:
@@ -95,7 +95,7 @@ def test_the_order_is_exact_again_after_as_many_writes_as_rows_fit():
     assert not np.all(np.diff(heap.ordered()[1]) <= 0)
     heap.write(random.integers(0, 64, 8), random.random(8).astype(np.float32))
     assert np.all(np.diff(heap.ordered()[1]) <= 0)
-    assert heap.fault(np.arange(64)) is None
+    assert heap.find_error(np.arange(64)) is None
 
 
 def test_new_rows_have_the_highest_priority():

@@ -29,7 +29,7 @@ def stored(memory):
 def assert_same(memory, twin):
     assert len(memory) == len(twin.serials())
     assert memory.episodes == len(twin.stored)
-    assert memory.far_fraction == twin.far()
+    assert memory.far_policy_fraction == twin.far()
     assert memory.reward_scale == pytest.approx(twin.scale, rel=1e-12)
     if len(memory):
         assert stored(memory).tolist() == twin.serials()
@@ -73,7 +73,7 @@ def test_random_operations_match_the_naive_twin(seed, has_advantages):
             memory.add_episode(**episode, terminated=terminated, advantages=advantages)
             twin.add_episode(**episode, terminated=terminated, advantages=advantages)
         elif action == "update" and len(memory):
-            serials = memory.draw(random, 9)
+            serials = memory.sample(random, 9)
             rho = np.array([random_ratio(random, twin.c_max) for _ in serials])
             value = random.normal(size=9).astype(np.float32)
             advantage = random.normal(size=9).astype(np.float32) if has_advantages else None
@@ -205,7 +205,7 @@ def test_time_limit_against_termination_by_hand(terminated, last, discount):
 
 def test_gathered_arrays_are_contiguous_float32_copies():
     memory, random = memory_of([20, 20])
-    batch = memory.gather(memory.draw(random, 16))
+    batch = memory.gather(memory.sample(random, 16))
     for name, array in batch._asdict().items():
         assert array.dtype == np.float32, name
         assert array.flags.c_contiguous, name
@@ -213,7 +213,7 @@ def test_gathered_arrays_are_contiguous_float32_copies():
     memory.check_valid()
 
 
-def test_windows_end_with_the_drawn_step_and_begin_with_its_episode():
+def test_windows_end_with_the_sampled_step_and_begin_with_its_episode():
     memory = ReferMemory(8, 1, 1, 4, discount=GAMMA)
     for first in (10, 20, 30):  # the third lies over the end of the ring: rows 6, 7, 0
         steps = np.ones((3, 1))
@@ -239,7 +239,7 @@ def test_a_batch_with_duplicates_equals_one_step_after_the_other():
     for memory in (together, apart):
         memory.set_c_max(1.5)
     for _ in range(20):
-        serials = together.draw(random, 40)  # of 56: duplicates for certain
+        serials = together.sample(random, 40)  # of 56: duplicates for certain
         assert np.unique(serials).size < serials.size
         rho, value = np.exp(random.normal(0, 0.5, 40)), random.normal(size=40)
         together.update(serials, rho, value)
@@ -254,9 +254,9 @@ def test_corrections_of_a_long_episode_are_exact_although_they_stop_early():
     memory = ReferMemory(4096, 3, 2, 3000, discount=0.995)
     random = np.random.default_rng(1)
     memory.add_episode(**random_episode(random, 3000), terminated=False)
-    for deviation in (0.3, 0.01):
+    for std in (0.3, 0.01):
         for _ in range(10):
-            memory.update(memory.draw(random, 8), np.exp(random.normal(0, deviation, 8)), random.normal(size=8))
+            memory.update(memory.sample(random, 8), np.exp(random.normal(0, std, 8)), random.normal(size=8))
             memory.check_valid()
 
 
@@ -279,9 +279,9 @@ def test_far_count_is_exact_along_the_annealing_of_the_paper():
         memory.set_c_max(c_max)
         recounts += memory._low != low
         if t % 3000 == 0:
-            memory.update(memory.draw(random, 16), np.exp(random.normal(0, 1.2, 16)), np.zeros(16))
+            memory.update(memory.sample(random, 16), np.exp(random.normal(0, 1.2, 16)), np.zeros(16))
         rho = memory.get_state()["rho"].astype(np.float64)
-        assert memory.far_fraction == np.mean((rho <= 1.0 / c_max) | (rho >= c_max))
+        assert memory.far_policy_fraction == np.mean((rho <= 1.0 / c_max) | (rho >= c_max))
     assert 0 < recounts < 4000  # both ways were taken
     memory.check_valid()
 
@@ -299,14 +299,14 @@ def test_bounds_themselves_are_far():
     memory, _ = memory_of([4])
     memory.set_c_max(2.0)
     memory.update(np.arange(4), np.array([2.0, 0.5, np.nextafter(np.float32(2), np.float32(0)), 0.51]), np.zeros(4))
-    assert (memory.num_far, memory.far_fraction) == (2, 0.5)
+    assert (memory.num_far_policy, memory.far_policy_fraction) == (2, 0.5)
 
 
 def test_far_fraction_of_an_empty_memory_and_without_a_bound():
-    assert ReferMemory(4, 1, 1, 4, discount=GAMMA).far_fraction == 0.0
+    assert ReferMemory(4, 1, 1, 4, discount=GAMMA).far_policy_fraction == 0.0
     memory, _ = memory_of([4])
     memory.update(np.arange(4), np.array([1e30, 1e-30, 3.0, 0.1]), np.zeros(4))
-    assert memory.far_fraction == 0.0
+    assert memory.far_policy_fraction == 0.0
 
 
 def test_a_new_scale_rescales_rewards_and_leaves_values():
@@ -337,19 +337,19 @@ def test_rewards_of_zero_leave_the_scale():
 def test_state_statistics_are_of_the_first_call():
     memory, random = memory_of([20, 20])
     states = memory.get_state()["state"]
-    mean, deviation = memory.state_statistics()
+    mean, std = memory.state_statistics()
     np.testing.assert_allclose(mean, states.mean(axis=0), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(deviation, states.std(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(std, states.std(axis=0), rtol=1e-5)
     memory.add_episode(**random_episode(random, 30), terminated=True)
     np.testing.assert_array_equal(memory.state_statistics()[0], mean)
 
 
-def test_uniform_draws_have_equal_frequencies():
+def test_uniform_samples_have_equal_frequencies():
     memory, random = memory_of([30, 30, 30], capacity=64)  # two episodes are left, across the end of the ring
-    drawn = np.concatenate([memory.draw(random, 256) for _ in range(100)])
-    assert drawn.dtype == np.int64
-    counts = [np.count_nonzero(drawn == serial) for serial in stored(memory)]
-    assert sum(counts) == drawn.size
+    sampled = np.concatenate([memory.sample(random, 256) for _ in range(100)])
+    assert sampled.dtype == np.int64
+    counts = [np.count_nonzero(sampled == serial) for serial in stored(memory)]
+    assert sum(counts) == sampled.size
     assert stats.chisquare(counts).pvalue > 0.01
 
 
@@ -358,7 +358,7 @@ def test_restored_memory_continues_identically():
     first.set_c_max(1.4)
     first.refresh_reward_scale()
     first.state_statistics()
-    serials = first.draw(random, 30)
+    serials = first.sample(random, 30)
     first.update(serials, np.exp(random.normal(0, 0.5, 30)), random.normal(size=30))
     first.set_priorities(serials, random.normal(size=30))
     state = first.get_state()
@@ -368,12 +368,12 @@ def test_restored_memory_continues_identically():
     generators = [np.random.default_rng(5), np.random.default_rng(5)]
     for _ in range(30):
         for memory, rng in zip((first, second), generators):
-            serials, _ = memory.draw_prioritised(rng, 8, 0.7, 0.5)
+            serials, _ = memory.sample_prioritised(rng, 8, 0.7, 0.5)
             memory.update(serials, np.exp(rng.normal(0, 0.5, 8)), rng.normal(size=8))
             memory.set_priorities(serials, memory.gather(serials).q_ret)
             memory.set_c_max(1.0 + (memory.c_max - 1.0) * 0.9999)
             memory.add_episode(**random_episode(rng, int(rng.integers(1, 20))), terminated=True)
-        assert first.far_fraction == second.far_fraction
+        assert first.far_policy_fraction == second.far_policy_fraction
         a, b = first.get_state(), second.get_state()
         assert a.keys() == b.keys()
         for name in a:
@@ -386,10 +386,10 @@ def test_restored_memory_continues_identically():
     ("spoil", "message"),
     [
         (lambda m: m._fields.state.__setitem__((3, 0), np.nan), "state holds an entry that is not finite"),
-        (lambda m: m._fields.deviation.__setitem__((3, 0), 0.0), "deviation holds an entry that is not greater than 0"),
+        (lambda m: m._fields.std.__setitem__((3, 0), 0.0), "std holds an entry that is not greater than 0"),
         (lambda m: m._fields.rho.__setitem__(3, -1.0), "rho holds an entry that is negative or NaN"),
         (lambda m: m._fields.rho.__setitem__(3, 9.0), "0 far steps are counted, but there are 1"),
-        (lambda m: m._far.edge.__setitem__(0, 5), "the edge does not hold"),
+        (lambda m: m._far_policy.edge.__setitem__(0, 5), "the edge does not hold"),
         (lambda m: m._fields.v_tbc.__setitem__(3, 7.0), "V_tbc of step 3 is not that of Eq. 7"),
         (lambda m: m._steps.slot.__setitem__(5, 1), "belongs to another"),
         (lambda m: m._episodes.start.__setitem__(1, 2), "the episode of step 10 says that it starts at 2"),
@@ -420,7 +420,7 @@ def test_every_broken_invariant_is_named(spoil, message):
         ({"actions": np.zeros(4)}, r"actions must have shape \(4, 2\), got \(4,\)"),
         ({"values": np.zeros(4)}, r"values must have shape \(5,\), got \(4,\)"),
         ({"rewards": np.zeros((4, 1))}, r"rewards must be \[T\], got shape \(4, 1\)"),
-        ({"deviations": np.zeros((4, 2))}, "deviations must be greater than 0"),
+        ({"stds": np.zeros((4, 2))}, "stds must be greater than 0"),
         ({"rewards": np.zeros(0)}, "an episode must have 1 to 8 steps, got 0"),
         ({"rewards": np.zeros(9)}, "an episode must have 1 to 8 steps, got 9"),
     ],
@@ -463,7 +463,7 @@ def test_bad_updates_are_refused_and_nothing_is_written(indices, rho, value, mes
 def test_other_misuse_is_refused():
     empty = ReferMemory(8, 1, 1, 8, discount=GAMMA)
     random = np.random.default_rng(0)
-    for call in (lambda: empty.draw(random, 4), empty.refresh_reward_scale, empty.state_statistics):
+    for call in (lambda: empty.sample(random, 4), empty.refresh_reward_scale, empty.state_statistics):
         with pytest.raises(ValueError, match="the memory is empty"):
             call()
     with pytest.raises(ValueError, match="episodes of 9 steps do not fit into a memory of 8 steps"):
@@ -477,7 +477,7 @@ def test_other_misuse_is_refused():
             empty.set_c_max(c_max)
     memory, _ = memory_of([4])
     with pytest.raises(ValueError, match="made with prioritised=True"):
-        memory.draw_prioritised(random, 4, 0.7, 0.5)
+        memory.sample_prioritised(random, 4, 0.7, 0.5)
     with pytest.raises(ValueError, match="made with prioritised=True"):
         memory.set_priorities(np.array([0]), np.array([1.0]))
 

@@ -33,10 +33,10 @@ def _games(rng, spec, lengths):
     """Steps of games one after the other, arrays [T, ...]; the last game does not end."""
     total = sum(lengths)
 
-    def draw(leaf):
+    def sample(leaf):
         return (100 * rng.standard_normal((total, *leaf.shape))).astype(leaf.dtype.as_numpy_dtype)
 
-    steps = tf.nest.map_structure(draw, spec)
+    steps = tf.nest.map_structure(sample, spec)
     step_type, stacks, start = [], [], 0
     for i, length in enumerate(lengths):
         first = rng.integers(0, 255, (HEIGHT, WIDTH, STACK), np.uint8)
@@ -76,12 +76,12 @@ def _expected(steps, lengths, settings):
 
 def _as_bytes(steps, sequence, spec):
     numbers = [number for number, _ in sequence]
-    drawn = tf.nest.map_structure(lambda leaf: leaf[numbers], steps)
-    drawn = drawn._replace(step_type=np.array([step_type for _, step_type in sequence], np.int32))
+    sampled = tf.nest.map_structure(lambda leaf: leaf[numbers], steps)
+    sampled = sampled._replace(step_type=np.array([step_type for _, step_type in sequence], np.int32))
     if "core_state" in spec.policy_info:
-        state = tf.nest.map_structure(lambda leaf: leaf[0], drawn.policy_info["core_state"])
-        drawn = drawn._replace(policy_info=drawn.policy_info | {"core_state": state})
-    return _bytes(drawn)
+        state = tf.nest.map_structure(lambda leaf: leaf[0], sampled.policy_info["core_state"])
+        sampled = sampled._replace(policy_info=sampled.policy_info | {"core_state": state})
+    return _bytes(sampled)
 
 
 def _bytes(sequence):
@@ -138,7 +138,7 @@ def _times_trained(sequences, lead):
     return counts, min(fewest)
 
 
-def _drawn(replay, count, size=5):
+def _sampled(replay, count, size=5):
     found = []
     for _ in range(count):
         batch = replay.sample(size).sequences
@@ -167,7 +167,7 @@ def test_sequences_are_pieces_of_games(tmp_path, steps_, period, lead, core):
         _write(replay, steps, 9)
         expected = {_as_bytes(steps, sequence, spec) for sequence in _expected(steps, lengths, settings)}
         assert len(replay) == len(expected)
-        assert set(_drawn(replay, 40 * len(expected) // 5)) == expected
+        assert set(_sampled(replay, 40 * len(expected) // 5)) == expected
     finally:
         replay.close()
 
@@ -260,12 +260,12 @@ def test_oldest_sequence_gives_way(tmp_path):
     try:
         _write(replay, steps, 1)
         sequences = _expected(steps, (30,), settings)[-7:]
-        assert set(_drawn(replay, 60)) == {_as_bytes(steps, sequence, spec) for sequence in sequences}
+        assert set(_sampled(replay, 60)) == {_as_bytes(steps, sequence, spec) for sequence in sequences}
     finally:
         replay.close()
 
 
-def test_priorities_decide_how_often_a_sequence_is_drawn(tmp_path):
+def test_priorities_decide_how_often_a_sequence_is_sampled(tmp_path):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.5)
     steps = _games(np.random.default_rng(0), spec, (6,))
     replay = started(spec, settings, tmp_path)
@@ -276,7 +276,7 @@ def test_priorities_decide_how_often_a_sequence_is_drawn(tmp_path):
             keys |= set(replay.sample(8).keys.tolist())
         low, middle, high = sorted(keys)
         replay.set_priorities(np.array([low, middle, high], np.uint64), np.array([0.0, 1.0, 9.0]))
-        for _ in range(10):  # what was drawn before
+        for _ in range(10):  # what was sampled before
             replay.sample(8)
         counts = dict.fromkeys(keys, 0)
         for _ in range(400):
@@ -296,13 +296,13 @@ def test_saved_replay_continues(tmp_path):
     steps = _games(np.random.default_rng(0), spec, (13, 9))
     replay = started(spec, settings, tmp_path)
     _write(replay, steps, 1)
-    count, before = len(replay), set(_drawn(replay, 60))
+    count, before = len(replay), set(_sampled(replay, 60))
     replay.save(tmp_path / "saved")
     replay.close()
     again = started(spec, settings, tmp_path, tmp_path / "saved")
     try:
         assert len(again) == count
-        assert set(_drawn(again, 60)) == before
+        assert set(_sampled(again, 60)) == before
     finally:
         again.close()
     assert (tmp_path / "saved").exists()
@@ -316,6 +316,6 @@ def test_writer_that_begins_amid_a_game_has_whole_stacks(tmp_path):
     try:
         _write(replay, later, 2)
         expected = {_as_bytes(later, [(n + i, 1) for i in range(4)], spec) for n in range(4)}
-        assert set(_drawn(replay, 60)) == expected
+        assert set(_sampled(replay, 60)) == expected
     finally:
         replay.close()

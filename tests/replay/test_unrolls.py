@@ -20,7 +20,7 @@ SPEC = Trajectory(
 
 
 def _stacks(rng, starts):
-    """T+1 stacks of a game that starts anew, with black frames before its first, at the given rows."""
+    """T+1 stacks of a game that starts again, with black frames before its first, at the given rows."""
     stack = rng.integers(1, 255, (HEIGHT, WIDTH, STACK), np.uint8)
     rows = [stack]
     for row in range(1, T + 1):
@@ -33,12 +33,12 @@ def _stacks(rng, starts):
 def _unrolls(rng, count, starts=()):
     """A group of unrolls, each different from any other."""
 
-    def draw(spec):
+    def sample(spec):
         shape = (count, T + 1, *spec.shape)
         return rng.standard_normal(shape).astype(spec.dtype.as_numpy_dtype)
 
-    drawn = tf.nest.map_structure(draw, SPEC)
-    return drawn._replace(observation=np.stack([_stacks(rng, starts) for _ in range(count)]))
+    sampled = tf.nest.map_structure(sample, SPEC)
+    return sampled._replace(observation=np.stack([_stacks(rng, starts) for _ in range(count)]))
 
 
 def _rows(unrolls):
@@ -48,7 +48,7 @@ def _rows(unrolls):
 
 
 @pytest.mark.parametrize("starts", [(), (3,), (1, 2)])
-def test_what_is_drawn_is_what_went_in(starts):
+def test_what_is_sampled_is_what_went_in(starts):
     rng = np.random.default_rng(0)
     replay = UnrollReplay(SPEC, T, 8)
     stored = []
@@ -57,12 +57,12 @@ def test_what_is_drawn_is_what_went_in(starts):
         replay.add(unrolls)
         stored += _rows(unrolls)
         kept = stored[-len(replay) :]
-        drawn = set(_rows(replay.sample(rng, 200)))
-        assert drawn == set(kept)  # all of the last ones, and no other
+        sampled = set(_rows(replay.sample(rng, 200)))
+        assert sampled == set(kept)  # all of the last ones, and no other
     assert len(replay) == 8 or (starts and 4 <= len(replay) < 8)
 
 
-def test_draws_are_uniform():
+def test_samples_are_uniform():
     rng = np.random.default_rng(1)
     replay = UnrollReplay(SPEC, T, 10)
     replay.add(_unrolls(rng, 10))

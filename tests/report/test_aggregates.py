@@ -53,7 +53,7 @@ def test_without_two_seeds_everywhere_there_is_no_interval():
 
 def test_bars_grow_from_zero_to_both_sides_best_first():
     (found,) = _together([_exact(1, "pong", -0.5), _exact(1, "alien", 1.4)])
-    (axes,) = aggregates.draw_bars(found).axes
+    (axes,) = aggregates.plot_bars(found).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["alien", "pong"]
     ours, theirs = axes.containers
     assert [bar.get_width() for bar in ours] == pytest.approx([140.0, -50.0])
@@ -69,7 +69,7 @@ def test_profile_is_the_share_of_runs_above_each_level():
     games = list(published.normaliser("atari57"))[:5]
     made = [_exact(seed, game, 0.3 if seed == 1 else 1.1) for game in games for seed in (1, 2)]
     (found,) = _together(made)
-    (axes,) = aggregates.draw_profile(found).axes
+    (axes,) = aggregates.plot_profile(found).axes
     (ours,) = (line for line in axes.lines if line.get_gid() == "ours")
     levels, heights = ours.get_data()
     assert (levels[0], levels[100]) == (0, 100)
@@ -87,7 +87,7 @@ def test_shares_are_means_over_tasks():
 
 def test_intervals_stand_beside_the_published_aggregates():
     (found,) = _together([_exact(s, t, x + s / 10) for t, x in (("pong", 0.2), ("alien", 1.4)) for s in (1, 2)])
-    figure = aggregates.draw_intervals([found])
+    figure = aggregates.plot_intervals([found])
     assert [axes.get_title() for axes in figure.axes] == list(aggregates.SHOWN)
     for axes, (_, printed, value, interval) in zip(figure.axes, found.lines):
         ours, theirs = (line.get_xdata()[0] for line in axes.lines)
@@ -99,12 +99,12 @@ def test_intervals_stand_beside_the_published_aggregates():
         assert high > max(*interval, printed)
 
 
-def test_probabilities_of_improvement_are_drawn_for_claims_with_a_result():
+def test_probabilities_of_improvement_are_plotted_for_claims_with_a_result():
     claim = dataclasses.replace(ROW, claim="improvement", value=0.8, interval=(0.6, 0.9), published=0.5)
     assert aggregates.make_images("impala", [], [ROW, dataclasses.replace(claim, value=None)]) == []
     (image,) = aggregates.make_images("impala", [], [ROW, claim])
     assert image.alt.endswith("IMPALA, shallow, experts 0.800 [0.600, 0.900]")
-    (axes,) = aggregates.draw_improvements([claim]).axes
+    (axes,) = aggregates.plot_improvements([claim]).axes
     (bar,) = axes.patches
     assert (bar.get_x(), bar.get_width()) == pytest.approx((0.6, 0.3))
     assert [line.get_xdata()[0] for line in axes.lines] == [0.8, 0.5]

@@ -26,7 +26,7 @@ def address(tmp_path_factory):
     for i, task in enumerate(("pong", "alien", "amidar", "assault", "asterix")):
         for seed in (1, 2, 3):
             record = make_record(seed, task, final=100.0 * i + seed)
-            series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [record["frames"], 7200.0]]}
+            series = {"columns": ["num_env_frames", "seconds"], "rows": [[0, 0.0], [record["num_env_frames"], 7200.0]]}
             write(root, record | ({"series": series} if task == "pong" else {}))
     for seed in range(1, 6):
         write(root, make_record(seed, "beam_rider", final=9000.0, scale="paper"))
@@ -171,7 +171,7 @@ def test_images_are_loaded_when_they_come_into_view(browser):
     assert browser.execute_script(loaded) == count == 6 + 1 + 1 + 2  # curves; by time; intervals; bars and profile
 
 
-def test_charts_are_drawn_inside_their_boxes(browser, address):
+def test_charts_are_plotted_inside_their_boxes(browser, address):
     sources = [image.get_attribute("src") for image in browser.find_elements(By.TAG_NAME, "img")]
     outside = []
     for source in sources:

@@ -79,8 +79,8 @@ def test_settings_of_a_baseline_differ_on_its_own_card_only(tmp_path):
     (refer,) = (section for section in sections if section.name == "refer")
     (card,) = refer.cards
     fields = {runs.row.agent: {field for field, _, _ in runs.differences} for runs in card.runs}
-    assert fields["vracer_refer"] == {"frames", "memory.start_steps"}
-    assert fields["acer"] == {"frames", "learner.unroll_length", "replay.gradients_per_step"}
+    assert fields["vracer_refer"] == {"num_env_steps", "memory.start_steps"}
+    assert fields["acer"] == {"num_env_steps", "learner.unroll_length", "replay.gradients_per_step"}
 
 
 def test_an_agent_keeps_its_colour_over_the_tasks_of_an_experiment(tmp_path):

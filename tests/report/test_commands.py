@@ -194,11 +194,11 @@ def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path):
 
 
 def test_check_exits_1_on_a_fault_and_says_why(results):
-    _spoil(results, lambda record: record.pop("frames"))
+    _spoil(results, lambda record: record.pop("num_env_frames"))
     done = run("repro.check", f"--results_dir={results}")
     assert done.returncode == 1
     assert "fault: " in done.stdout
-    assert "'frames' is a required property" in done.stdout
+    assert "it needs one of num_env_frames and num_env_steps" in done.stdout
 
 
 def test_stale_records_are_shown_and_no_fault(results):
@@ -269,7 +269,7 @@ def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path):
     assert (done.returncode, picture.read_text()) == (0, "before")
 
 
-def test_report_draws_the_pictures_asked_for(results, tmp_path):
+def test_report_plots_the_pictures_asked_for(results, tmp_path):
     pictures = [f"--picture=impala/atari_shallow/{task}={tmp_path / task}.png" for task in ("pong", "zaxxon")]
     done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}", *pictures)
     assert (done.returncode, done.stderr) == (0, "")

@@ -12,11 +12,11 @@ from repro.report import curves, figures
 from tests.evidence.synthetic_records import make_record
 
 
-def _drawn(*made):
+def _sampled(*made):
     """The plot of one agent beside its printed number, its axes and the texts of the legend."""
     (row,) = (r for r in make_rows(_groups(made)) if r.seeds and r.statistic is None)
     plot = curves.make_plot([curves.make_curve(made, row)], made[0])
-    figure = curves.draw_curves(plot, "title")
+    figure = curves.plot_curves(plot, "title")
     return plot, figure.axes[0], [text.get_text() for text in figure.legends[0].get_texts()]
 
 
@@ -30,7 +30,7 @@ def _plot(made, timed=False):
 
 
 def test_curve_has_a_line_a_seed_the_mean_and_both_references():
-    plot, axes, texts = _drawn(*[make_record(seed, frames=40_000_000) for seed in (1, 2, 3)])
+    plot, axes, texts = _sampled(*[make_record(seed, budget=40_000_000) for seed in (1, 2, 3)])
     lines = {line.get_gid() or line.get_label(): line for line in axes.lines}
     assert list(lines) == [
         "seed 1", "seed 2", "seed 3", "mean impala_shallow", "published impala_shallow", "random policy -20.7"
@@ -53,8 +53,8 @@ def test_agents_of_a_task_share_the_axes():
     made = {agent: [make_record(seed, agent=agent, final=final) for seed in (1, 2)]
             for agent, final in (("slow", 5.0), ("fast", 15.0))}  # fmt: skip
     made["once"] = [make_record(1, agent="once", final=0.0, scale="paper")]
-    drawn = [curves.make_curve(runs, None, index=i) for i, runs in enumerate(made.values())]
-    figure = curves.draw_curves(curves.make_plot(drawn, made["once"][0]))
+    plotted = [curves.make_curve(runs, None, index=i) for i, runs in enumerate(made.values())]
+    figure = curves.plot_curves(curves.make_plot(plotted, made["once"][0]))
     (axes,) = figure.axes
     assert [line.get_gid() for line in axes.lines] == ["mean slow", "mean fast", "seed 1"]
     assert [line.get_color() for line in axes.lines] == list(figures.COLORS[:3])
@@ -65,16 +65,16 @@ def test_agents_of_a_task_share_the_axes():
 
 
 def test_each_agent_has_its_own_published_number():
-    made = [make_record(1, frames=40_000_000)]
+    made = [make_record(1, budget=40_000_000)]
     (row,) = (r for r in make_rows(_groups(made)) if r.seeds and r.statistic is None)
-    drawn = [curves.make_curve(made, row), curves.make_curve([make_record(1, agent="own")], None, index=1)]
-    figure = curves.draw_curves(curves.make_plot(drawn, made[0]))
+    plotted = [curves.make_curve(made, row), curves.make_curve([make_record(1, agent="own")], None, index=1)]
+    figure = curves.plot_curves(curves.make_plot(plotted, made[0]))
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "published 20.4 at 200M frames (impala_shallow)" in texts
 
 
 def test_lines_stay_inside_the_axes():
-    _, axes, _ = _drawn(make_record(1, final=18.0))
+    _, axes, _ = _sampled(make_record(1, final=18.0))
     (line,) = (line for line in axes.lines if line.get_gid() == "seed 1")
     points = line.get_xydata()
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -84,16 +84,16 @@ def test_lines_stay_inside_the_axes():
     assert len(points) <= curves.MAX_POINTS
 
 
-def test_published_number_far_away_is_named_and_not_drawn():
-    plot, axes, texts = _drawn(make_record(1, "breakout", final=10.0))
+def test_published_number_far_away_is_named_and_not_plotted():
+    plot, axes, texts = _sampled(make_record(1, "breakout", final=10.0))
     assert list(plot.on_scale) == [False]
     assert plot.y_range[1] < 20
     assert "published impala_shallow" not in [line.get_gid() for line in axes.lines]
     assert "\u2191 published 640.43 at 200M frames, off scale" in texts
 
 
-def test_curve_without_any_finished_game_still_draws():
-    plot, axes, _ = _drawn(make_record(1, curve=[]))
+def test_curve_without_any_finished_game_still_plots():
+    plot, axes, _ = _sampled(make_record(1, curve=[]))
     assert not [line for line in axes.lines if line.get_gid() == "seed 1"]
     assert plot.x_end > 0
 
@@ -108,7 +108,7 @@ def test_mean_line_is_the_mean_where_all_seeds_have_data():
 def _windowed(seed, slope, frames=1000, window=200):
     """A curve that rises by `slope` a window, logged ten times in each."""
     curve = [[20 * i, slope * 0.1 * i] for i in range(1, frames // 20 + 1)]
-    return make_record(seed, curve=curve, frames=frames, config={"window_steps": window, "frames": frames})
+    return make_record(seed, curve=curve, budget=frames, config={"window_steps": window, "num_env_steps": frames})
 
 
 def test_windows_have_the_mean_and_the_percentiles_of_the_seeds():
@@ -142,8 +142,8 @@ def test_without_two_whole_windows_the_curve_is_as_without_any():
 def _timed(seed, pace, **changes):
     """A record of 1 000 frames at `pace` seconds a frame, logged at the start, in the middle and at the end."""
     curve = [[200, 2.0 * seed], [600, 6.0 * seed], [1000, 10.0 * seed]]
-    series = {"columns": ["frames", "seconds"], "rows": [[x, pace * x] for x in (0, 500, 1000)]}
-    return make_record(seed, **{"curve": curve, "series": series, "frames": 1000} | changes)
+    series = {"columns": ["num_env_frames", "seconds"], "rows": [[x, pace * x] for x in (0, 500, 1000)]}
+    return make_record(seed, **{"curve": curve, "series": series, "budget": 1000} | changes)
 
 
 def test_a_curve_against_wall_time_has_the_seconds_of_the_log():
@@ -168,32 +168,32 @@ def test_wall_time_is_in_the_largest_unit_of_which_there_are_two(pace, unit):
 
 
 def test_ticks_of_wall_time_are_not_rounded_to_whole_ones():
-    svg = figures.svg_text(curves.draw_curves(_plot([_timed(1, 9.0)], timed=True)))
+    svg = figures.svg_text(curves.plot_curves(_plot([_timed(1, 9.0)], timed=True)))
     texts = [element.text for element in xml.etree.ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
     assert {"0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "wall time of training, hours"} <= set(texts)
 
 
 def test_windows_are_of_steps_and_not_of_time():
-    config = {"window_steps": 200, "frames": 1000}
+    config = {"window_steps": 200, "num_env_steps": 1000}
     made = [_timed(seed, 6.0, config=config) for seed in (1, 2)]
     assert curves.make_curve(made, None).window == 200
     assert curves.make_curve(made, None, timed=True).window is None
 
 
-@pytest.mark.parametrize("change", [{"curve": []}, {"series": {"columns": ["frames"], "rows": [[1]]}}])
+@pytest.mark.parametrize("change", [{"curve": []}, {"series": {"columns": ["num_env_frames"], "rows": [[1]]}}])
 def test_all_runs_must_have_a_curve_and_times(change):
     assert curves.has_times([_timed(1, 6.0), _timed(2, 6.0)])
     assert not curves.has_times([_timed(1, 6.0), _timed(2, 6.0, **change)])
 
 
 def test_ticks_of_frames_are_amounts():
-    svg = figures.svg_text(curves.draw_curves(_plot([make_record(1, frames=40_000_000)])))
+    svg = figures.svg_text(curves.plot_curves(_plot([make_record(1, budget=40_000_000)])))
     assert {"0", "10M", "20M", "30M", "40M"} <= set(re.findall(">([^<]*)</text>", svg))
 
 
 def test_text_and_grid_follow_the_dark_mode():
-    svg = figures.svg_text(curves.draw_curves(_plot([make_record(1)])))
-    assert svg == figures.svg_text(curves.draw_curves(_plot([make_record(1)])))
+    svg = figures.svg_text(curves.plot_curves(_plot([make_record(1)])))
+    assert svg == figures.svg_text(curves.plot_curves(_plot([make_record(1)])))
     assert "prefers-color-scheme:dark" in svg
     colors = set(re.findall("(?:fill|stroke): (#[0-9a-f]{6})", svg))
     assert colors == {figures.COLORS[0]}  # no other color is the same in both modes
@@ -202,7 +202,7 @@ def test_text_and_grid_follow_the_dark_mode():
 def test_picture_is_written(tmp_path):
     made = [make_record(1), make_record(2)]
     for name in ("curve.png", "again.png"):
-        figures.save_png(curves.draw_curves(_plot(made), "title"), tmp_path / name)
+        figures.save_png(curves.plot_curves(_plot(made), "title"), tmp_path / name)
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "curve.png").stat().st_size > 10_000
     assert (tmp_path / "curve.png").read_bytes() == (tmp_path / "again.png").read_bytes()

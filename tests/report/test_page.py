@@ -61,10 +61,10 @@ def results(tmp_path_factory):
     """Records of three games, one of them stale, and a broken file."""
     root = tmp_path_factory.mktemp("results")
     for seed in (1, 2, 3):
-        write(root, make_record(seed, "pong", frames=40_000_000, final=float(seed)))
+        write(root, make_record(seed, "pong", budget=40_000_000, final=float(seed)))
     write(root, make_record(1, "beam_rider", final=9000.0, scale="paper"))
     write(root, make_record(1, "freeway", agent="impala_own"))
-    config = make_record()["config"] | {"frames": 12_000_000}
+    config = make_record()["config"] | {"num_env_frames": 12_000_000}
     write(root, make_record(1, "alien", config=config, config_sha256=records.config_sha256(config)))
     broken = records.record_path(root, "impala", "atari_deep", "pong", "impala_deep", 1)
     broken.parent.mkdir(parents=True)
@@ -217,7 +217,7 @@ def test_what_was_left_out_is_said_and_escaped(text):
 def test_differences_from_the_paper_are_listed_for_desk_runs(text):
     runs = {part.split('"', 1)[0]: part for part in text.split('<section class="runs" id="')[1:]}
     pong = runs["impala-atari_shallow-pong-impala_shallow"]
-    assert re.search(r"<code>frames</code> \d+, paper 200000000", pong)
+    assert re.search(r"<code>num_env_frames</code> \d+, paper 200000000", pong)
     assert "Differs from" not in runs["impala-atari_shallow-beam_rider-impala_shallow"]
     assert "Example CPU, 2 cores, no GPU" in pong
     assert "Frames/s" in pong
@@ -275,9 +275,9 @@ def test_page_without_records_says_so(tmp_path):
     assert f"{NOT_RUN}</b> not run" in text.replace("\n", "")
 
 
-def test_runs_with_times_have_a_second_drawing_on_the_page(tmp_path):
-    frames = make_record()["frames"]
-    series = {"columns": ["frames", "seconds"], "rows": [[0, 0.0], [frames, 7200.0]]}
+def test_runs_with_times_have_a_second_plot_on_the_page(tmp_path):
+    frames = make_record()["num_env_frames"]
+    series = {"columns": ["num_env_frames", "seconds"], "rows": [[0, 0.0], [frames, 7200.0]]}
     for seed in (1, 2):
         write(tmp_path / "results", make_record(seed, "pong", series=series))
         write(tmp_path / "results", make_record(seed, "alien"))

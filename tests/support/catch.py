@@ -63,7 +63,7 @@ class Catch(gymnasium.vector.VectorEnv):
         return self._observe()
 
     def _begin(self, which: np.ndarray) -> None:
-        """New games; the generator is drawn from only where a game begins."""
+        """New games; the generator is sampled from only where a game begins."""
         for i in np.flatnonzero(which):
             self._ball[i] = 0, self._random.integers(COLUMNS)
             self._paddle[i] = COLUMNS // 2

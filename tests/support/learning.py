@@ -37,7 +37,7 @@ def play(
         yield fresh.arrays
 
 
-def draw(replay: Sequence[Trajectory], random: np.random.Generator) -> Trajectory:
+def sample(replay: Sequence[Trajectory], random: np.random.Generator) -> Trajectory:
     """A batch made of the i-th unroll of a random entry, for every i."""
     index = random.integers(len(replay), size=len(replay[0].reward))
     picked = [tf.nest.map_structure(lambda x, i=i: x[i], replay[j]) for i, j in enumerate(index)]

@@ -9,13 +9,13 @@ import ml_collections
 
 from repro.evidence import published, records
 from repro.launch import jobs
-from repro.training.study import Answer
+from repro.training.study import StudyResult
 
 BROKEN = 0.01
 """A statement that a wrong operator misses by less than this is not seen to be missed."""
 
 
-def answers(study: types.ModuleType, config: ml_collections.ConfigDict, seed: int = 1) -> dict[str, Answer]:
+def answers(study: types.ModuleType, config: ml_collections.ConfigDict, seed: int = 1) -> dict[str, StudyResult]:
     """The answers of a study, without records."""
     return study.run(config, seed, [0], lambda done, total: None).answers
 

@@ -108,9 +108,9 @@ def make_loop(
         return UnrollGroup(agent.collect_data_spec, sizes.group, UNROLL)
 
     if schedule == "lockstep":
-        source = LockstepSource(actors, make_group, sizes, lag, learner.place)
+        source = LockstepSource(actors, make_group, sizes, lag, learner.to_device)
     else:
-        source = AsyncSource(actors, make_group, sizes, 1, learner.place)
+        source = AsyncSource(actors, make_group, sizes, 1, learner.to_device)
     frames = batch_size * UNROLL
     run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
     parts = (learner, source, weights, episodes, run, frames)

@@ -45,7 +45,7 @@ def train(
     with strategy.scope():
         agent = make_agent()
     learner = Learner(agent, strategy)
-    scalars = [learner.step(learner.place(random_batch(agent, BATCH, seed=i))).scalars for i in range(UPDATES)]
+    scalars = [learner.step(learner.to_device(random_batch(agent, BATCH, seed=i))).scalars for i in range(UPDATES)]
     replicas = [np.stack([np.array(w) for w in strategy.experimental_local_results(v)]) for v in weights_of(agent)]
     return agent, replicas, [s["loss"] for s in scalars]
 

@@ -28,7 +28,7 @@ def test_a_garnet_has_equal_branches_and_a_tenth_of_its_states_pay():
     paying = mdp.rewards.any(1)
     assert paying.sum() == 2
     np.testing.assert_array_equal(mdp.rewards[paying], 1.0)
-    assert len(np.unique(mdp.transitions.reshape(60, 20), axis=0)) > 50  # drawn anew for each pair
+    assert len(np.unique(mdp.transitions.reshape(60, 20), axis=0)) > 50  # resampled for each pair
     with pytest.raises(ValueError, match="branching must be in 1 to 20, got 21"):
         mdps.garnet(20, 3, 21, 0.9, np.random.default_rng(0))
 

@@ -91,7 +91,7 @@ def test_ctrace_proposition_3_3_does_not_hold_for_every_alpha():
 
 
 def average_rate(problem: Problem, phi: float) -> float:
-    """C_nu(alpha(phi)), the first pair drawn as `simulate` draws it."""
+    """C_nu(alpha(phi)), the first pair sampled as `simulate` samples it."""
     mdp, _, mu = problem
     rates = operators.alpha_retrace_rates(*problem, np.array([1 / (1 + np.exp(-phi))]))[0]
     return float(np.sum(mdp.initial[:, None] * mu * rates))
@@ -234,7 +234,7 @@ def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErro
 
 
 def sampled_updates(seed: int) -> list[UpdateErrors]:
-    """Of several methods, from Q = 0, from a random Q far away and from Q^pi."""
+    """Updates of several methods, from Q = 0, from a random Q far away and from Q^pi."""
     problem = random_problem(seed, num_states=2, num_actions=2)
     far = 20.0 * np.random.default_rng(seed).normal(size=problem.pi.shape)
     methods = (
@@ -250,7 +250,7 @@ def sampled_updates(seed: int) -> list[UpdateErrors]:
 
 
 def certain_update(n: int, offset: float, num_actions: int = 2) -> UpdateErrors:
-    """Of n uncorrected steps from Q_tilde + offset, nothing being random.
+    """Update of n uncorrected steps from Q_tilde + offset, nothing being random.
 
     One state; its last action gains 1 and is always taken by pi, the first one by mu.
     """
@@ -308,9 +308,9 @@ def test_ctrace_theorem_2_2(samples):
     pairs, size = rng.dirichlet(np.full(4, 0.5)), 4
     successors = np.linalg.inv(np.eye(size) - operators.step_matrix(mdp, pi))  # (I - gamma P^pi)^-1
     visits = (1 - 0.9) * successors
-    draws = list(itertools.product(range(size), repeat=samples))
-    chances = np.array([np.prod(pairs[list(draw)]) for draw in draws])
-    seen = np.array([[pair in draw for pair in range(size)] for draw in draws])
+    outcomes = list(itertools.product(range(size), repeat=samples))
+    chances = np.array([np.prod(pairs[list(outcome)]) for outcome in outcomes])
+    seen = np.array([[pair in outcome for pair in range(size)] for outcome in outcomes])
     bound, both, one = 0.0, 0.0, 0.0
     for members in itertools.product([False, True], repeat=size):
         omega = np.array(members)

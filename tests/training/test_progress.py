@@ -10,7 +10,7 @@ from repro.training.trainer import Update
 def test_a_row_has_the_mean_lag_since_the_last_one(tmp_path):
     """A round of four batches and a row every four updates: single lags would be the same in every row."""
     total = 4 * POINTS
-    run = RunDirectory(tmp_path / "run", {"frames": total}, 1)
+    run = RunDirectory(tmp_path / "run", {"num_env_frames": total}, 1)
     progress = Progress(run, total, 1, 0, "test")
     for i in range(1, total + 1):
         progress(Update(i, i, float(i), {"loss": 0.0}, float(i % 4), 0.0, 0))

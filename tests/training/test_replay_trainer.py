@@ -48,9 +48,9 @@ def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
     loop, _, agent = make_loop(tmp_path, updates=100, replay_settings=settings)
     updates = _finish(loop)
     replayed = loop.summary()["gradient_steps"] - 100 * on_policy
-    assert abs(replayed - 400) < 3.3 * 400**0.5  # Poisson's deviation; one seed in a thousand fails
+    assert abs(replayed - 400) < 3.3 * 400**0.5  # Poisson's standard deviation; one seed in a thousand fails
     assert int(agent.train_step_counter) == loop.summary()["gradient_steps"]
-    assert loop.summary()["frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
+    assert loop.summary()["num_env_frames"] == updates[-1].frames == 100 * 80  # replayed frames cost no budget
     assert all(np.isfinite(update.scalars["loss"]) for update in updates)
 
 
@@ -58,7 +58,7 @@ def test_the_number_of_replays_is_poissons(tmp_path):
     """Not the same in every update, nor of another law of that mean: frequencies of 0 to 6 replays, by chi-squared."""
     loop, _, agent = make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 2.0))
     loop._replay.add(UnrollGroup(agent.collect_data_spec, 1, UNROLL).arrays)
-    loop._learner.place = lambda batch: batch
+    loop._learner.to_device = lambda batch: batch
     loop._learner.step = lambda batch: LearnerOutput({}, {})
     counts = np.array([len(loop._learn_again(1)) for _ in range(4000)])
     loop.close()

@@ -53,7 +53,7 @@ def test_importance_weights_and_priorities_go_around(tmp_path):
     output = LearnerOutput({"loss": 1.0}, {"priorities": np.float32([0.5, 3.0, 1.5])})
 
     class Learner:
-        def place(self, x):
+        def to_device(self, x):
             return x
 
         def step(self, sequences, weights):

@@ -52,6 +52,6 @@ def test_signals_wait_while_processes_begin(number):
 
 
 def test_a_study_without_a_figure_saves_none(tmp_path):
-    answer = study.Answer("nats", np.zeros(3), "none")
+    answer = study.StudyResult("nats", np.zeros(3), "none")
     study.Study({"kl": answer}, steps=0).save_figure(tmp_path / "folder")
     assert not list(tmp_path.iterdir())

@@ -82,7 +82,7 @@ def learner_body(
     group = random_unrolls(agent, size, length)
 
     def body() -> int:
-        learner.step(learner.place(group.arrays))
+        learner.step(learner.to_device(group.arrays))
         return length * size
 
     return body
@@ -91,7 +91,7 @@ def learner_body(
 def replay_bodies(
     agent: tf_agent.TFAgent, replay: UnrollReplay, size: int, length: int
 ) -> tuple[Callable[[], int], Callable[[], int]]:
-    """Storing a batch, and drawing one, from a replay that is full. Both return the agent steps in a batch."""
+    """Storing a batch, and sampling one, from a replay that is full. Both return the agent steps in a batch."""
     random = np.random.default_rng(0)
     group = random_unrolls(agent, size, length)
     if stack := group.arrays.observation.shape[-1] if group.arrays.observation.ndim == 5 else 0:
@@ -105,11 +105,11 @@ def replay_bodies(
         replay.add(group.arrays)
         return size * length
 
-    def draw() -> int:
+    def sample() -> int:
         replay.sample(random, size)
         return size * length
 
-    return store, draw
+    return store, sample
 
 
 def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeats: int) -> dict[str, Any]:
@@ -148,14 +148,14 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
     replay = experiment.make_replay(agent)
     if replay is None:
         raise ValueError(f"replay.ratio={settings.ratio}: must be above 0 to measure a replay.")
-    store, draw = replay_bodies(agent, replay, size, length)
+    store, sample = replay_bodies(agent, replay, size, length)
     learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
     parts = {
         "environment": timing.rate(environment_bodies(environments), seconds),
         "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
         "learner": learner / (settings.ratio + settings.on_policy),
         "storing": timing.rate([store], seconds),
-        "drawing": timing.rate([draw], seconds) / settings.ratio,
+        "sampling": timing.rate([sample], seconds) / settings.ratio,
     }
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
     return {"parts": parts, "whole": whole / frames_per_step(config)}

@@ -81,14 +81,14 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         writer.flush()
         bytes_per_step = (_resident_bytes() - before) / stored
         batch_size = experiment.replay_training.batch_size
-        batch = learner.place(replay.sample(batch_size).sequences)
+        batch = learner.to_device(replay.sample(batch_size).sequences)
         new_steps = num_actors * envs * steps  # between two gradient steps
 
         def learn() -> int:
             learner.step(batch)
             return new_steps
 
-        def draw() -> int:
+        def sample() -> int:
             replay.sample(batch_size)
             return new_steps
 
@@ -101,7 +101,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
             "inference": timing.rate(actor_learner.inference_bodies(environments, make_policy), seconds),
             "learner": timing.rate([learn], seconds),
             "storing": timing.rate([store], seconds),
-            "drawing": timing.rate([draw], seconds),
+            "sampling": timing.rate([sample], seconds),
         }
         replay.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)

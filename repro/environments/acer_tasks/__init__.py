@@ -27,7 +27,7 @@ TASKS: dict[str, type[ControlTask]] = {
     "walker": Walker,
     "humanoid": Humanoid,
 }
-"""In the paper's order and spelling."""
+"""Tasks in the paper's order and spelling."""
 
 
 def task_name(task: str) -> str:
@@ -64,7 +64,7 @@ class AcerTaskConfig:
 
     @property
     def label(self) -> str:
-        """The task's name, told apart from Gym's: `acer_tasks/walker`."""
+        """The task's name, distinct from Gym's: `acer_tasks/walker`."""
         return f"acer_tasks/{self.task}"
 
     @property

@@ -15,13 +15,13 @@ HALF_TRACK = 1.2
 POLE_LENGTH = 1.0
 
 MAX_FORCE = 20.0
-"""In newtons, of an action of 1."""
+"""Newtons, of an action of 1."""
 
 SIMULATION_STEP = 0.025
-"""In seconds."""
+"""Seconds."""
 
 NEAR_CENTRE = 0.05
-"""In metres."""
+"""Metres."""
 
 NEAR_UPRIGHT = math.radians(5)
 

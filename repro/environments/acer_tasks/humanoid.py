@@ -13,7 +13,7 @@ STANDING_HEAD_HEIGHT = 1.475
 """The head's height with straight legs and the feet on the ground, in metres."""
 
 UPRIGHT_WEIGHT = 0.25
-"""Of the torso and of the pelvis each."""
+"""Weight of the torso and of the pelvis each."""
 
 CONTROL_COST = 0.01
 

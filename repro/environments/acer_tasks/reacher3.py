@@ -10,7 +10,7 @@ import numpy as np
 from repro.environments.acer_tasks.task import ControlTask, wrapped
 
 NEAR_TARGET = 0.05
-"""In metres."""
+"""Metres."""
 
 TARGET_RADIUS = 0.25
 """Targets lie at most this far from the shoulder; the arm reaches 0.3 m."""

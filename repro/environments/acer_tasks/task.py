@@ -71,7 +71,7 @@ class ControlTask(gymnasium.Env):
         return model
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draws the first state of an episode into `data`, which holds the model's default state at rest."""
+        """Samples the first state of an episode into `data`, which holds the model's default state at rest."""
         raise NotImplementedError
 
     def observe(self) -> np.ndarray:

@@ -13,10 +13,10 @@ PITCH_WEIGHT = 1.0
 CONTROL_COST = 0.01
 
 HEIGHTS = (0.8, 2.0)
-"""Of the torso, in metres: an episode ends outside."""
+"""Heights of the torso, in metres: an episode ends outside."""
 
 MAX_PITCH = 1.0
-"""In radians, forwards or backwards."""
+"""Radians, forwards or backwards."""
 
 FALL_REWARD = -10.0
 

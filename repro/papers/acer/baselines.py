@@ -2,7 +2,7 @@
 
 Both take the policy's mean and V of the same architecture as ACER, and no action values. With the average policy's
 mean in `Steps` they are Trust-A3C and Trust-TIS: the gradient with respect to the mean is projected as ACER's is.
-As there, the deviation is fixed, and with it the entropy: A3C's entropy bonus has no gradient and is left out.
+As there, the standard deviation is fixed, and with it the entropy: A3C's entropy bonus has no gradient and is left out.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _loss(steps: Steps, settings: ContinuousLossSettings, weight: tf.Tensor) -> 
         steps.v_t,
         is_boundary=steps.is_boundary,
     )
-    score = mean_gradient(steps.action, steps.mean, steps.deviation)  # [T, B, A]
+    score = mean_gradient(steps.action, steps.mean, steps.std)  # [T, B, A]
     policy, extras = policy_loss((weight * advantages)[..., tf.newaxis] * score, steps, settings.delta)
     error = tf.where(steps.is_boundary, 0.0, returns - steps.v_tm1)
     critic = 0.5 * weight * tf.square(error)

@@ -7,7 +7,7 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
-from repro.networks.gaussian_actor_critic import GaussianActorCritic, mean_of
+from repro.networks.gaussian_actor_critic import GaussianActorCritic, policy_mean
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
 from repro.papers.acer.baselines import a3c_loss, tis_loss
@@ -16,23 +16,23 @@ from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
 METHODS = ("acer", *BASELINES)
-"""Of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
+"""Methods of Section 6, whose Trust-A3C and Trust-TIS are the baselines with a trust region."""
 
 
 class ContinuousAgent(UnrollAgent):
-    """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed deviation.
+    """ACER (Algorithm 3), A3C, Trust-A3C, TIS or Trust-TIS with a Gaussian policy of fixed standard deviation.
 
     What `train` takes and does, `UnrollAgent` says: ACER and TIS are given unrolls of a replay, A3C the fresh ones.
 
-    ACER draws a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
-    replica: the same seed gives the same updates, also after a checkpoint. XLA draws other numbers than a graph.
+    ACER samples a' and u_1 to u_n for every step from a seed made of `seed`, the number of the update and that of the
+    replica: the same seed gives the same updates, also after a checkpoint. XLA samples other numbers than a graph.
 
     Args:
         time_step_spec, action_spec: of one unbatched environment: observations [S], actions float32 [A].
         method: one of `METHODS`.
         trust_region: whether the gradient of the policy is projected on the trust region around the average policy.
         network: mean, V and, for `acer` and no other method, A.
-        deviation: standard deviation of every component of the policy (Section 6: 0.3), above 0.
+        std: standard deviation of every component of the policy (Section 6: 0.3), above 0.
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
         learning: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
             `loss_settings.delta` is.
@@ -52,7 +52,7 @@ class ContinuousAgent(UnrollAgent):
         method: str,
         trust_region: bool,
         network: GaussianActorCritic,
-        deviation: float,
+        std: float,
         dueling_samples: int,
         learning: OptimizationConfig,
         loss_settings: ContinuousLossSettings,
@@ -75,7 +75,7 @@ class ContinuousAgent(UnrollAgent):
             if trust_region
             else []
         )
-        self._deviation = deviation
+        self._std = std
         self._dueling_samples = dueling_samples
         self._loss_settings = loss_settings
         self._seed = seed
@@ -87,11 +87,9 @@ class ContinuousAgent(UnrollAgent):
             time_step_spec=time_step_spec,
             action_spec=action_spec,
             policy=GaussianPolicy(
-                time_step_spec, action_spec, weights, deviation, greedy=True, mean_bound=network.mean_bound
+                time_step_spec, action_spec, weights, std, greedy=True, mean_bound=network.mean_bound
             ),
-            collect_policy=GaussianPolicy(
-                time_step_spec, action_spec, weights, deviation, mean_bound=network.mean_bound
-            ),
+            collect_policy=GaussianPolicy(time_step_spec, action_spec, weights, std, mean_bound=network.mean_bound),
             train_step_counter=train_step_counter,
         )
 
@@ -108,10 +106,10 @@ class ContinuousAgent(UnrollAgent):
         return Steps(
             action=data.action[:-1],
             mean=mean,
-            deviation=tf.fill(tf.shape(mean), self._deviation),
+            std=tf.fill(tf.shape(mean), self._std),
             behaviour_mean=data.policy_info["mean"][:-1],
-            behaviour_deviation=data.policy_info["deviation"][:-1],
-            average_mean=mean_of(average, observation, self._network.mean_bound) if average else None,
+            behaviour_std=data.policy_info["std"][:-1],
+            average_mean=policy_mean(average, observation, self._network.mean_bound) if average else None,
             r_t=data.reward[:-1],
             discount_t=self._learning.discount * data.discount[:-1],
             v_tm1=values[:-1],
@@ -123,12 +121,12 @@ class ContinuousAgent(UnrollAgent):
         """The method's losses of `steps`, whose observations are [T, B, S]."""
         if self._method != "acer":
             return BASELINES[self._method](steps, self._loss_settings)
-        drawn = self._draw(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
-        actions = tf.stack([steps.action, drawn[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
-        q = self._network.q(observation, steps.v_tm1, actions, drawn[:, :, 1:])  # [T, B, 2]
-        return continuous_acer_loss(steps, q[..., 0], drawn[:, :, 0], q[..., 1], self._loss_settings)
+        sampled = self._sample(steps.mean)  # [T, B, 1 + n, A]: a', u_1 to u_n
+        actions = tf.stack([steps.action, sampled[:, :, 0]], axis=2)  # [T, B, 2, A]: a, a'
+        q = self._network.q(observation, steps.v_tm1, actions, sampled[:, :, 1:])  # [T, B, 2]
+        return continuous_acer_loss(steps, q[..., 0], sampled[:, :, 0], q[..., 1], self._loss_settings)
 
-    def _draw(self, mean: tf.Tensor) -> tf.Tensor:
+    def _sample(self, mean: tf.Tensor) -> tf.Tensor:
         """1 + n actions of pi in every state, [T, B, 1 + n, A] of means [T, B, A], without gradient."""
         context = tf.distribute.get_replica_context()
         seed = tf.stack([self._seed, tf.cast(self.train_step_counter, tf.int32)])
@@ -136,4 +134,4 @@ class ContinuousAgent(UnrollAgent):
         mean = tf.stop_gradient(mean)[:, :, tf.newaxis]  # [T, B, 1, A]
         shape = tf.concat([tf.shape(mean)[:2], [1 + self._dueling_samples, mean.shape[-1]]], axis=0)
         noise = tf.random.stateless_normal(shape, seed, alg="philox")
-        return mean + self._deviation * noise
+        return mean + self._std * noise

@@ -1,7 +1,7 @@
 """The ACER loss for continuous actions (Section 5 and Algorithm 3), in the order of the paper's equations.
 
-f(.|phi) is a normal with diagonal covariance and a fixed deviation sigma; its statistics phi are the mean.
-rho_s is f(a_s|phi(x_s)) / mu(a_s|x_s), for the stored action, with the stored mean and deviation of mu.
+f(.|phi) is a normal with diagonal covariance and a fixed standard deviation sigma; its statistics phi are the mean.
+rho_s is f(a_s|phi(x_s)) / mu(a_s|x_s), for the stored action, with the stored mean and standard deviation of mu.
 Rows are steps (x_s, a_s) -> x_{s+1}. All weights are computed from logarithms, where none of them overflows.
 """
 
@@ -32,10 +32,10 @@ class ContinuousLossSettings(NamedTuple):
 class Steps(NamedTuple):
     """What the losses of ACER and of its baselines read of unrolls.
 
-    action: a_s as it was drawn, float32 [T, B, A].
+    action: a_s as it was sampled, float32 [T, B, A].
     mean: phi(x_s), float32 [T, B, A]; receives the policy's gradient.
-    deviation: sigma, float32 [T, B, A], above 0; no gradient.
-    behaviour_mean, behaviour_deviation: mu's when a_s was drawn, float32 [T, B, A].
+    std: sigma, float32 [T, B, A], above 0; no gradient.
+    behaviour_mean, behaviour_std: mu's when a_s was sampled, float32 [T, B, A].
     average_mean: of the average policy, float32 [T, B, A]; None without a trust region.
     r_t: reward after a_s, float32 [T, B].
     discount_t: gamma, or 0 where step s ended the episode, float32 [T, B]. A time limit is no such end.
@@ -46,9 +46,9 @@ class Steps(NamedTuple):
 
     action: tf.Tensor
     mean: tf.Tensor
-    deviation: tf.Tensor
+    std: tf.Tensor
     behaviour_mean: tf.Tensor
-    behaviour_deviation: tf.Tensor
+    behaviour_std: tf.Tensor
     average_mean: tf.Tensor | None
     r_t: tf.Tensor
     discount_t: tf.Tensor
@@ -71,9 +71,7 @@ class ContinuousLoss(NamedTuple):
 
 def log_ratios(steps: Steps) -> tf.Tensor:
     """log rho_s, float32 [T, B], without gradient; 0 on boundary rows, where nothing is read."""
-    ratio = gaussian.log_ratio(
-        steps.action, steps.mean, steps.deviation, steps.behaviour_mean, steps.behaviour_deviation
-    )
+    ratio = gaussian.log_ratio(steps.action, steps.mean, steps.std, steps.behaviour_mean, steps.behaviour_std)
     return tf.where(steps.is_boundary, 0.0, tf.stop_gradient(ratio))
 
 
@@ -128,16 +126,16 @@ def value_target(log_rho: tf.Tensor, q_ret: tf.Tensor, q: tf.Tensor, v: tf.Tenso
     return traces.retrace(log_rho) * (q_ret - q) + v
 
 
-def mean_gradient(action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
+def mean_gradient(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     """d log f(a|phi) / d phi = (a - phi) / sigma^2, of action and mean float32 [..., A]; no gradient."""
-    action, mean, deviation = (constant(x) for x in (action, mean, deviation))
+    action, mean, std = (constant(x) for x in (action, mean, std))
     shapes.assert_same_shape("mean_gradient", action=action, mean=mean)
-    return (action - mean) / tf.square(deviation)
+    return (action - mean) / tf.square(std)
 
 
-def divergence_gradient(average_mean: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor) -> tf.Tensor:
+def divergence_gradient(average_mean: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     """k = d KL(f(.|phi_avg) || f(.|phi)) / d phi = (phi - phi_avg) / sigma^2 (Eq. 11), [..., A]; no gradient."""
-    return -mean_gradient(average_mean, mean, deviation)
+    return -mean_gradient(average_mean, mean, std)
 
 
 def policy_gradient(
@@ -157,7 +155,7 @@ def policy_gradient(
     1/d, which Section 5.1 puts into rho_bar for Q_ret, the two terms would not add up to the gradient (Eq. 7).
 
     Args:
-        steps: action, mean, deviations, mu and V.
+        steps: action, mean, std, mu and V.
         q_opc: Q_opc(x_s, a_s), float32 [T, B].
         sampled_action: a', float32 [T, B, A].
         sampled_q: Q~(x_s, a'), float32 [T, B].
@@ -179,10 +177,8 @@ def policy_gradient(
     sampled_log_rho = log_ratios(steps._replace(action=sampled_action))
     weight = tf.exp(tf.minimum(log_c, log_ratios(steps)))  # [T, B], in [0, c]
     correction = -tf.math.expm1(tf.minimum(0.0, log_c - sampled_log_rho))  # [T, B], in [0, 1]
-    truncated = (weight * (q_opc - v))[..., tf.newaxis] * mean_gradient(steps.action, steps.mean, steps.deviation)
-    corrected = (correction * (sampled_q - v))[..., tf.newaxis] * mean_gradient(
-        sampled_action, steps.mean, steps.deviation
-    )
+    truncated = (weight * (q_opc - v))[..., tf.newaxis] * mean_gradient(steps.action, steps.mean, steps.std)
+    corrected = (correction * (sampled_q - v))[..., tf.newaxis] * mean_gradient(sampled_action, steps.mean, steps.std)
     return truncated + corrected  # [T, B, A]
 
 
@@ -191,7 +187,7 @@ def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, di
 
     Args:
         g: gradient of the objective with respect to phi, to be ascended, float32 [T, B, A].
-        steps: mean, which receives -z*, deviation, and the average policy's mean; without that z* = g.
+        steps: mean, which receives -z*, std, and the average policy's mean; without that z* = g.
         delta: bound on k.z*, at least 0, in nats.
 
     Returns:
@@ -203,9 +199,9 @@ def policy_loss(g: tf.Tensor, steps: Steps, delta: float) -> tuple[tf.Tensor, di
     """
     z, extras = g, {}
     if steps.average_mean is not None:
-        k = divergence_gradient(steps.average_mean, steps.mean, steps.deviation)  # [T, B, A]
+        k = divergence_gradient(steps.average_mean, steps.mean, steps.std)  # [T, B, A]
         z = project(g, k, delta)
-        extras["kl"] = constant(gaussian.kl(steps.average_mean, steps.deviation, steps.mean, steps.deviation))
+        extras["kl"] = constant(gaussian.kl(steps.average_mean, steps.std, steps.mean, steps.std))
         extras["trust_region_active"] = tf.cast(tf.reduce_sum(k * g, axis=-1) > delta, tf.float32)
     return surrogate(tf.where(steps.is_boundary[..., tf.newaxis], 0.0, z), steps.mean), extras
 
@@ -220,7 +216,7 @@ def continuous_acer_loss(
                   + 1/2 (V_target(x_s) - V(x_s))^2            critic: V (Eq. 14)
 
     whose negative gradients are those that Algorithm 3 accumulates: (Q_ret - Q~) grad Q~ and
-    min(1, rho) (Q_ret - Q~) grad V. There is no entropy bonus: the deviation is fixed, and so is the entropy.
+    min(1, rho) (Q_ret - Q~) grad V. There is no entropy bonus: the standard deviation is fixed, and so is the entropy.
 
     Args:
         steps: of the unrolls.

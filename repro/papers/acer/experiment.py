@@ -28,7 +28,7 @@ from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog, run_settings
 
 EPISODES, NUM_ENVS = 50, 25
-"""Of an evaluation after training. The paper's own needs none: it is made of training's last games."""
+"""Episodes and environments of an evaluation after training; the paper's is made of training's last games."""
 
 
 class AcerExperiment(abc.ABC):
@@ -117,10 +117,10 @@ class AcerExperiment(abc.ABC):
         actors = make_actors(
             environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
         )
-        place = learner.place if settings.on_policy else None
+        to_device = learner.to_device if settings.on_policy else None
         return ReplayTrainer(
             learner,
-            make_source(config, actors, agent.collect_data_spec, place),
+            make_source(config, actors, agent.collect_data_spec, to_device),
             weights,
             episodes,
             run_settings(config, run, warn),
@@ -128,7 +128,7 @@ class AcerExperiment(abc.ABC):
             self.make_replay(agent),
             settings,
             np.random.default_rng(replay_seed),
-            drawn=sampled_hparams,
+            sampled_hparams=sampled_hparams,
         )
 
     def load_policy(

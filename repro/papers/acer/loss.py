@@ -20,7 +20,7 @@ from repro.papers.acer.trust_region import project, surrogate
 
 MAX_LOG_QUOTIENT = 25.0
 """No quotient with a probability below the line exceeds exp(25) = 7e10, so that squares of gradients are float32, too.
-1 / mu(a_t|x_t) is never cut off: the noise behind a draw in float32 spans 22 nats, and so does what it can draw."""
+1 / mu(a_t|x_t) is never cut off: the noise behind a sample in float32 spans 22 nats, and so do the samples."""
 
 
 class AcerLossSettings(NamedTuple):

@@ -20,7 +20,7 @@ from repro.papers.ctrace import alpha_update, targets
 from repro.papers.ctrace.dqn_loss import DqnLoss, SequenceLossSettings, dqn_loss
 
 TIME_REDUCTIONS = {"mean": tf.reduce_mean, "sum": tf.reduce_sum}
-"""Of the loss over the steps of a sequence."""
+"""Reductions of the loss over the steps of a sequence."""
 
 SCALARS = ("q", "td_error", "contraction", "contraction_target", "alpha", "gradient_norm")
 """What `train` logs of a batch, besides the loss."""
@@ -50,7 +50,7 @@ class SequenceOptimization(NamedTuple):
 class CtraceAgent(tf_agent.TFAgent):
     """Q-learning on sequences with one of four targets; DQN with a `QNetwork`, R2D2 with a `RecurrentQ`.
 
-    `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` draws them, burn-in before
+    `train` takes a batch of sequences, `Trajectory` [B, T + 1, ...] as `SequenceReplay` samples them, burn-in before
     them. mu is made of the greedy action and the epsilon in `policy_info`, a recurrent core starts from
     `policy_info["core_state"]`, [B, units]. The loss is the mean or the sum over the rows of a sequence,
     boundary rows counting 0, and the mean over the batch, weighted by `weights` [B] where given; under `tf.distribute`

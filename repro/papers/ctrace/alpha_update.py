@@ -25,7 +25,7 @@ from repro.ops import recursion, shapes, traces
 Scalar: TypeAlias = float | tf.Tensor
 
 LOSS_SCALE = 1000.0
-"""Of `alpha_loss`, over 1 - gamma (Appendix E): it makes up for the small learning rate of the shared optimiser."""
+"""Scale of `alpha_loss`, over 1 - gamma (Appendix E), for the small learning rate of the shared optimiser."""
 
 
 def contraction_estimate(

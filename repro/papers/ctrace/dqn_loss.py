@@ -104,7 +104,7 @@ def dqn_loss(
     q_t_a, pi_t_a, mu_t_a = (tf.gather(x, a_t, batch_dims=2) for x in (q_t, pi_t, mu_t))  # [T, B]
     log_rho_t = traces.log_ratio(pi_t_a, mu_t_a)
     sequences = targets.Sequences(r_t, discount_t, q_t, q_t_a, pi_t, mu_t, log_rho_t, is_boundary)
-    target, contraction = targets.target_of(
+    target, contraction = targets.compute_target(
         settings.method,
         sequences,
         gamma=settings.discount,

@@ -70,7 +70,7 @@ class SequenceExperiment(abc.ABC):
 
     @property
     def loss_settings(self) -> SequenceLossSettings:
-        """With an unbounded gradient of TD errors and values as they are; subclasses replace what they have besides."""
+        """Settings with an unbounded gradient of TD errors and values as they are; subclasses replace their own."""
         loss = self.config.loss
         return SequenceLossSettings(
             method=loss.target,
@@ -83,7 +83,7 @@ class SequenceExperiment(abc.ABC):
 
     @property
     def learning(self) -> SequenceOptimization:
-        """For a network without a core; subclasses replace what they have besides."""
+        """Settings for a network without a core; subclasses replace their own."""
         learner, loss = self.config.learner, self.config.loss
         return SequenceOptimization(
             optimizer=FusedAdam(learner.learning_rate, epsilon=learner.adam_epsilon),
@@ -225,7 +225,7 @@ class SequenceExperiment(abc.ABC):
             lambda: UnrollGroup(spec, envs, steps),
             GroupSizes(envs, self.num_actors * envs),
             self.config.runtime.lockstep_lag,
-            place=None,
+            to_device=None,
         )
 
         def set_frames(frames: int) -> None:
@@ -262,6 +262,6 @@ class SequenceExperiment(abc.ABC):
         return pool, weights, replay
 
     def _seeds(self, seed: int) -> list[int]:
-        """Of the weights, then of environments and actions of each actor."""
+        """Seeds of the weights, then of environments and actions of each actor."""
         numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * self.num_actors) % 2**31
         return [int(number) for number in numbers]

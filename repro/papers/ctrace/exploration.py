@@ -18,7 +18,7 @@ class Exploration(Protocol):
     def epsilon(self) -> tf.Variable | np.ndarray: ...
 
     def set_frames(self, frames: int) -> None:
-        """Told how many environment frames were played."""
+        """Takes the number of environment frames played so far."""
 
 
 class LinearEpsilon:

@@ -25,7 +25,7 @@ PANELS = ((CONTRACTION, BIAS, VARIANCE), (CONTRACTION, VARIANCE, BIAS), (VARIANC
 SIZES = (3.0, 4.5, 6.5)
 """Diameters in points, smallest to largest third of the points by the quantity that is on neither axis."""
 DENSE = 15
-"""Where several problems share a figure, of n-step returns with more steps only every fifth is drawn."""
+"""Where several problems share a figure, of n-step returns with more steps only every fifth is plotted."""
 CAPTION = "problem 0; size of a point: smallest, middle or largest third of the points by what is on neither axis"
 
 WIDE = 30.0
@@ -35,7 +35,7 @@ It is linear up to the power of ten above the smallest positive one.
 """
 
 
-def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+def plot_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Contraction, bias and variance against each other, one row of three panels for a problem.
 
     Several problems are columns instead, a panel pair below each other.
@@ -52,7 +52,7 @@ def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     for i, (letter, data) in enumerate(points.items()):
         panels = grid[:, i] if several else grid[0]
         for axes, panel in zip(panels, PANELS):
-            _draw_panel(axes, _thin(np.array(data)) if several else np.array(data), *panel)
+            _plot_panel(axes, _thin(np.array(data)) if several else np.array(data), *panel)
             if not several or i == 0:
                 axes.set_ylabel(AXES[panel[1]], fontsize=8)
             axes.set_xlabel(AXES[panel[0]], fontsize=8)
@@ -70,7 +70,7 @@ def draw_tradeoffs(config: ml_collections.ConfigDict, points: Mapping[str, Seque
     return figure
 
 
-def draw_learning(panels: Sequence[Mapping[str, Any]]) -> Figure:
+def plot_learning(panels: Sequence[Mapping[str, Any]]) -> Figure:
     """Error against experience, mean and standard error over repetitions, one panel for each setting.
 
     Args:
@@ -94,7 +94,7 @@ def draw_learning(panels: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None:
+def _plot_panel(axes: Axes, data: np.ndarray, x: int, y: int, size: int) -> None:
     third = np.argsort(np.argsort(data[:, size], kind="stable"), kind="stable") * len(SIZES) // len(data)
     colours = np.empty((len(data), 4))
     for family in np.unique(data[:, 0]).astype(int):

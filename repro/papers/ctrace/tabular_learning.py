@@ -12,7 +12,7 @@ from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators
 from repro.tabular.learning import Stream, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
-from repro.training.study import Advance, Answer, Study, map_pieces
+from repro.training.study import Advance, Study, StudyResult, map_pieces
 
 if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
@@ -57,7 +57,7 @@ def run(
         answers[name] = answers[name]._replace(series=_series(panel))
     rounds = config.learning.evaluation_rounds + config.learning.control_rounds
     total = rounds * steps * config.evaluation.episodes
-    return Study({name: answers[name] for name in config.answers}, total, figures.draw_learning([left, right]))
+    return Study({name: answers[name] for name in config.answers}, total, figures.plot_learning([left, right]))
 
 
 def methods(config: ml_collections.ConfigDict) -> dict[str, Method]:
@@ -158,7 +158,7 @@ def best_alphas(config: ml_collections.ConfigDict, errors: np.ndarray, weights: 
 
 def _answers(
     config: ml_collections.ConfigDict, errors: np.ndarray, regrets: np.ndarray, rng: np.random.Generator
-) -> dict[str, Answer]:
+) -> dict[str, StudyResult]:
     """Differences within a repetition, paired as all methods learn from the same experience; and the best alphas.
 
     Args:
@@ -179,11 +179,12 @@ def _answers(
     for name, (when, worse, better) in COMPARED.items():
         behind, ahead = (_best(curves[when], members[group]) for group in (worse, better))
         protocol = f"{PROTOCOL}: {labels[behind]}, against {labels[ahead]}, each the best of its kind by its mean"
-        found[name] = Answer(UNITS[name], curves[when][behind] - curves[when][ahead], protocol)
+        found[name] = StudyResult(UNITS[name], curves[when][behind] - curves[when][ahead], protocol)
     weights = _resamples(config, errors.shape[-1], rng)
     for when, values in (("early", early), ("late", late)):
         alphas, name = best_alphas(config, values, weights), f"evaluation_best_alpha_{when}"
-        found[name] = Answer(UNITS[name], alphas, RESAMPLED, interval=_grid_interval(alphas, resolution(config) / 2))
+        interval = _grid_interval(alphas, resolution(config) / 2)
+        found[name] = StudyResult(UNITS[name], alphas, RESAMPLED, interval=interval)
     return found
 
 

@@ -14,7 +14,7 @@ from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators, simulation
 from repro.tabular.mdps import Problem
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
-from repro.training.study import Advance, Answer, Study, map_pieces
+from repro.training.study import Advance, Study, StudyResult, map_pieces
 
 if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
@@ -35,11 +35,11 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment | None = None,
 ) -> Study:
-    """Answers the configuration's statements on random problems, and draws the figure of the first one.
+    """Answers the configuration's statements on random problems, and plots the figure of the first one.
 
     Args:
         config: of `paper_configs/ctrace/tabular_fig1.py` or one of its kin.
-        seed: of everything drawn.
+        seed: for all samples.
         cores: numbers of the processor cores to use.
         advance: called with the pieces of work done and all of them.
         find_experiment: not used, since nothing is trained.
@@ -64,11 +64,11 @@ def run(
                 left_out = np.mean([p["pareto_left_out"] for p in problems])
                 protocol += f"; {left_out:.3g} of {config.methods.uncorrected_n - 1} n left out on average: {LEFT_OUT}"
             exact = counts[letter] == 1 or name in EXACT
-            answers[name + suffix] = Answer(UNITS[name], values, protocol, exact=exact)
+            answers[name + suffix] = StudyResult(UNITS[name], values, protocol, exact=exact)
     points = {letter: tradeoffs(config, seed, letter) for letter in letters}
     answers[config.agent] = answers[config.agent]._replace(series=_series(points))
     steps = len(letters) * config.variance.trajectories * config.variance.steps
-    return Study({name: answers[name] for name in config.answers}, steps, figures.draw_tradeoffs(config, points))
+    return Study({name: answers[name] for name in config.answers}, steps, figures.plot_tradeoffs(config, points))
 
 
 PROTOCOL = "one value for each random problem; exact operators, no simulation"
@@ -105,8 +105,8 @@ def findings(
     """What the configuration asks about the problems start to stop - 1 of a pairing, in the units of `UNITS`."""
     wanted = [find for name, find in FINDINGS.items() if any(answer.startswith(name) for answer in config.answers)]
     found = []
-    for draw in range(start, stop):
-        problem = make_problem(config, seed, letter, draw)
+    for number in range(start, stop):
+        problem = make_problem(config, seed, letter, number)
         found.append({name: value for find in wanted for name, value in find(config, problem).items()})
     return found
 
@@ -126,8 +126,8 @@ def pareto_ratios(problem: Problem, n_max: int) -> np.ndarray:
     return np.where(alphas < 1, ratios, np.nan)
 
 
-def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, draw: int) -> Problem:
-    """Problem number `draw` of a pairing; the pairings of one number share the MDP.
+def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, number: int) -> Problem:
+    """Problem number `number` of a pairing; the pairings of one number share the MDP.
 
     Problems of different `config.problem.stream` are independent.
 
@@ -135,7 +135,7 @@ def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, draw
         ValueError: unknown task or policy.
     """
     env, stream = config.env, config.problem.stream
-    rng = np.random.default_rng([seed, draw, 0, stream])
+    rng = np.random.default_rng([seed, number, 0, stream])
     if env.task == "dirichlet_uniform":
         mdp = mdps.dirichlet_uniform(env.num_states, env.num_actions, env.discount, rng)
     elif env.task == "garnet":
@@ -145,7 +145,7 @@ def make_problem(config: ml_collections.ConfigDict, seed: int, letter: str, draw
     else:
         raise ValueError(f"env.task={env.task!r}: choose dirichlet_uniform, garnet or chain.")
     _, target, behaviour = next(p for p in config.problem.pairings if p[0] == letter)
-    policies = np.random.default_rng([seed, draw, ord(letter), stream])
+    policies = np.random.default_rng([seed, number, ord(letter), stream])
     return Problem(mdp, *(_policy(name, mdp, config.problem.exploration, policies) for name in (target, behaviour)))
 
 

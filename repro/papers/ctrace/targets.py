@@ -103,7 +103,7 @@ def alpha_retrace(sequences: Sequences, gamma: float, alpha: Scalar, trace_lambd
     return Target(target, contraction)
 
 
-def target_of(
+def compute_target(
     method: str, sequences: Sequences, *, gamma: float, n: int, alpha: Scalar, trace_lambda: float = 1.0
 ) -> Target:
     """The target of one of the four methods.

@@ -34,7 +34,7 @@ def run(
 
     Args:
         config: of `paper_configs/impala/theorems.py`.
-        seed: of everything drawn.
+        seed: for all samples.
         cores: not used, since this takes a minute.
         advance: called with the problems done and all of them.
         find_experiment: not used, since nothing is trained.

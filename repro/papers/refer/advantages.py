@@ -2,7 +2,7 @@
 
 The network gives the coefficients of a function f(s, a) that is largest at the policy's mean; the advantage is
 A(s, a) = f(s, a) - E_{a' ~ pi}[f(s, a')], whose mean under the policy is 0. The expectation is that of the normal
-without the cut at three deviations. Symbols: m mean, Sigma = diag(sigma^2) covariance of pi, u = a - m.
+without the cut at three standard deviations. Symbols: m mean, Sigma = diag(sigma^2) covariance of pi, u = a - m.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ def num_coefficients(form: str, num_actions: int) -> int:
     return {"none": 0, "quadratic": (num_actions**2 + num_actions) // 2, "gaussian": 1 + 2 * num_actions}[form]
 
 
-def advantage(
-    form: str, coefficients: tf.Tensor, action: tf.Tensor, mean: tf.Tensor, deviation: tf.Tensor
-) -> tf.Tensor:
+def advantage(form: str, coefficients: tf.Tensor, action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     """A(s, a) = f(s, a) - E_{a' ~ pi}[f(s, a')].
 
     Args:
@@ -35,7 +33,7 @@ def advantage(
         coefficients: raw network outputs, [B, num_coefficients]; receive the gradient.
         action: [B, A]; no gradient.
         mean: pi's, [B, A]; no gradient, as Eq. (23) fits "the parameterization coefficients".
-        deviation: pi's, [B, A] or [A], above 0; no gradient.
+        std: pi's, [B, A] or [A], above 0; no gradient.
 
     Returns:
         [B], of the coefficients' dtype.
@@ -45,11 +43,11 @@ def advantage(
         KeyError: unknown form.
     """
     coefficients = tf.convert_to_tensor(coefficients)
-    action, mean, deviation = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, deviation))
+    action, mean, std = (tf.stop_gradient(tf.convert_to_tensor(x)) for x in (action, mean, std))
     shapes.assert_rank_at_least("advantage", 2, coefficients=coefficients, action=action)
-    like = {"action[0]": action[0]} if deviation.shape.rank == 1 else {"action": action}
+    like = {"action[0]": action[0]} if std.shape.rank == 1 else {"action": action}
     shapes.assert_same_shape("advantage", action=action, mean=mean)
-    shapes.assert_same_shape("advantage", **like, deviation=deviation)
+    shapes.assert_same_shape("advantage", **like, std=std)
     num_actions = action.shape[-1]
     if coefficients.shape[-1] != num_coefficients(form, num_actions):
         raise ValueError(
@@ -58,7 +56,7 @@ def advantage(
         )
     if form == "none":
         return tf.zeros_like(action[:, 0])
-    variance = tf.square(deviation) + tf.zeros_like(mean)  # [B, A]
+    variance = tf.square(std) + tf.zeros_like(mean)  # [B, A]
     f_minus_mean = _quadratic if form == "quadratic" else _asymmetric_gaussian
     return f_minus_mean(coefficients, action - mean, variance)
 

@@ -9,7 +9,7 @@ import numpy as np
 Beta = TypeVar("Beta", float, np.ndarray)
 
 
-def update_beta(beta: Beta, num_far: int, num_samples: int, max_far_share: float, step_size: float) -> Beta:
+def update_beta(beta: Beta, num_far_policy: int, num_samples: int, max_fraction: float, step_size: float) -> Beta:
     """One update of beta, made with every gradient step (Algorithm 1).
 
         beta <- (1 - eta) beta           if n_far / N > D
@@ -20,9 +20,9 @@ def update_beta(beta: Beta, num_far: int, num_samples: int, max_far_share: float
 
     Args:
         beta: in [0, 1], one or an array of them; 1 is no penalty.
-        num_far: n_far, samples of the replay memory whose stored ratio is far-policy.
+        num_far_policy: n_far, samples of the replay memory whose stored ratio is far-policy.
         num_samples: N, samples in the replay memory, at least 1.
-        max_far_share: D, in (0, 1).
+        max_fraction: D, in (0, 1).
         step_size: eta, in [0, 1]. The paper takes the network's learning rate.
 
     Returns:
@@ -34,4 +34,4 @@ def update_beta(beta: Beta, num_far: int, num_samples: int, max_far_share: float
     if num_samples < 1:
         raise ValueError(f"update_beta: num_samples must be at least 1, got {num_samples}.")
     shrunk = (1.0 - step_size) * beta
-    return shrunk if num_far / num_samples > max_far_share else shrunk + step_size
+    return shrunk if num_far_policy / num_samples > max_fraction else shrunk + step_size

@@ -17,7 +17,7 @@ from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.training.experiment import Experiment, FindExperiment
-from repro.training.study import Advance, Answer, Study
+from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 9
 """Decimals that count: iterating comes no nearer to a fixed point than (1 - eta)^n, and divergences are rounded."""
@@ -34,12 +34,12 @@ def run(
 
     Args:
         config: of `paper_configs/refer/closed_form.py`.
-        seed: of corners and weights drawn.
+        seed: for corners and weights.
         cores: not used, since this takes seconds.
         advance: called with the answers found and all of them.
         find_experiment: gives ACER's experiment.
     """
-    answers: dict[str, Answer] = {}
+    answers: dict[str, StudyResult] = {}
     advance(0, len(config.answers))
     for name, answer in _answers(config, seed, find_experiment):
         answers[name] = answer
@@ -49,57 +49,59 @@ def run(
 
 def _answers(
     config: ml_collections.ConfigDict, seed: int, find_experiment: FindExperiment
-) -> Iterator[tuple[str, Answer]]:
+) -> Iterator[tuple[str, StudyResult]]:
     rng, cases = np.random.default_rng(seed), config.evaluation.episodes
-    size, most = config.memory.capacity, int(config.refer.max_far_share * config.memory.capacity)
-    for name, counts in (("far", (most + 1, size)), ("near", (0, most))):
-        values = np.concatenate([fixed_points(config, num_far, -(-cases // 2)) for num_far in counts])[:cases]
-        told = f"beta after {config.updates} updates from first ones in [0, 1], with {counts[0]} and {counts[1]} far"
-        yield f"fixed_point_{name}", Answer("beta", values, f"{told} of {size} steps", exact=True)
+    size, max_far = config.memory.capacity, int(config.refer.max_far_policy_fraction * config.memory.capacity)
+    for name, counts in (("far", (max_far + 1, size)), ("near", (0, max_far))):
+        values = np.concatenate([fixed_points(config, count, -(-cases // 2)) for count in counts])[:cases]
+        first = f"beta after {config.updates} updates from first ones in [0, 1]"
+        protocol = f"{first}, with {counts[0]} and {counts[1]} far of {size} steps"
+        yield f"fixed_point_{name}", StudyResult("beta", values, protocol, exact=True)
     for task in ("Humanoid", "Walker2d"):
         actions = _environment(config, task, seed).num_actions
-        values = largest_divergences(rng, actions, config.deviation, cases)
-        told = "between a corner of the box of means and the corner across, one value for each corner drawn"
-        yield f"largest_divergence_{task.lower()}", Answer("nats", values, told, exact=True)
+        values = largest_divergences(rng, actions, config.std, cases)
+        protocol = "between a corner of the box of means and the corner across, one value for each sampled corner"
+        yield f"largest_divergence_{task.lower()}", StudyResult("nats", values, protocol, exact=True)
     for form in ("quadratic", "gaussian"):
         environment = _environment(config, "Humanoid", seed)
         values = np.array([outputs_of_advantage(config, environment, form, rng) for _ in range(cases)])
-        told = "outputs that the network has for its advantage, one value for each draw of its weights"
-        yield f"{form}_outputs_humanoid", Answer("network outputs", values, told, exact=True)
+        protocol = "outputs that the network has for its advantage, one value for each sample of its weights"
+        yield f"{form}_outputs_humanoid", StudyResult("network outputs", values, protocol, exact=True)
     acer = find_experiment(config.acer)
     values = np.array([cost_over_acer(config, acer, _environment(config, task, seed)) for task in TASKS[:cases]])
-    told = "floating-point operations of both gradient steps' matrix products, one value for each of the Gym tasks"
-    yield "cost_over_acer", Answer("ratio of computational cost", values, told)
+    protocol = "floating-point operations of both gradient steps' matrix products, one value for each of the Gym tasks"
+    yield "cost_over_acer", StudyResult("ratio of computational cost", values, protocol)
 
 
-def fixed_points(config: ml_collections.ConfigDict, num_far: int, starts: int) -> np.ndarray:
+def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts: int) -> np.ndarray:
     """Where beta ends (Eq. 12) with a constant number of far-policy samples, from evenly spaced first values.
 
     Returns:
         [starts], rounded.
     """
     beta = np.linspace(0.0, 1.0, starts)
-    share, step_size = config.refer.max_far_share, config.refer.beta_step_size
+    share, step_size = config.refer.max_far_policy_fraction, config.refer.beta_step_size
     for _ in range(config.updates):
-        beta = update_beta(beta, num_far, config.memory.capacity, share, step_size)
+        beta = update_beta(beta, num_far_policy, config.memory.capacity, share, step_size)
     return beta.round(DIGITS)
 
 
-def largest_divergences(rng: np.random.Generator, actions: int, deviation: float, corners: int) -> np.ndarray:
-    """KL(mu || pi) of normals with equal deviations and means in opposite corners of (-1, 1)^A: 2 d_A / sigma^2.
+def largest_divergences(rng: np.random.Generator, actions: int, std: float, corners: int) -> np.ndarray:
+    """KL(mu || pi) of normals with equal standard deviations and means in opposite corners of (-1, 1)^A: 2 d_A /
+    sigma^2.
 
     Args:
         rng: samples the corners.
         actions: d_A.
-        deviation: sigma.
+        std: sigma.
         corners: how many.
 
     Returns:
         [corners].
     """
     mean = rng.choice([-1.0, 1.0], (corners, actions))
-    deviations = np.full((corners, actions), deviation)
-    divergences: np.ndarray = gaussian.kl(mean, deviations, -mean, deviations).numpy().round(DIGITS)
+    stds = np.full((corners, actions), std)
+    divergences: np.ndarray = gaussian.kl(mean, stds, -mean, stds).numpy().round(DIGITS)
     return divergences
 
 
@@ -115,8 +117,8 @@ def outputs_of_advantage(
 def cost_over_acer(config: ml_collections.ConfigDict, acer: Experiment, environment: MujocoEnvironment) -> float:
     """Operations of a gradient step of V-RACER over those of one of continuous ACER, both with published settings."""
     vracer = _vracer(config.vracer, environment, config.vracer.network.advantage, np.random.default_rng(0))
-    ours = gradient_cost.of_vracer(vracer, config.vracer.learner.batch_size, environment.state_size)
-    return ours / gradient_cost.of_acer(acer, environment)
+    ours = gradient_cost.vracer_cost(vracer, config.vracer.learner.batch_size, environment.state_size)
+    return ours / gradient_cost.acer_cost(acer, environment)
 
 
 def _vracer(

@@ -1,7 +1,7 @@
 """DDPG (Section 2, Algorithm 4): a network for the policy, one for Q, and a slow copy of each.
 
-The policy is the normal around m(s) with a fixed deviation. Nothing here reads V_tbc; what the memory is given as
-V(s) is Q(s, m(s)), the value of the policy without its noise.
+The policy is the normal around m(s) with a fixed standard deviation. Nothing here reads V_tbc; what the memory is given
+as V(s) is Q(s, m(s)), the value of the policy without its noise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import mlp
-from repro.papers.refer.fused import NO_COEFFICIENTS, Acting, FlatWeights, FusedAgent, Learned, flatten
+from repro.papers.refer.fused import NO_COEFFICIENTS, FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, ddpg_loss
 
 
@@ -22,7 +22,7 @@ class DdpgSettings(NamedTuple):
 
     units: width of each hidden layer, in both networks.
     hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
-    deviation: sigma of the policy, in the learner's units.
+    std: sigma of the policy, in the learner's units.
     learning_rate: of the critic, at the first gradient step.
     policy_learning_rate: of the policy; the ratio of the two stays.
     weight_decay: lambda, of lambda/2 |w|^2 over the critic's weight matrices, added to its loss.
@@ -33,7 +33,7 @@ class DdpgSettings(NamedTuple):
     units: tuple[int, ...]
     hidden_scale: float
     output_scale: float
-    deviation: float
+    std: float
     learning_rate: float
     policy_learning_rate: float
     weight_decay: float
@@ -54,7 +54,7 @@ class Ddpg(FusedAgent):
     """
 
     NAMES = ("loss", "critic_loss", "policy_loss", "kl", "near", "value")
-    FIELDS = ("state", "action", "mean", "deviation", "reward", "discount", "next_state")
+    FIELDS = ("state", "action", "mean", "std", "reward", "discount", "next_state")
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class Ddpg(FusedAgent):
         self.optimizer.build([self.weights])
         self.critic_optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.critic_optimizer.build([self.critic_weights])
-        self._deviation = np.full(action_size, settings.deviation, np.float32)
+        self._std = np.full(action_size, settings.std, np.float32)
         self._decay = settings.weight_decay * self._critic.is_of_matrix()
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         return tf.train.Checkpoint(
@@ -90,7 +90,7 @@ class Ddpg(FusedAgent):
             target_critic_weights=self.target_critic_weights,
             optimizer=self.optimizer,
             critic_optimizer=self.critic_optimizer,
-            statistics=[self.state_mean, self.state_deviation],
+            statistics=[self.state_mean, self.state_std],
         )
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -99,17 +99,17 @@ class Ddpg(FusedAgent):
         mean = _mean(self._policy.parts(self.weights), standard)
         return _q(self._critic.parts(self.critic_weights), standard, mean), mean
 
-    def refresh(self) -> None:
+    def sync_acting_weights(self) -> None:
         self._acting_policy = self._policy.numpy()
         self._acting_critic = self._critic.numpy()
 
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         standard = self._standardise_numpy(state)
         mean = np.tanh(mlp.apply_numpy(self._acting_policy, standard))
         value = mlp.apply_numpy(self._acting_critic, np.concatenate([standard, mean]))
-        return Acting(float(value[0]), mean, self._deviation, NO_COEFFICIENTS)
+        return PolicyOutput(float(value[0]), mean, self._std, NO_COEFFICIENTS)
 
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         beta, c_max, learning_rate = tf.unstack(scalars)
         settings = self._settings
         standard, next_standard = self._standardise(batch["state"]), self._standardise(batch["next_state"])  # [B, S]
@@ -122,7 +122,7 @@ class Ddpg(FusedAgent):
             q_of_mean = _q(critic_parts, standard, mean)  # [B]
             losses = ddpg_loss(
                 batch["action"],
-                Policies(mean, tf.constant(self._deviation), batch["mean"], batch["deviation"]),
+                Policies(mean, tf.constant(self._std), batch["mean"], batch["std"]),
                 _q(critic_parts, standard, batch["action"]),
                 q_of_mean,
                 batch["reward"],
@@ -149,7 +149,7 @@ class Ddpg(FusedAgent):
         near = tf.cast(losses.extras["near"], tf.float32)
         means = [tf.reduce_mean(x) for x in (losses.extras["kl"], near, q_of_mean)]
         means = tf.stack([policy_loss + decayed, critic_loss, policy_loss, *means])
-        return Learned(losses.rho, q_of_mean, tf.zeros_like(q_of_mean), losses.extras["td_error"], means)
+        return UpdateOutput(losses.rho, q_of_mean, tf.zeros_like(q_of_mean), losses.extras["td_error"], means)
 
 
 def _mean(parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tf.Tensor:

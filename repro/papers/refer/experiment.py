@@ -20,10 +20,10 @@ from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
 PROTOCOL = "episodes that entered the memory in the last {} steps of training, actions sampled"
-"""Of the evaluation that training brings along."""
+"""Protocol of the evaluation that training brings along."""
 
 EPISODES = 10
-"""Of an evaluation after training."""
+"""Episodes of an evaluation after training."""
 
 
 class Checkpointed(Protocol):
@@ -67,7 +67,7 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
 
     @property
     def evaluation(self) -> Evaluation:
-        """Of `repro.evaluate`; the paper's own needs no further episodes."""
+        """Settings of `repro.evaluate`; the paper's evaluation needs no further episodes."""
         return Evaluation(EPISODES, EPISODES, score_unit(self.config.env))
 
     def describe_evaluation(self, episodes: int) -> str:

@@ -10,7 +10,7 @@ from repro.distributions import gaussian
 def explore(
     rng: np.random.Generator,
     mean: np.ndarray,
-    deviation: np.ndarray,
+    std: np.ndarray,
     last_noise: np.ndarray,
     theta: float | None,
 ) -> np.ndarray:
@@ -18,14 +18,14 @@ def explore(
 
         x_t = (1 - theta) x_{t-1} + sigma n_t,    a_t = m(s_t) + x_t
 
-    with the components of n_t standard normal, truncated at three deviations as all sampling of actions is. This is the
-    process of Lillicrap et al. (2016) with steps of 1, x_0 drawn from a last noise of 0. Its stationary deviation is
-    0.987 sigma / sqrt(1 - (1 - theta)^2): 0.37 for sigma 0.2 and theta 0.15.
+    with the components of n_t standard normal, truncated at three standard deviations as all sampling of actions is.
+    This is the process of Lillicrap et al. (2016) with steps of 1, x_0 sampled from a last noise of 0. Its stationary
+    standard deviation is 0.987 sigma / sqrt(1 - (1 - theta)^2): 0.37 for sigma 0.2 and theta 0.15.
 
     Args:
         rng: advanced by the samples.
         mean: m(s_t), float32 [A].
-        deviation: sigma, [A].
+        std: sigma, [A].
         last_noise: x_{t-1}, [A]: the last action less its mean, or 0 where an episode begins.
         theta: above 0, at most 1; None for independent noise.
 
@@ -33,4 +33,4 @@ def explore(
         float32 [A].
     """
     centre = mean if theta is None else mean + (1.0 - theta) * last_noise
-    return gaussian.sample_truncated(rng, centre, deviation)
+    return gaussian.sample_truncated(rng, centre, std)

@@ -17,22 +17,23 @@ from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON, ReferMemory
 
 
-class Acting(NamedTuple):
-    """What acting on one state gives: V(s), the policy's mean [A] and its deviation [A], and the coefficients of the
-    action advantage, empty for agents without one."""
+class PolicyOutput(NamedTuple):
+    """Output at one state: V(s), the policy's mean [A] and standard deviation [A], and the coefficients of the action
+    advantage, empty for agents without one.
+    """
 
     value: float
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     coefficients: np.ndarray
 
 
 NO_COEFFICIENTS = np.zeros(0, np.float32)
-"""Of agents that fit no advantage."""
+"""Coefficients of agents that fit no advantage."""
 
 
-class Learned(NamedTuple):
-    """What gradient steps say of the drawn steps, each as the network was before the gradient step of that step's draw.
+class UpdateOutput(NamedTuple):
+    """Outputs of gradient steps at the sampled steps, from the network before the gradient step each was sampled for.
 
     rho: ratio of the policy's density to the behaviour's, [B], or [K B] from `train`.
     value: V(s), likewise.
@@ -88,7 +89,7 @@ class FusedAgent(abc.ABC):
         FIELDS: of the minibatch that a gradient step reads.
         num_coefficients: of the action advantage, 0 for agents without one.
         weights: of the network that gives the policy.
-        state_mean, state_deviation: [S], by which states are standardised.
+        state_mean, state_std: [S], by which states are standardised.
 
     Args:
         state_size: S.
@@ -106,7 +107,7 @@ class FusedAgent(abc.ABC):
         self.action_size = action_size
         self.steps_per_call = steps_per_call
         self.state_mean = tf.Variable(tf.zeros(state_size), trainable=False)
-        self.state_deviation = tf.Variable(tf.ones(state_size), trainable=False)
+        self.state_std = tf.Variable(tf.ones(state_size), trainable=False)
         self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla)
         self._compiled = False
         self.sync_normalizer()
@@ -120,22 +121,22 @@ class FusedAgent(abc.ABC):
         """V(s) [B], the policy's mean [B, A], and what else the network says, of states [B, S]."""
 
     @abc.abstractmethod
-    def refresh(self) -> None:
-        """Takes the current weights over for acting."""
+    def sync_acting_weights(self) -> None:
+        """Copies the current weights to those that `act` reads."""
 
     @abc.abstractmethod
-    def act(self, state: np.ndarray) -> Acting:
-        """Value, policy and coefficients at one state, float32 [S], from the weights of the last `refresh`."""
+    def act(self, state: np.ndarray) -> PolicyOutput:
+        """Value, policy and coefficients at one state, float32 [S], with the acting weights."""
 
     def advantages(
-        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, deviations: np.ndarray
+        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, stds: np.ndarray
     ) -> np.ndarray:
         """A(s_t, a_t) of the steps of an episode, with what acting said at each; 0 for agents without an advantage.
 
         Args:
             coefficients: [T, num_coefficients].
             actions: [T, A] that were taken.
-            means, deviations: [T, A] of the policy.
+            means, stds: [T, A] of the policy.
 
         Returns:
             float32 [T].
@@ -143,7 +144,7 @@ class FusedAgent(abc.ABC):
         return np.zeros(len(actions), np.float32)
 
     def last_values(self, memory: ReferMemory, indices: np.ndarray) -> np.ndarray:
-        """V(s_T) [n] of episodes that a time limit cut, from the weights of the last `refresh`.
+        """V(s_T) [n] of episodes that a time limit cut, with the acting weights.
 
         Args:
             memory: holds the episodes.
@@ -162,28 +163,28 @@ class FusedAgent(abc.ABC):
         """Takes over what `get_acting_state` returned."""
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> NamedTuple:
-        """The fields of `FIELDS` of drawn steps, [K B, ...]."""
+        """The fields of `FIELDS` of sampled steps, [K B, ...]."""
         return memory.gather(indices)
 
     @abc.abstractmethod
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         """One gradient step, as `train` compiles K of them.
 
         Args:
             scalars: beta, c_max and learning rate, [3].
-            batch: `FIELDS` of the drawn steps, [B, ...], and `weight`, which multiplies the samples' losses, [B].
+            batch: `FIELDS` of the sampled steps, [B, ...], and `weight`, which multiplies the samples' losses, [B].
         """
 
-    def set_state_statistics(self, mean: np.ndarray, deviation: np.ndarray) -> None:
+    def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
         """Standardises states from now on (Appendix B), in learning and in acting."""
         self.state_mean.assign(mean)
-        self.state_deviation.assign(deviation)
+        self.state_std.assign(std)
         self.sync_normalizer()
 
     def sync_normalizer(self) -> None:
         """Acting standardises as learning does from now on; for after a checkpoint was restored."""
         self._offset = self.state_mean.numpy()
-        self._divisor = self.state_deviation.numpy() + np.float32(EPSILON)
+        self._divisor = self.state_std.numpy() + np.float32(EPSILON)
 
     def train(
         self,
@@ -192,16 +193,16 @@ class FusedAgent(abc.ABC):
         c_max: np.ndarray,
         learning_rate: np.ndarray,
         weight: np.ndarray | None = None,
-    ) -> Learned:
+    ) -> UpdateOutput:
         """K gradient steps, each on its own part of the batch.
 
         Args:
             batch: has `FIELDS`, [K B, ...], the first B steps of the memory for the first gradient step, and so on.
             beta, c_max, learning_rate: of each gradient step, [K].
-            weight: importance weights of a prioritised draw, in (0, 1], [K B]; None for 1, that of a uniform one.
+            weight: importance weights of prioritised samples, in (0, 1], [K B]; None for 1, as of uniform ones.
 
         Returns:
-            rho, V(s), A(s, a) and the error of every drawn step, float32 [K B], and means of the losses and extras by
+            rho, V(s), A(s, a) and the error of every sampled step, float32 [K B], and means of the losses and extras by
             name.
         """
         scalars = np.stack([beta, c_max, learning_rate], axis=1).astype(np.float32)  # [K, 3]
@@ -212,23 +213,27 @@ class FusedAgent(abc.ABC):
             *steps, means = self._train(scalars, shaped)
         self._compiled = True
         rho, value, advantage, error = (x.numpy().ravel() for x in steps)
-        return Learned(rho, value, advantage, error, dict(zip(self.NAMES, means.numpy().tolist())))
+        return UpdateOutput(rho, value, advantage, error, dict(zip(self.NAMES, means.numpy().tolist())))
 
-    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> Learned:
+    def _steps(self, scalars: tf.Tensor, batches: dict[str, tf.Tensor]) -> UpdateOutput:
         shape = batches["state"].shape[1:2]
-        arrays = [tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in Learned._fields[:-1]]
+        arrays = [
+            tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in UpdateOutput._fields[:-1]
+        ]
         sums = tf.zeros(len(self.NAMES))
         for k in tf.range(self.steps_per_call):
             *steps, means = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
             arrays = [array.write(k, x) for array, x in zip(arrays, steps)]
             sums += means
         rho, value, advantage, error = (array.stack() for array in arrays)
-        return Learned(rho, value, advantage, error, sums / self.steps_per_call)
+        return UpdateOutput(rho, value, advantage, error, sums / self.steps_per_call)
 
     def _standardise(self, state: tf.Tensor) -> tf.Tensor:
-        return (state - self.state_mean) / (self.state_deviation + EPSILON)
+        return (state - self.state_mean) / (self.state_std + EPSILON)
 
     def _standardise_numpy(self, state: np.ndarray) -> np.ndarray:
-        """As `_standardise`, for acting. The first layer cannot take it in: an input whose deviation is 0 is divided by
-        1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in float32."""
+        """As `_standardise`, for acting. The first layer cannot take it in: an input whose standard deviation is 0 is
+        divided by 1e-7, and the difference of numbers near 1e7 that would be left of it has no correct digit in
+        float32.
+        """
         return (state - self._offset) / self._divisor

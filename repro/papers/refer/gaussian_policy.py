@@ -18,7 +18,7 @@ class GaussianAgent(Protocol):
 
     weights: tf.Variable
     state_mean: tf.Variable
-    state_deviation: tf.Variable
+    state_std: tf.Variable
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, ...]: ...
 
@@ -35,7 +35,7 @@ class MeanActionPolicy(tf_policy.TFPolicy):
     def __init__(self, time_step_spec: ts.TimeStep, action_spec: tf.TensorSpec, agent: GaussianAgent) -> None:
         super().__init__(time_step_spec, action_spec, clip=False, automatic_state_reset=False, name="gaussian_policy")
         self._agent = agent
-        self._kept = [agent.weights, agent.state_mean, agent.state_deviation]
+        self._kept = [agent.weights, agent.state_mean, agent.state_std]
 
     def _variables(self) -> Sequence[tf.Variable]:
         return self._kept
@@ -67,7 +67,7 @@ class WindowPolicy(tf_policy.TFPolicy):
             name="window_policy",
         )
         self._agent = agent
-        self._kept = [agent.weights, agent.state_mean, agent.state_deviation]
+        self._kept = [agent.weights, agent.state_mean, agent.state_std]
 
     def _variables(self) -> Sequence[tf.Variable]:
         return self._kept

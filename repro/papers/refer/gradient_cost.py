@@ -15,7 +15,7 @@ from repro.papers.refer.vracer import VRacer
 from repro.training.experiment import Experiment
 
 
-def of_vracer(agent: VRacer, batch_size: int, state_size: int) -> int:
+def vracer_cost(agent: VRacer, batch_size: int, state_size: int) -> int:
     """Floating-point operations of one gradient step from `batch_size` steps.
 
     Args:
@@ -23,7 +23,7 @@ def of_vracer(agent: VRacer, batch_size: int, state_size: int) -> int:
         batch_size: B.
         state_size: S.
     """
-    vectors = {"state": state_size} | dict.fromkeys(("action", "mean", "deviation"), agent.action_size)
+    vectors = {"state": state_size} | dict.fromkeys(("action", "mean", "std"), agent.action_size)
     batch = {name: tf.TensorSpec([batch_size, size]) for name, size in vectors.items()}
     batch |= {name: tf.TensorSpec([batch_size]) for name in ("q_ret", "v_tbc", "weight")}
     return operations(agent.gradient_step, tf.TensorSpec([3]), batch)
@@ -38,7 +38,7 @@ class MakesUnrollAgent(Protocol):
     ) -> tf_agent.TFAgent: ...
 
 
-def of_acer(experiment: Experiment, environment: MujocoEnvironment) -> int:
+def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
     """Floating-point operations of one gradient step of continuous ACER.
 
     Args:

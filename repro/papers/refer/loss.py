@@ -1,7 +1,7 @@
 """The losses of V-RACER, DDPG and NAF (Section 2), and how ReF-ER's rules enter them (Section 3, Appendix C).
 
 All losses are [B], one number a sample; the paper's are their means over the batch, which the agents take.
-rho_k is pi(a_k|s_k) / mu_k(a_k|s_k), for the stored action, with the stored mean and deviation of mu_k.
+rho_k is pi(a_k|s_k) / mu_k(a_k|s_k), for the stored action, with the stored mean and standard deviation of mu_k.
 The paper's r_{k+1} is the reward that action a_k brought; `discount` is gamma, or 0 where s_{k+1} is terminal.
 """
 
@@ -22,15 +22,15 @@ class Policies(NamedTuple):
     """The policy pi and the stored behaviour mu of a batch.
 
     mean: pi's, [B, A]; receives the gradient.
-    deviation: pi's, [B, A] or [A]; receives the gradient.
+    std: pi's, [B, A] or [A]; receives the gradient.
     behaviour_mean: mu's, [B, A].
-    behaviour_deviation: mu's, [B, A] or [A].
+    behaviour_std: mu's, [B, A] or [A].
     """
 
     mean: tf.Tensor
-    deviation: tf.Tensor
+    std: tf.Tensor
     behaviour_mean: tf.Tensor
-    behaviour_deviation: tf.Tensor
+    behaviour_std: tf.Tensor
 
 
 VALUE_TARGETS = ("current", "stored")
@@ -136,7 +136,7 @@ def value_target(
 
     Q_ret_k is the stored one in both. Section 2 and Algorithm 3 say that the stored V_tbc_k gives the gradient; every
     version of the authors' released code has the first form. They differ most for far-policy samples: rho near 0
-    leaves V(s_k) alone in the first, while the second draws it back to what it was.
+    leaves V(s_k) alone in the first, while the second pulls it back to what it was.
 
     Args:
         v, rho, action_advantage: V(s_k), rho_k and A(s_k, a_k) of the network as it is, [B].
@@ -204,10 +204,10 @@ def vracer_loss(
     log_rho = gaussian.log_ratio(action, *policies)
     rho = refer_rules.importance_ratio(log_rho, variant.max_log_ratio)
     weight = refer_rules.importance_weight(rho, variant.rule)
-    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
-    action_advantage = advantage(variant.form, coefficients, action, policies.mean, policies.deviation)
+    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)
+    action_advantage = advantage(variant.form, coefficients, action, policies.mean, policies.std)
 
-    policy = off_policy_gradient_loss(gaussian.log_prob(action, policies.mean, policies.deviation), weight, q_ret, v)
+    policy = off_policy_gradient_loss(gaussian.log_prob(action, policies.mean, policies.std), weight, q_ret, v)
     target = value_target(v, rho, action_advantage, q_ret, v_tbc, variant.value_target)
     value = value_loss(v, target)
     fitted = advantage_loss(action_advantage, weight, v, q_ret) if variant.form != "none" else tf.zeros_like(v)
@@ -233,11 +233,11 @@ def ddpg_loss(
         critic: 1/2 (Q(s_k, a_k) - r_{k+1} - gamma Q'(s_{k+1}, m'(s_{k+1})))^2    skipped by Rule 1, no beta
         policy: - Q(s_k, m(s_k))                                                under Eq. (10)
 
-    with Q' and m' the target networks, and pi the normal around m with a fixed deviation.
+    with Q' and m' the target networks, and pi the normal around m with a fixed standard deviation.
 
     Args:
         action: a_k, [B, A].
-        policies: m(s_k) and the deviation of the noise, and the stored mu_k.
+        policies: m(s_k) and the standard deviation of the noise, and the stored mu_k.
         q: Q(s_k, a_k), [B]; gradient of the critic's loss.
         q_of_mean: Q(s_k, m(s_k)), [B]; gradient of the policy's loss, which the caller takes with respect to
             the weights of the policy network alone.
@@ -301,7 +301,7 @@ def naf_loss(
 
     Args:
         action: a_k, [B, A].
-        policies: m(s_k) and the deviation of the noise, and the stored mu_k.
+        policies: m(s_k) and the standard deviation of the noise, and the stored mu_k.
         q: Q(s_k, a_k) from `naf_q`, [B]; receives the gradient.
         r: r_{k+1}, [B].
         discount: gamma, or 0 where s_{k+1} is terminal, [B].
@@ -337,5 +337,5 @@ def _alike(operator: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
 def _rho_and_kl(action: tf.Tensor, policies: Policies) -> tuple[tf.Tensor, tf.Tensor]:
     """The ratios, without gradient, and KL(mu || pi), each [B]."""
     rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))
-    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
+    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)
     return rho, kl

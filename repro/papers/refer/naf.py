@@ -1,7 +1,7 @@
 """NAF (Section 2, Eq. 4): one network for V, the mean m and the matrix L of a Q that is quadratic in the action.
 
-The policy is the normal around m(s) with a fixed deviation; m has no bounds (Section 5.1). Nothing here reads V_tbc;
-what the memory is given as V(s) is the network's V(s), which is Q(s, m(s)).
+The policy is the normal around m(s) with a fixed standard deviation; m has no bounds (Section 5.1). Nothing here reads
+V_tbc; what the memory is given as V(s) is the network's V(s), which is Q(s, m(s)).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import mlp
-from repro.papers.refer.fused import NO_COEFFICIENTS, Acting, FlatWeights, FusedAgent, Learned, flatten
+from repro.papers.refer.fused import NO_COEFFICIENTS, FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, naf_loss, naf_q
 
 
@@ -22,7 +22,7 @@ class NafSettings(NamedTuple):
 
     units: width of each hidden layer.
     hidden_scale, output_scale: of the initial weights, see `mlp.init_mlp`.
-    deviation: sigma of the policy, in the learner's units.
+    std: sigma of the policy, in the learner's units.
     learning_rate: eta of the first gradient step.
     target_update: alpha.
     rule: one of `refer_rules.RULES`.
@@ -31,7 +31,7 @@ class NafSettings(NamedTuple):
     units: tuple[int, ...]
     hidden_scale: float
     output_scale: float
-    deviation: float
+    std: float
     learning_rate: float
     target_update: float
     rule: str
@@ -50,7 +50,7 @@ class Naf(FusedAgent):
     """
 
     NAMES = ("loss", "td_loss", "kl", "near", "value")
-    FIELDS = ("state", "action", "mean", "deviation", "reward", "discount", "next_state")
+    FIELDS = ("state", "action", "mean", "std", "reward", "discount", "next_state")
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Naf(FusedAgent):
         self.target_weights = tf.Variable(self.weights, trainable=False)
         self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.optimizer.build([self.weights])
-        self._deviation = np.full(action_size, settings.deviation, np.float32)
-        self.refresh()
+        self._std = np.full(action_size, settings.std, np.float32)
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
-        statistics = [self.state_mean, self.state_deviation]
+        statistics = [self.state_mean, self.state_std]
         return tf.train.Checkpoint(
             weights=self.weights, target_weights=self.target_weights, optimizer=self.optimizer, statistics=statistics
         )
@@ -85,14 +85,14 @@ class Naf(FusedAgent):
         """V(s) [B], m(s) [B, A] and the entries of L, of states [B, S]."""
         return self._outputs(self._network.parts(self.weights), self._standardise(state))
 
-    def refresh(self) -> None:
+    def sync_acting_weights(self) -> None:
         self._acting = self._network.numpy()
 
-    def act(self, state: np.ndarray) -> Acting:
+    def act(self, state: np.ndarray) -> PolicyOutput:
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
-        return Acting(float(outputs[0]), outputs[1 : 1 + self.action_size], self._deviation, NO_COEFFICIENTS)
+        return PolicyOutput(float(outputs[0]), outputs[1 : 1 + self.action_size], self._std, NO_COEFFICIENTS)
 
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         beta, c_max, learning_rate = tf.unstack(scalars)
         target_parts = self._network.parts(self.target_weights)
         target_v_next, _, _ = self._outputs(target_parts, self._standardise(batch["next_state"]))
@@ -103,7 +103,7 @@ class Naf(FusedAgent):
             v, mean, entries = self._outputs(parts, standard)
             losses = naf_loss(
                 batch["action"],
-                Policies(mean, tf.constant(self._deviation), batch["mean"], batch["deviation"]),
+                Policies(mean, tf.constant(self._std), batch["mean"], batch["std"]),
                 naf_q(v, entries, batch["action"], mean),
                 batch["reward"],
                 batch["discount"],
@@ -121,7 +121,7 @@ class Naf(FusedAgent):
         near = tf.cast(losses.extras["near"], tf.float32)
         td_error = losses.extras["td_error"]
         means = [tf.reduce_mean(x) for x in (0.5 * tf.square(td_error), losses.extras["kl"], near, v)]
-        return Learned(losses.rho, v, tf.zeros_like(v), td_error, tf.stack([loss, *means]))
+        return UpdateOutput(losses.rho, v, tf.zeros_like(v), td_error, tf.stack([loss, *means]))
 
     def _outputs(self, parts: Sequence[tf.Tensor], standard: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = mlp.apply_mlp(parts, standard)  # [B, 1 + A + entries of L]

@@ -18,8 +18,8 @@ from repro.papers.refer.ppo_loss import ppo_loss
 from repro.quiet import suppress_stderr
 from repro.replay.refer import EPSILON
 
-NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "deviation")
-"""Of the scalars that `train` returns."""
+NAMES = ("loss", "value_loss", "policy_loss", "kl", "clipped", "std")
+"""Names of the scalars that `train` returns."""
 
 
 class PpoSettings(NamedTuple):
@@ -47,7 +47,7 @@ class RolloutBatch(NamedTuple):
 
     state, next_state: s_t and s_{t+1}, [T, S], not standardised; an episode's last next_state is the state it ended in.
     action, mean: [T, A].
-    deviation: of the policy that acted, [A].
+    std: of the policy that acted, [A].
     reward: r_{t+1} as received, [T].
     last, terminated: bool [T], see `generalised_advantages`.
     """
@@ -56,7 +56,7 @@ class RolloutBatch(NamedTuple):
     next_state: np.ndarray
     action: np.ndarray
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     reward: np.ndarray
     last: np.ndarray
     terminated: np.ndarray
@@ -83,7 +83,7 @@ class Ppo:
     Attributes:
         weights: of the policy's network, in one vector.
         train_step_counter: gradient steps made so far.
-        state_mean, state_deviation: [S], by which states are standardised.
+        state_mean, state_std: [S], by which states are standardised.
         std: of the policy that acts, [A].
 
     Args:
@@ -104,9 +104,9 @@ class Ppo:
     ) -> None:
         self._settings = settings
         self.state_mean = tf.Variable(tf.zeros(state_size), trainable=False)
-        self.state_deviation = tf.Variable(tf.ones(state_size), trainable=False)
+        self.state_std = tf.Variable(tf.ones(state_size), trainable=False)
         sizes, scales = [state_size, *settings.units], (settings.hidden_scale, settings.output_scale)
-        raw = np.full(action_size, gaussian.raw_of_variance(settings.initial_variance), np.float32)
+        raw = np.full(action_size, gaussian.raw_from_variance(settings.initial_variance), np.float32)
         self._policy = FlatWeights([*mlp.init_mlp(rng, sizes, action_size, *scales), raw], "policy")
         self._value = FlatWeights(mlp.init_mlp(rng, sizes, 1, *scales), "value")
         self.weights = self._policy.variable
@@ -116,7 +116,7 @@ class Ppo:
         self.train_step_counter = tf.Variable(0, trainable=False, dtype=tf.int64)
         self._train: Callable[..., tf.Tensor] = tf.function(self._passes, jit_compile=compile_with_xla)
         self._compiled = False
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """Everything of the agent that a checkpoint keeps."""
@@ -124,30 +124,30 @@ class Ppo:
             policy=self._policy.variable,
             value=self._value.variable,
             optimizers={"policy": self._policy_optimizer, "value": self._value_optimizer},
-            statistics=[self.state_mean, self.state_deviation],
+            statistics=[self.state_mean, self.state_std],
             counter=self.train_step_counter,
         )
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """V(s) [B] and the policy's mean [B, A] of states [B, S]."""
-        standard = (state - self.state_mean) / (self.state_deviation + EPSILON)  # [B, S]
+        standard = (state - self.state_mean) / (self.state_std + EPSILON)  # [B, S]
         mean = mlp.apply_mlp(self._policy.parts(self._policy.variable)[:-1], standard)  # [B, A]
         value = mlp.apply_mlp(self._value.parts(self._value.variable), standard)  # [B, 1]
         return value[:, 0], mean
 
     def set_state_statistics(self, mean: np.ndarray, std: np.ndarray) -> None:
-        """Standardises states from now on (Appendix B), in learning and, after `refresh`, in acting."""
+        """Standardises states from now on (Appendix B), in learning and, after `sync_acting_weights`, in acting."""
         self.state_mean.assign(mean)
-        self.state_deviation.assign(std)
+        self.state_std.assign(std)
 
-    def refresh(self) -> None:
-        """Takes the current weights and statistics over for acting."""
+    def sync_acting_weights(self) -> None:
+        """Copies the current weights and statistics to those that `act` reads."""
         *self._acting, raw = self._policy.numpy()
         self.std = np.sqrt(np.log1p(np.exp(raw)))
-        self._offset, self._scale = self.state_mean.numpy(), 1.0 / (self.state_deviation.numpy() + EPSILON)
+        self._offset, self._scale = self.state_mean.numpy(), 1.0 / (self.state_std.numpy() + EPSILON)
 
     def act(self, state: np.ndarray) -> np.ndarray:
-        """The policy's mean [A] in one state, float32 [S], from the weights of the last `refresh`."""
+        """The policy's mean [A] in one state, float32 [S], with the acting weights."""
         return mlp.apply_numpy(self._acting, (state - self._offset) * self._scale)
 
     def train(
@@ -196,7 +196,7 @@ class Ppo:
         sums = tf.zeros(len(NAMES))
         for k in tf.range(count):
             minibatch = Experience(*[tf.gather(x, indices[k]) for x in experience])
-            sums += self.gradient_step(minibatch, rollout.deviation)
+            sums += self.gradient_step(minibatch, rollout.std)
         return sums / count
 
     def gradient_step(self, minibatch: Experience, behaviour_std: tf.Tensor) -> tf.Tensor:
@@ -209,7 +209,7 @@ class Ppo:
         variables = [self._policy.variable, self._value.variable]
         with tf.GradientTape() as tape:
             v, mean = self.forward(minibatch.state)
-            std = gaussian.deviation_of(self._policy.parts(self._policy.variable)[-1])  # [A]
+            std = gaussian.std_from_raw(self._policy.parts(self._policy.variable)[-1])  # [A]
             policies = Policies(mean, std, minibatch.mean, behaviour_std)
             losses = ppo_loss(minibatch.action, policies, v, minibatch.advantage, minibatch.target, self._settings.clip)
             policy_loss, value_loss = tf.reduce_mean(losses.policy), tf.reduce_mean(losses.value)

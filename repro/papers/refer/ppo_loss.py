@@ -57,7 +57,7 @@ def standardise(advantage: tf.Tensor) -> tf.Tensor:
 def ppo_loss(
     action: tf.Tensor, policies: Policies, v: tf.Tensor, advantage: tf.Tensor, target: tf.Tensor, clip: float
 ) -> PpoLoss:
-    """Losses of a minibatch, whose advantages are standardised by their own mean and deviation.
+    """Losses of a minibatch, whose advantages are standardised by their own mean and standard deviation.
 
         policy: - min(rho_t A_t, clip(rho_t, 1 - clip, 1 + clip) A_t)
         value:  1/2 (V(s_t) - G_t)^2
@@ -79,7 +79,7 @@ def ppo_loss(
     rho = tf.exp(gaussian.log_ratio(action, *policies))  # [B]
     v, advantage, target = (tf.convert_to_tensor(x) for x in (v, advantage, target))
     shapes.assert_same_shape("ppo_loss", rho=rho, v=v, advantage=advantage, target=target)
-    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_deviation, policies.mean, policies.deviation)
+    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)
     clipped = tf.abs(rho - 1.0) > clip
     policy = clipped_surrogate(rho, standardise(advantage), clip)
     return PpoLoss(policy, value_loss(v, target), {"kl": kl, "clipped": clipped})

@@ -51,7 +51,7 @@ class PpoTrainer(ControlTrainer):
         ValueError: the steps of a rollout are not whole minibatches.
     """
 
-    shown = ("kl", "clipped", "deviation")
+    progress_scalars = ("kl", "clipped", "std")
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class PpoTrainer(ControlTrainer):
 
     def _update(self) -> tuple[dict[str, float], float]:
         settings, first = self._settings, self.frames
-        self._agent.refresh()
+        self._agent.sync_acting_weights()
         if np.isnan(self._agent.act(self._rollout.observation[0])).any():
             raise NonFiniteLossError(f"the update before step {first} left a network that gives NaN")
         rollout = self._play(settings.steps)
@@ -105,7 +105,7 @@ class PpoTrainer(ControlTrainer):
         return (mean + next(self._noise))[None], mean
 
     def _play(self, steps: int) -> RolloutBatch:
-        """Environment steps with the weights of the last `refresh`, actions of the truncated normal (Appendix A)."""
+        """Environment steps with the acting weights, actions of the truncated normal (Appendix A)."""
         agent, environment, rollout = self._agent, self._environment, self._rollout
         state, next_state = (np.empty((steps, environment.state_size), np.float32) for _ in range(2))
         action, mean = (np.empty((steps, environment.num_actions), np.float32) for _ in range(2))

@@ -1,8 +1,8 @@
 """Rank-based prioritised replay (PER; Schaul et al. 2016), with which Section 5 compares ReF-ER.
 
-Of rank i of the size of the temporal-difference error, a step is drawn with P(i) = i**-alpha / sum_j j**-alpha, and its
-loss is multiplied by its importance weight (n P(i))**-beta over the largest of all n steps. The error is that of the
-method's own value loss: V - V_tbc of V-RACER (Eq. 9), Q minus the one-step target of DDPG and NAF (Eq. 2).
+Of rank i of the size of the temporal-difference error, a step is sampled with P(i) = i**-alpha / sum_j j**-alpha, and
+its loss is multiplied by its importance weight (n P(i))**-beta over the largest of all n steps. The error is that of
+the method's own value loss: V - V_tbc of V-RACER (Eq. 9), Q minus the one-step target of DDPG and NAF (Eq. 2).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from repro.replay.refer import ReferMemory
 
 
 class Prioritised(NamedTuple):
-    """Fields of a configuration that prioritised drawing reads.
+    """Fields of a configuration that prioritised sampling reads.
 
     alpha: exponent of ranks, 0 (uniform) or more.
     initial_beta: exponent of importance weights at the first gradient step, 0 (none) to 1 (full correction).
@@ -32,7 +32,7 @@ def importance_exponent(step: int, settings: Prioritised) -> float:
     return settings.initial_beta + (1.0 - settings.initial_beta) * min(1.0, settings.annealing * step)
 
 
-def draw_minibatches(
+def sample_minibatches(
     memory: ReferMemory, rng: np.random.Generator, batch_size: int, steps: range, settings: Prioritised
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minibatches for some gradient steps, by the priorities in force now.
@@ -41,15 +41,16 @@ def draw_minibatches(
         memory: made with `prioritised=True`; not empty.
         rng: advanced by the samples.
         batch_size: B.
-        steps: numbers of the K gradient steps; each has a draw of its own, one step from each of B ranges of ranks
+        steps: numbers of the K gradient steps; each has samples of its own, one step from each of B ranges of ranks
             of equal probability.
         settings: see `Prioritised`.
 
     Returns:
-        int64 [K B] serial numbers as from `ReferMemory.draw`, and float32 [K B] importance weights in (0, 1].
+        int64 [K B] serial numbers as from `ReferMemory.sample`, and float32 [K B] importance weights in (0, 1].
     """
-    drawn = [
-        memory.draw_prioritised(rng, batch_size, settings.alpha, importance_exponent(step, settings)) for step in steps
+    sampled = [
+        memory.sample_prioritised(rng, batch_size, settings.alpha, importance_exponent(step, settings))
+        for step in steps
     ]
-    indices, weights = zip(*drawn)
+    indices, weights = zip(*sampled)
     return np.concatenate(indices), np.concatenate(weights)

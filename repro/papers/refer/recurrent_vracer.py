@@ -17,15 +17,15 @@ import numpy as np
 import tensorflow as tf
 
 from repro.networks import lstm
-from repro.papers.refer.fused import Acting
+from repro.papers.refer.fused import PolicyOutput
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
 
 
 class WindowBatch(NamedTuple):
-    """Drawn steps, as in `Minibatch`, but for the state.
+    """Sampled steps, as in `Minibatch`, but for the state.
 
-    state: [B, W, S] the window that ends with the drawn step, not standardised; what is before it is not read.
+    state: [B, W, S] the window that ends with the sampled step, not standardised; what is before it is not read.
     length: int32 [B] states of the window, the last ones.
     """
 
@@ -33,7 +33,7 @@ class WindowBatch(NamedTuple):
     length: np.ndarray
     action: np.ndarray
     mean: np.ndarray
-    deviation: np.ndarray
+    std: np.ndarray
     q_ret: np.ndarray
     v_tbc: np.ndarray
 
@@ -42,7 +42,8 @@ class RecurrentVRacer(VRacer):
     """As `VRacer`, whose units are here those of LSTM layers.
 
     Acting carries W windows along the episode side by side, one begun at each of the last W steps, and reads the
-    oldest: so each step costs one step of the LSTM. Windows begun before a `refresh` go on with the new weights.
+    oldest: so each step costs one step of the LSTM. Windows begun before they are synced go on with the new
+    weights.
 
     Attributes:
         window: W.
@@ -85,7 +86,7 @@ class RecurrentVRacer(VRacer):
         return self._outputs(self._network.parts(self.weights), {"state": state, "length": length})
 
     def gather(self, memory: ReferMemory, indices: np.ndarray) -> WindowBatch:
-        """The windows of drawn steps, and what else their loss reads."""
+        """The windows of sampled steps, and what else their loss reads."""
         batch, windows = memory.gather(indices), memory.gather_windows(indices, self.window)
         rest = (getattr(batch, name) for name in self.FIELDS[2:])
         return WindowBatch(windows.states, windows.lengths, *rest)
@@ -95,15 +96,15 @@ class RecurrentVRacer(VRacer):
         self._lstm_state = lstm.zero_state(self._acting, self.window)
         self._acted = 0  # steps since the episode began
 
-    def act(self, state: np.ndarray) -> Acting:
-        """Value, policy and coefficients at the next state, float32 [S], from the weights of the last `refresh`."""
+    def act(self, state: np.ndarray) -> PolicyOutput:
+        """Value, policy and coefficients at the next state, float32 [S], with the acting weights."""
         newest, oldest = self._acted % self.window, max(0, self._acted + 1 - self.window) % self.window
         for hc in self._lstm_state:
             hc[:, newest] = 0.0
         lstm.advance_numpy(self._acting, self._standardise_numpy(state), self._lstm_state)
         outputs = lstm.outputs_numpy(self._acting, self._lstm_state, oldest)
         self._acted += 1
-        return self._acting_of(outputs)
+        return self._policy_output(outputs)
 
     def last_values(self, memory: ReferMemory, indices: np.ndarray) -> np.ndarray:
         """V(s_T) [n] of episodes that a time limit cut; see `FusedAgent.last_values`."""
@@ -123,7 +124,7 @@ class RecurrentVRacer(VRacer):
         self._acted = int(state["acted"])
         self._lstm_state = [np.array(state[f"layer_{i}"]) for i in range(len(self._lstm_state))]
 
-    def _draw_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+    def _init_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
         settings = self._settings
         scales = settings.hidden_scale, settings.output_scale
         return lstm.init_lstm(rng, state_size, settings.units, outputs, *scales)

@@ -1,10 +1,10 @@
 """The serial training of Algorithm 1: F environment steps, a gradient step, in turn, from one episode memory.
 
 F K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches
-were drawn ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
+were sampled ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
 the paper, but for the order of operations in deviation 3 of the README. With prioritised replay a larger K so means
-that K minibatches are drawn by the same ranks: a step that is drawn several times in a call gets its new priority, that
-of the last time, for the next call.
+that K minibatches are sampled by the same ranks: a step that is sampled several times in a call gets its new priority,
+that of the last time, for the next call.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.control_trainer import ControlTrainer
 from repro.papers.refer.exploration import explore
-from repro.papers.refer.fused import Acting, FusedAgent
-from repro.papers.refer.prioritised import Prioritised, draw_minibatches
+from repro.papers.refer.fused import FusedAgent, PolicyOutput
+from repro.papers.refer.prioritised import Prioritised, sample_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
 from repro.training.learner import NonFiniteLossError
@@ -33,18 +33,18 @@ REWARD_SCALE_EVERY = 1000
 class ReferSettings(NamedTuple):
     """Fields of a configuration that the loop reads.
 
-    batch_size: B, steps drawn for one gradient step.
+    batch_size: B, steps sampled for one gradient step.
     time_steps_per_gradient: F.
     start_steps: N_start, steps of whole episodes that enter the memory before the first gradient step, at most its
         capacity.
     learning_rate: eta.
     beta_step_size: eta of Eq. (12), annealed like the learning rate.
-    c, annealing, max_far_share: C, A and D.
+    c, annealing, max_far_policy_fraction: C, A and D.
     learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
-    prioritised: how prioritised replay draws; None draws uniformly.
-    refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is drawn.
+    prioritised: how prioritised replay samples; None samples uniformly.
+    refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is sampled.
     """
 
     batch_size: int
@@ -54,7 +54,7 @@ class ReferSettings(NamedTuple):
     beta_step_size: float
     c: float
     annealing: float
-    max_far_share: float
+    max_far_policy_fraction: float
     learning_rate_annealing: float
     noise_theta: float | None
     initial_beta: float
@@ -65,11 +65,11 @@ class ReferSettings(NamedTuple):
 class OpenEpisode:
     """The episode that is being played, in arrays as long as the longest one."""
 
-    NAMES = ("states", "actions", "rewards", "means", "deviations", "values", "coefficients")
+    NAMES = ("states", "actions", "rewards", "means", "stds", "values", "coefficients")
 
     def __init__(self, max_steps: int, state_size: int, action_size: int, coefficients: int) -> None:
         self.states = np.zeros((max_steps + 1, state_size), np.float32)
-        self.actions, self.means, self.deviations = (np.zeros((max_steps, action_size), np.float32) for _ in range(3))
+        self.actions, self.means, self.stds = (np.zeros((max_steps, action_size), np.float32) for _ in range(3))
         self.rewards, self.values = np.zeros(max_steps, np.float32), np.zeros(max_steps + 1, np.float32)
         self.coefficients = np.zeros((max_steps, coefficients), np.float32)
         self.length = 0
@@ -77,13 +77,13 @@ class OpenEpisode:
     def store_in(self, memory: ReferMemory, agent: FusedAgent, terminated: bool) -> None:
         """Stores the whole episode, whose last state and value are at `length`, and begins another."""
         n = self.length
-        policy = self.actions[:n], self.means[:n], self.deviations[:n]
+        policy = self.actions[:n], self.means[:n], self.stds[:n]
         memory.add_episode(
             self.states[: n + 1],
             self.actions[:n],
             self.rewards[:n],
             self.means[:n],
-            self.deviations[:n],
+            self.stds[:n],
             self.values[: n + 1],
             terminated,
             agent.advantages(self.coefficients[:n], *policy),
@@ -115,7 +115,7 @@ class ReferTrainer(ControlTrainer):
         ValueError: F K is no whole number of steps.
     """
 
-    shown = ("kl", "beta", "far")
+    progress_scalars = ("kl", "beta", "far_policy_fraction")
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class ReferTrainer(ControlTrainer):
         return self.updates * self._agent.steps_per_call
 
     def _update(self) -> tuple[dict[str, float], float]:
-        self._agent.refresh()
+        self._agent.sync_acting_weights()
         for _ in range(self.frames_per_update):
             self._play_step()
         return self._learn(), 0.0
@@ -167,27 +167,27 @@ class ReferTrainer(ControlTrainer):
         self._memory.refresh_reward_scale()
         self._memory.set_c_max(annealed_c_max(0, self._settings.c, self._settings.annealing))
 
-    def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, Acting]:
-        acting = self._agent.act(observation[0])
-        if math.isnan(acting.value):
+    def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, PolicyOutput]:
+        output = self._agent.act(observation[0])
+        if math.isnan(output.value):
             raise NonFiniteLossError(f"gradient step {self.gradient_steps} left a network that gives NaN")
         if step_type.item() == LAST:
-            return acting.mean[None], acting
+            return output.mean[None], output
         episode, t = self._episode, self._episode.length
-        last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(acting.mean)
+        last_noise = episode.actions[t - 1] - episode.means[t - 1] if t else np.zeros_like(output.mean)
         theta = self._settings.noise_theta
-        return explore(self._rng, acting.mean, acting.deviation, last_noise, theta)[None], acting
+        return explore(self._rng, output.mean, output.std, last_noise, theta)[None], output
 
     def _play_step(self) -> None:
         """One environment step (Algorithm 2); a finished episode enters the memory."""
         episode, t = self._episode, self._episode.length
         episode.states[t] = self._rollout.observation[0]
         step = self._step()
-        acting: Acting = step.info
-        episode.actions[t], episode.means[t], episode.deviations[t] = step.action[0], acting.mean, acting.deviation
+        output: PolicyOutput = step.info
+        episode.actions[t], episode.means[t], episode.stds[t] = step.action[0], output.mean, output.std
         episode.values[t], episode.coefficients[t], episode.rewards[t] = (
-            acting.value,
-            acting.coefficients,
+            output.value,
+            output.coefficients,
             step.reward[0],
         )
         episode.length = t + 1
@@ -209,16 +209,16 @@ class ReferTrainer(ControlTrainer):
         )
         beta = np.empty(len(steps))
         memory.set_c_max(c_max[-1])
-        num_far = memory.num_far
+        far_policy = memory.num_far_policy, len(memory), settings.max_far_policy_fraction
         for i, t in enumerate(times):
             beta[i] = self._beta
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
-            self._beta = update_beta(self._beta, num_far, len(memory), settings.max_far_share, step_size)
+            self._beta = update_beta(self._beta, *far_policy, step_size)
         if settings.prioritised is None:
-            indices, weight = memory.draw(self._rng, len(steps) * settings.batch_size), None
+            indices, weight = memory.sample(self._rng, len(steps) * settings.batch_size), None
         else:
             sampling = settings.batch_size, steps, settings.prioritised
-            indices, weight = draw_minibatches(memory, self._rng, *sampling)
+            indices, weight = sample_minibatches(memory, self._rng, *sampling)
         if settings.refresh_last_value:
             self._refresh_last_values(indices)
         rho, value, advantage, td_error, scalars = self._agent.train(
@@ -231,7 +231,7 @@ class ReferTrainer(ControlTrainer):
             memory.set_priorities(indices, td_error)
         if steps.start // REWARD_SCALE_EVERY != steps.stop // REWARD_SCALE_EVERY:
             memory.refresh_reward_scale()
-        return scalars | {"beta": self._beta, "far": memory.far_fraction, "c_max": memory.c_max}
+        return scalars | {"beta": self._beta, "far_policy_fraction": memory.far_policy_fraction, "c_max": memory.c_max}
 
     def _refresh_last_values(self, indices: np.ndarray) -> None:
         """Computes V(s_T) again by the weights before the K gradient steps, where a sampled step ends a cut episode."""

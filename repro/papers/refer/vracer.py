@@ -10,11 +10,11 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.networks import mlp
 from repro.papers.refer.advantages import advantage, num_coefficients
-from repro.papers.refer.fused import Acting, FlatWeights, FusedAgent, Learned, flatten
+from repro.papers.refer.fused import FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, Variant, vracer_loss
 
-NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "deviation")
-"""Of the scalars that `train` returns."""
+NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "std")
+"""Names of the scalars that `train` returns."""
 
 
 class VRacerSettings(NamedTuple):
@@ -48,7 +48,7 @@ class VRacer(FusedAgent):
     """
 
     NAMES = NAMES
-    FIELDS: ClassVar[tuple[str, ...]] = ("state", "action", "mean", "deviation", "q_ret", "v_tbc")
+    FIELDS: ClassVar[tuple[str, ...]] = ("state", "action", "mean", "std", "q_ret", "v_tbc")
 
     def __init__(
         self,
@@ -63,49 +63,49 @@ class VRacer(FusedAgent):
         self._settings = settings
         self.num_coefficients = num_coefficients(settings.variant.form, action_size)
         outputs = 1 + action_size + self.num_coefficients
-        network = self._draw_network(rng, state_size, outputs)
-        raw = np.full(action_size, gaussian.raw_of_variance(settings.initial_variance), np.float32)
+        network = self._init_network(rng, state_size, outputs)
+        raw = np.full(action_size, gaussian.raw_from_variance(settings.initial_variance), np.float32)
         self._network = FlatWeights([*network, raw], "weights")  # layers, then the raw variances
         self.weights = self._network.variable
         self.optimizer = tf.keras.optimizers.Adam(settings.learning_rate)
         self.optimizer.build([self.weights])
-        self.refresh()
+        self.sync_acting_weights()
 
     def checkpoint(self) -> tf.train.Checkpoint:
         """Everything of the agent that a checkpoint keeps."""
-        statistics = [self.state_mean, self.state_deviation]
+        statistics = [self.state_mean, self.state_std]
         return tf.train.Checkpoint(weights=self.weights, optimizer=self.optimizer, statistics=statistics)
 
     def forward(self, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """V(s) [B], the policy's mean [B, A] and the coefficients of the advantage, of states [B, S]."""
         return self._outputs(self._network.parts(self.weights), {"state": state})
 
-    def refresh(self) -> None:
-        """Takes the current weights over for acting."""
+    def sync_acting_weights(self) -> None:
+        """Copies the current weights to those that `act` reads."""
         *self._acting, raw = self._network.numpy()
-        self._deviation = np.sqrt(np.log1p(np.exp(raw)))
+        self._std = np.sqrt(np.log1p(np.exp(raw)))
 
-    def act(self, state: np.ndarray) -> Acting:
-        """Value and policy of one state, float32 [S], from the weights of the last `refresh`."""
+    def act(self, state: np.ndarray) -> PolicyOutput:
+        """Value and policy of one state, float32 [S], with the acting weights."""
         outputs = mlp.apply_numpy(self._acting, self._standardise_numpy(state))
-        return self._acting_of(outputs)
+        return self._policy_output(outputs)
 
     def advantages(
-        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, deviations: np.ndarray
+        self, coefficients: np.ndarray, actions: np.ndarray, means: np.ndarray, stds: np.ndarray
     ) -> np.ndarray:
         """A(s_t, a_t) [T]; see `FusedAgent.advantages`."""
-        return advantage(self._settings.variant.form, coefficients, actions, means, deviations).numpy()
+        return advantage(self._settings.variant.form, coefficients, actions, means, stds).numpy()
 
-    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> Learned:
+    def gradient_step(self, scalars: tf.Tensor, batch: dict[str, tf.Tensor]) -> UpdateOutput:
         beta, c_max, learning_rate = tf.unstack(scalars)
         parts = self._network.parts(self.weights)
         with tf.GradientTape() as tape:
             tape.watch(parts)
             v, mean, coefficients = self._outputs(parts, batch)
-            deviation = gaussian.deviation_of(parts[-1])  # [A]
+            std = gaussian.std_from_raw(parts[-1])  # [A]
             losses = vracer_loss(
                 batch["action"],
-                Policies(mean, deviation, batch["mean"], batch["deviation"]),
+                Policies(mean, std, batch["mean"], batch["std"]),
                 v,
                 coefficients,
                 batch["q_ret"],
@@ -119,26 +119,26 @@ class VRacer(FusedAgent):
         self.optimizer.learning_rate.assign(learning_rate)
         self.optimizer.apply_gradients([(gradient, self.weights)])
         near = tf.cast(losses.extras["near"], tf.float32)
-        means = [tf.reduce_mean(x) for x in (losses.value, losses.policy, losses.extras["kl"], near, deviation)]
+        means = [tf.reduce_mean(x) for x in (losses.value, losses.policy, losses.extras["kl"], near, std)]
         stored = losses.rho, v, losses.action_advantage
-        return Learned(*stored, losses.extras["td_error"], tf.stack([loss, *means]))
+        return UpdateOutput(*stored, losses.extras["td_error"], tf.stack([loss, *means]))
 
-    def _acting_of(self, outputs: np.ndarray) -> Acting:
+    def _policy_output(self, outputs: np.ndarray) -> PolicyOutput:
         """What the network's outputs [1 + A + coefficients] at one state say."""
         mean, coefficients = np.split(outputs[1:], [self.action_size])
-        return Acting(float(outputs[0]), mean, self._deviation, coefficients)
+        return PolicyOutput(float(outputs[0]), mean, self._std, coefficients)
 
     def _outputs(self, parts: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         outputs = self._apply_network(parts[:-1], batch)  # [B, 1 + A + coefficients]
         v, mean, coefficients = tf.split(outputs, [1, self.action_size, -1], axis=1)
         return v[:, 0], mean, coefficients
 
-    def _draw_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
+    def _init_network(self, rng: np.random.Generator, state_size: int, outputs: int) -> list[np.ndarray]:
         """Initial weights; the state enters the first of them, to which the second is added."""
         settings = self._settings
         sizes = [state_size, *settings.units]
         return mlp.init_mlp(rng, sizes, outputs, settings.hidden_scale, settings.output_scale)
 
     def _apply_network(self, weights: list[tf.Tensor], batch: dict[str, tf.Tensor]) -> tf.Tensor:
-        """Outputs [B, outputs] at the drawn steps."""
+        """Outputs [B, outputs] at the sampled steps."""
         return mlp.apply_mlp(weights, self._standardise(batch["state"]))

@@ -23,9 +23,9 @@ def data(seed: int = 0, average: bool = True) -> Arrays:
     x = {
         "action": action,
         "mean": mean,
-        "deviation": np.full((T, B, A), SIGMA),
+        "std": np.full((T, B, A), SIGMA),
         "behaviour_mean": mean + 0.2 * rng.normal(size=(T, B, A)),
-        "behaviour_deviation": SIGMA * np.exp(0.3 * rng.normal(size=(T, B, A))),
+        "behaviour_std": SIGMA * np.exp(0.3 * rng.normal(size=(T, B, A))),
         "average_mean": mean + 0.3 * average_mean if average else None,
         "r_t": rng.normal(size=(T, B)),
         "discount_t": discount,
@@ -39,21 +39,21 @@ def data(seed: int = 0, average: bool = True) -> Arrays:
 def poison(x: Arrays) -> Arrays:
     """NaN in whatever a boundary row holds besides its state."""
     x = {name: None if value is None else value.copy() for name, value in x.items()}
-    for name in ("action", "behaviour_mean", "behaviour_deviation", "r_t", "discount_t", "v_t"):
+    for name in ("action", "behaviour_mean", "behaviour_std", "r_t", "discount_t", "v_t"):
         x[name][x["is_boundary"]] = np.nan
     x["v_t"][x["discount_t"] == 0.0] = np.nan
     return x
 
 
-def density(action: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> float:
-    action, mean, deviation = (np.asarray(y, np.float64) for y in (action, mean, deviation))
-    return np.prod(np.exp(-0.5 * ((action - mean) / deviation) ** 2) / deviation / np.sqrt(2.0 * np.pi))
+def density(action: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
+    action, mean, std = (np.asarray(y, np.float64) for y in (action, mean, std))
+    return np.prod(np.exp(-0.5 * ((action - mean) / std) ** 2) / std / np.sqrt(2.0 * np.pi))
 
 
 def rho(x: Arrays, s: int, b: int, action: np.ndarray | None = None) -> float:
     """f(a|phi) / mu(a|x), of the action taken unless another is given."""
     action = x["action"][s, b] if action is None else action
-    mu = density(action, x["behaviour_mean"][s, b], x["behaviour_deviation"][s, b])
+    mu = density(action, x["behaviour_mean"][s, b], x["behaviour_std"][s, b])
     return density(action, x["mean"][s, b], SIGMA) / mu
 
 

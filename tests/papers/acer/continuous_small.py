@@ -38,7 +38,7 @@ def make_agent(
         method=method,
         trust_region=setup not in ("a3c", "tis"),
         network=GaussianActorCritic(2, 2, [32, 32], [16] if method == "acer" else [], seed=seed, mean_bound=mean_bound),
-        deviation=0.3,
+        std=0.3,
         dueling_samples=5,
         learning=OptimizationConfig(RMSPropTF1(learning_rate, epsilon=0.01), 0.9, average_decay, clip_global_norm),
         loss_settings=settings,
@@ -51,17 +51,17 @@ def random_batch(agent: ContinuousAgent, size: int, seed: int, length: int = 5) 
     """[size, length + 1] of everything, with an end and a boundary row inside; the last row is poisoned."""
     rng = np.random.default_rng(seed)
     arrays = UnrollGroup(agent.collect_data_spec, size, length).arrays
-    mean, deviation = arrays.policy_info["mean"], arrays.policy_info["deviation"]
+    mean, std = arrays.policy_info["mean"], arrays.policy_info["std"]
     arrays.observation[:] = rng.normal(size=arrays.observation.shape)
     mean[:] = 0.2 * rng.normal(size=mean.shape)
-    deviation[:] = 0.3
-    arrays.action[:] = mean + deviation * rng.normal(size=mean.shape)
+    std[:] = 0.3
+    arrays.action[:] = mean + std * rng.normal(size=mean.shape)
     arrays.reward[:] = rng.normal(size=arrays.reward.shape)
     arrays.discount[:] = 1.0
     arrays.step_type[:] = StepType.MID
     arrays.discount[0, 1] = 0.0
     arrays.step_type[1, 2] = StepType.LAST
-    for last_row in (arrays.action, arrays.reward, arrays.discount, mean, deviation):
+    for last_row in (arrays.action, arrays.reward, arrays.discount, mean, std):
         last_row[:, -1] = np.nan
     return arrays
 

@@ -20,7 +20,7 @@ from tests.support.batches import random_batch
 def learner_step(agent, jit_compile=False):
     """A compiled step of one agent: from the seed of a batch to the scalars."""
     learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
-    return lambda seed: learner.step(learner.place(random_batch(agent, 4, seed))).scalars
+    return lambda seed: learner.step(learner.to_device(random_batch(agent, 4, seed))).scalars
 
 
 def tensors(batch):
@@ -169,7 +169,7 @@ def test_an_on_policy_step_at_the_present_weights_is_an_off_policy_one(jit_compi
         learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
         acting = [tuple(v.read_value() for v in agent.acting_variables)] if on_policy else []
         learner = learner.with_train(agent.train_on_policy) if on_policy else learner
-        learner.step(learner.place(batch), *acting)
+        learner.step(learner.to_device(batch), *acting)
         results.append(values(agent.variables))
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
@@ -182,7 +182,7 @@ def test_graph_and_xla_make_the_same_on_policy_update():
         acting, batch = acted_elsewhere(agent), random_batch(agent, 4, 0)
         learner = Learner(agent, tf.distribute.get_strategy(), jit_compile, agent.train_on_policy)
         for _ in range(2):
-            learner.step(learner.place(batch), acting)
+            learner.step(learner.to_device(batch), acting)
         results.append(values(agent.variables))
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)

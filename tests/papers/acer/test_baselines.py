@@ -79,9 +79,9 @@ def test_products_end_with_the_episode():
 def test_a3c_reads_no_behaviour_and_tis_is_a3c_on_policy():
     x = data()
     nan = np.full((T, B, A), np.nan, np.float32)
-    a3c = a3c_loss(steps_of(x, behaviour_mean=nan, behaviour_deviation=nan), SETTINGS)
+    a3c = a3c_loss(steps_of(x, behaviour_mean=nan, behaviour_std=nan), SETTINGS)
     np.testing.assert_array_equal(a3c.total, a3c_loss(steps_of(x), SETTINGS).total)
-    on_policy = steps_of(x, behaviour_mean=tf.constant(x["mean"]), behaviour_deviation=tf.constant(x["deviation"]))
+    on_policy = steps_of(x, behaviour_mean=tf.constant(x["mean"]), behaviour_std=tf.constant(x["std"]))
     np.testing.assert_allclose(tis_loss(on_policy, SETTINGS).total, a3c.total, rtol=1e-5, atol=1e-5)
     assert np.abs(tis_loss(steps_of(x), SETTINGS).total - a3c.total).max() > 0.1
 

@@ -32,7 +32,7 @@ from tests.support.point_mass import PointMass
 def learner_step(agent, jit_compile=False):
     """A compiled step of one agent: from the seed of a batch to the scalars."""
     learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
-    return lambda seed: learner.step(learner.place(random_batch(agent, 4, seed))).scalars
+    return lambda seed: learner.step(learner.to_device(random_batch(agent, 4, seed))).scalars
 
 
 def tensors(batch):
@@ -52,9 +52,9 @@ def steps_by_hand(agent, batch):
     return Steps(
         action=batch.action[:, :-1].transpose(1, 0, 2),
         mean=np.stack(mean[:-1]),
-        deviation=np.full_like(mean[:-1], 0.3),
+        std=np.full_like(mean[:-1], 0.3),
         behaviour_mean=batch.policy_info["mean"][:, :-1].transpose(1, 0, 2),
-        behaviour_deviation=batch.policy_info["deviation"][:, :-1].transpose(1, 0, 2),
+        behaviour_std=batch.policy_info["std"][:, :-1].transpose(1, 0, 2),
         average_mean=np.stack(average) if agent._average_policy else None,
         r_t=batch.reward[:, :-1].T,
         discount_t=np.float32(0.9) * batch.discount[:, :-1].T,
@@ -119,19 +119,19 @@ def test_acers_loss_is_given_q_of_the_action_taken_and_of_the_first_sample(monke
 
     original = continuous_agent.continuous_acer_loss
     monkeypatch.setattr(continuous_agent, "continuous_acer_loss", spy)
-    drawn = agent._draw(agent._network.mean(batch.observation[:, :-1].transpose(1, 0, 2))).numpy()
+    sampled = agent._sample(agent._network.mean(batch.observation[:, :-1].transpose(1, 0, 2))).numpy()
     agent.loss(tensors(batch))
     for field, expected in steps_by_hand(agent, batch)._asdict().items():
         np.testing.assert_allclose(getattr(given["steps"], field), expected, rtol=1e-5, atol=1e-6, err_msg=field)
-    np.testing.assert_allclose(given["sampled_action"], drawn[:, :, 0], rtol=1e-5)
+    np.testing.assert_allclose(given["sampled_action"], sampled[:, :, 0], rtol=1e-5)
 
     def advantage(state, action):
         return mlp.apply_numpy([w.numpy() for w in agent._network.advantage_weights], np.concatenate([state, action]))
 
     for t, b in np.ndindex(5, 3):
         state = batch.observation[b, t]
-        baseline = given["steps"].v_tm1[t, b] - np.mean([advantage(state, u) for u in drawn[t, b, 1:]])
-        for name, action in (("q", batch.action[b, t]), ("sampled_q", drawn[t, b, 0])):
+        baseline = given["steps"].v_tm1[t, b] - np.mean([advantage(state, u) for u in sampled[t, b, 1:]])
+        for name, action in (("q", batch.action[b, t]), ("sampled_q", sampled[t, b, 0])):
             np.testing.assert_allclose(
                 given[name][t, b], (baseline + advantage(state, action))[0], rtol=1e-3, atol=1e-5
             )
@@ -140,14 +140,14 @@ def test_acers_loss_is_given_q_of_the_action_taken_and_of_the_first_sample(monke
 def test_samples_are_the_policys_and_new_in_every_update():
     agent = make_agent("acer")
     mean = tf.random.stateless_normal([40, 50, 2], [0, 0])
-    first = agent._draw(mean)
+    first = agent._sample(mean)
     assert first.shape == (40, 50, 6, 2)
     noise = (first - mean[:, :, None]) / 0.3
     assert stats.kstest(noise.numpy().ravel(), "norm").pvalue > 1e-3
-    np.testing.assert_array_equal(agent._draw(mean), first)
+    np.testing.assert_array_equal(agent._sample(mean), first)
     agent.train_step_counter.assign_add(1)
     for other in (agent, make_agent("acer", seed=1)):
-        assert np.mean(other._draw(mean) == first) < 0.01
+        assert np.mean(other._sample(mean) == first) < 0.01
 
 
 def test_weights_scale_the_loss_of_each_unroll():
@@ -212,7 +212,7 @@ def test_graph_and_xla_make_the_same_updates(method):
 
 
 def test_acer_learns_under_xla_too():
-    """XLA draws other samples: the value's target on average, and the terms without samples, are as in a graph."""
+    """XLA gives other samples: the value's target on average, and the terms without samples, are as in a graph."""
     scalars = [learner_step(make_agent("acer", seed=1), jit_compile)(0) for jit_compile in (False, True)]
     assert scalars[0]["value"] == pytest.approx(scalars[1]["value"], rel=1e-4)
     assert scalars[0]["importance_weight"] == pytest.approx(scalars[1]["importance_weight"], rel=1e-4)
@@ -228,7 +228,7 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
     assert len(acer) > 16
     for replicas in acer:
         np.testing.assert_array_equal(*replicas)
-    first, second = result["draws"]
+    first, second = result["samples"]
     assert (first != second).all()
 
 
@@ -293,7 +293,7 @@ def test_errors():
                 method=method,
                 trust_region=False,
                 network=GaussianActorCritic(2, 2, [4], advantage_hidden, seed=0),
-                deviation=0.3,
+                std=0.3,
                 dueling_samples=5,
                 learning=OptimizationConfig(agent._optimizer, 0.9, 0.9, 0.0),
                 loss_settings=SETTINGS,

@@ -12,7 +12,7 @@ from repro.papers.acer import continuous_loss
 from repro.papers.acer.continuous_loss import ContinuousLossSettings
 from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import make_agent, values
-from tests.support.learning import draw, play
+from tests.support.learning import play, sample
 from tests.support.point_mass import PointMass
 
 ENVIRONMENTS, UNROLL, SEED, REPLAYED, MEMORY = 8, 12, 1, 4, 5
@@ -35,7 +35,7 @@ def train(method, iterations):
             continue
         replay = [*replay, fresh][-MEMORY:]
         for _ in range(REPLAYED):
-            learner.step(draw(replay, random))
+            learner.step(sample(replay, random))
     return np.array(returns), agent
 
 

@@ -84,7 +84,7 @@ def test_targets_at_a_terminal_at_a_time_limit_and_at_the_end():
 def test_with_exact_values_on_policy_all_targets_are_the_same():
     """rho = 1: Q_ret and Q_opc are one number, and the target of V is Q_ret - Q~ + V."""
     x, (q, _, _) = data(), action_values()
-    x |= {"behaviour_mean": x["mean"], "behaviour_deviation": np.full((T, B, A), SIGMA, np.float32)}
+    x |= {"behaviour_mean": x["mean"], "behaviour_std": np.full((T, B, A), SIGMA, np.float32)}
     q_ret, q_opc = q_ret_and_q_opc(constants(x), q)
     np.testing.assert_allclose(q_ret, q_opc, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(value_target(np.zeros((T, B)), q_ret, q, x["v_tm1"]), q_ret - q + x["v_tm1"], atol=1e-5)
@@ -102,11 +102,11 @@ def test_statistics_gradients_are_those_of_the_distribution():
     x = {name: tf.constant(value) for name, value in data().items()}
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x["mean"])
-        log_prob = gaussian.log_prob(x["action"], x["mean"], x["deviation"])
-        kl = gaussian.kl(x["average_mean"], x["deviation"], x["mean"], x["deviation"])
-    found = mean_gradient(x["action"], x["mean"], x["deviation"])
+        log_prob = gaussian.log_prob(x["action"], x["mean"], x["std"])
+        kl = gaussian.kl(x["average_mean"], x["std"], x["mean"], x["std"])
+    found = mean_gradient(x["action"], x["mean"], x["std"])
     np.testing.assert_allclose(found, tape.gradient(log_prob, x["mean"]), rtol=1e-4, atol=1e-4)
-    found = divergence_gradient(x["average_mean"], x["mean"], x["deviation"])
+    found = divergence_gradient(x["average_mean"], x["mean"], x["std"])
     np.testing.assert_allclose(found, tape.gradient(kl, x["mean"]), rtol=1e-4, atol=1e-4)
 
 
@@ -122,7 +122,7 @@ def test_policy_gradient_by_its_two_terms(truncation):
 @pytest.mark.parametrize("truncation", [0.2, 1.0, 3.0])
 def test_truncated_and_corrected_terms_add_up_to_the_policy_gradient(truncation):
     """Eq. 7 in one dimension, by quadrature: E_mu[first] + E_pi[second] = E_pi[d log f(a|phi) (Q(a) - V)]."""
-    mean, behaviour_mean, behaviour_deviation, v = 0.2, -0.3, 0.5, 0.4
+    mean, behaviour_mean, behaviour_std, v = 0.2, -0.3, 0.5, 0.4
 
     def q(a):
         return np.sin(3.0 * a) + a**2
@@ -132,9 +132,9 @@ def test_truncated_and_corrected_terms_add_up_to_the_policy_gradient(truncation)
         return Steps(
             action=a[None, :, None].astype(np.float32),
             mean=mean * row,
-            deviation=np.float32(SIGMA) * row,
+            std=np.float32(SIGMA) * row,
             behaviour_mean=behaviour_mean * row,
-            behaviour_deviation=behaviour_deviation * row,
+            behaviour_std=behaviour_std * row,
             average_mean=None,
             r_t=row[..., 0],
             discount_t=row[..., 0],
@@ -150,19 +150,19 @@ def test_truncated_and_corrected_terms_add_up_to_the_policy_gradient(truncation)
         sample = a[None, :, None].astype(np.float32)
         return policy_gradient(steps(a), q_opc, sample, sampled_q, truncation).numpy()[0, :, 0]
 
-    def normal(a, centre, deviation):
-        return np.exp(-0.5 * ((a - centre) / deviation) ** 2) / deviation / np.sqrt(2 * np.pi)
+    def normal(a, centre, std):
+        return np.exp(-0.5 * ((a - centre) / std) ** 2) / std / np.sqrt(2 * np.pi)
 
-    def expectation(function, centre, deviation):
+    def expectation(function, centre, std):
         points = np.linspace(-4.0, 4.0, 8001)
-        values = function(points) * normal(points, centre, deviation)
+        values = function(points) * normal(points, centre, std)
         return integrate.simpson(values, x=points)
 
     def exact(a):
         return (a - mean) / SIGMA**2 * (q(a) - v) * normal(a, mean, SIGMA)
 
     expected, _ = integrate.quad(exact, -4.0, 4.0, epsabs=1e-10)
-    first = expectation(lambda a: gradient(a, True, False), behaviour_mean, behaviour_deviation)
+    first = expectation(lambda a: gradient(a, True, False), behaviour_mean, behaviour_std)
     second = expectation(lambda a: gradient(a, False, True), mean, SIGMA)
     assert abs(second) > 0.03
     np.testing.assert_allclose(first + second, expected, rtol=1e-4)
@@ -188,7 +188,7 @@ def test_updates_are_those_of_algorithm_3():
     np.testing.assert_allclose(found[2], of_v, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(loss.critic, 0.5 * (of_q**2 + of_v**2), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(loss.total, loss.policy + loss.critic)
-    k = divergence_gradient(x["average_mean"], x["mean"], x["deviation"])
+    k = divergence_gradient(x["average_mean"], x["mean"], x["std"])
     assert np.sum(k * found[0], axis=-1).max() < SETTINGS.delta + 1e-3
 
 

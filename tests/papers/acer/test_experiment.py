@@ -71,7 +71,9 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
     list(training)
     training.close()
     assert sum(learned) == new * len(brought) == new * 24
-    assert abs(len(learned) - sum(learned) - replayed * 24) <= 3.3 * (replayed * 24) ** 0.5  # Poisson's deviation
+    assert (
+        abs(len(learned) - sum(learned) - replayed * 24) <= 3.3 * (replayed * 24) ** 0.5
+    )  # Poisson's standard deviation
 
 
 def test_an_agent_that_the_experiment_does_not_have_is_refused():
@@ -81,10 +83,10 @@ def test_an_agent_that_the_experiment_does_not_have_is_refused():
         find_experiment(config)
 
 
-def test_settings_are_drawn_from_the_paper_s_ranges():
+def test_settings_are_sampled_from_the_paper_s_ranges():
     experiment = find_experiment(continuous.get_config("paper"))
-    drawn = np.array([list(experiment.sample_hparams(seed).values()) for seed in range(1, 2001)])
-    rates, deltas = np.log10(drawn[:, 0]), drawn[:, 1]
+    sampled = np.array([list(experiment.sample_hparams(seed).values()) for seed in range(1, 2001)])
+    rates, deltas = np.log10(sampled[:, 0]), sampled[:, 1]
     np.testing.assert_array_less(np.abs(rates + 3.65), 0.35)
     np.testing.assert_array_less(np.abs(deltas - 1.05), 0.95)
     # Uniform numbers have their mean in the middle, up to a standard error of width / sqrt(12 n); four of them.
@@ -119,11 +121,11 @@ def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
     assert whole.summary()["evaluation"] == second.summary()["evaluation"]
 
 
-def test_a_record_keeps_what_the_seed_drew(tmp_path):
+def test_a_record_keeps_what_the_seed_sampled(tmp_path):
     training = _trained(tmp_path, "acer", 4)
-    drawn = find_experiment(_small_continuous("acer")).sample_hparams(3)
-    assert training.summary()["drawn"] == drawn
-    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(drawn["learning_rate"])
+    sampled = find_experiment(_small_continuous("acer")).sample_hparams(3)
+    assert training.summary()["sampled_hparams"] == sampled
+    assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(sampled["learning_rate"])
 
 
 @pytest.mark.parametrize("module", [atari, continuous])
@@ -152,7 +154,7 @@ def _small_atari(agent):
 def _small_continuous(agent):
     config = continuous.get_config("smoke")
     config.agent = agent
-    config.frames = 24 * 10 * 4
+    config.num_env_steps = 24 * 10 * 4
     config.env.max_steps = 12
     config.network.units = (8,)
     config.network.advantage_units = (8,)
@@ -166,7 +168,7 @@ def _small_continuous(agent):
 
 def _trained(path, agent, updates):
     config = _small_continuous(agent)
-    config.frames = updates * 40
+    config.num_env_steps = updates * 40
     training = find_experiment(config).build_trainer(3, Folder(path), print)
     list(training)
     training.close()

@@ -26,7 +26,7 @@ def test_baselines_are_the_other_papers_and_agents_are_its_own():
     assert isinstance(experiment, FixedRateExperiment)
     assert experiment.replay_settings == ReplaySettings(False, 1001.0, 24)
     read = experiment.config
-    assert (read.env, read.frames, read.agent) == (config.env, config.frames, "acer")
+    assert (read.env, read.num_env_steps, read.agent) == (config.env, config.num_env_steps, "acer")
     assert (read.learner.batch_size, config.learner.batch_size) == (1, 256)
 
 
@@ -38,7 +38,7 @@ def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     before = [v.numpy() for v in made._network.trainable_variables]
     policy = {v.ref() for v in made._network.policy_weights}
     learner = Learner(made, tf.distribute.get_strategy())
-    learner.step(learner.place(random_batch(made, 3, seed=0)))
+    learner.step(learner.to_device(random_batch(made, 3, seed=0)))
     for variable, old in zip(made._network.trainable_variables, before, strict=True):
         if variable is made._network.advantage_weights[-1]:
             continue  # of no consequence: Eq. 13 takes differences of advantages
@@ -55,8 +55,8 @@ def test_the_logged_divergence_is_that_from_the_behaviour():
     unrolls = tf.nest.map_structure(tf.convert_to_tensor, random_batch(made, 2, seed=0))
     extras = made._per_step_loss(unrolls).extras
     mean = made._network.mean(unrolls.observation[:, :-1]).numpy()
-    behaviour, s = (np.asarray(unrolls.policy_info[name][:, :-1]) for name in ("mean", "deviation"))
-    d = experiment.config.network.deviation
+    behaviour, s = (np.asarray(unrolls.policy_info[name][:, :-1]) for name in ("mean", "std"))
+    d = experiment.config.network.std
     expected = (np.log(d / s) + (s**2 + (behaviour - mean) ** 2) / (2 * d**2) - 0.5).sum(-1)
     np.testing.assert_allclose(extras["kl"].numpy().T, expected, rtol=1e-4, atol=1e-5)
     environment.close()

@@ -13,7 +13,7 @@ from repro.papers.acer.loss import AcerLossSettings
 from repro.training.learner import Learner
 from tests.papers.acer.small import make_agent, values
 from tests.support.catch import Catch
-from tests.support.learning import draw, play
+from tests.support.learning import play, sample
 
 ENVIRONMENTS, UNROLL, SEED = 8, 10, 1
 SETTINGS = AcerLossSettings(truncation=10.0, delta=1.0, entropy_cost=0.03)
@@ -32,7 +32,7 @@ def train(iterations: int, *, trust_region: bool, replay_ratio: int = 4):
         learner.step(fresh)
         replay.append(fresh)
         for _ in range(random.poisson(replay_ratio)):
-            learner.step(draw(replay, random))
+            learner.step(sample(replay, random))
     return np.array(games), agent
 
 

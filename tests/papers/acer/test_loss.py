@@ -81,7 +81,7 @@ def slopes(function, vector: np.ndarray, h: float = 1e-5) -> np.ndarray:
 
 
 def gradients(x: dict[str, np.ndarray], settings: AcerLossSettings = SETTINGS, term: str = "total"):
-    """Of the summed loss with respect to logits and q."""
+    """Gradients of the summed loss with respect to logits and q."""
     logits, q = tf.constant(x["logits"]), tf.constant(x["q"])
     with tf.GradientTape() as tape:
         tape.watch([logits, q])

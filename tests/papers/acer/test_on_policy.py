@@ -51,7 +51,8 @@ def make_config(name, agent, lag=0):
     else:
         config.learner.learning_rate = 0.02
         config.loss.delta = 0.01
-    config.frames = ROUNDS * ENVS * find_experiment(config).frames_per_update
+    field = "num_env_steps" if name == "continuous" else "num_env_frames"
+    config[field] = ROUNDS * ENVS * find_experiment(config).frames_per_update
     return config
 
 
@@ -156,7 +157,7 @@ def test_on_policy_gradients_are_those_at_the_weights_that_acted(tmp_path, monke
 def test_a_run_with_a_lag_resumes_with_the_weights_that_acted(tmp_path, agent):
     """The round that waits in the checkpoint was played with weights that are no longer the present ones."""
     config = make_config("continuous", agent, lag=1)
-    config.frames = 2 * config.frames
+    config.num_env_steps = 2 * config.num_env_steps
     whole = find_experiment(config).build_trainer(3, Folder(tmp_path / "whole"), print)
     list(whole)
     half = find_experiment(config).build_trainer(3, Folder(tmp_path / "halves"), print)

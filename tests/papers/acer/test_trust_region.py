@@ -12,13 +12,13 @@ from repro.papers.acer.trust_region import project, surrogate
 DELTA = 0.7
 
 
-def draw(shape, seed=0):
+def sample(shape, seed=0):
     rng = np.random.default_rng(seed)
     return (rng.normal(size=shape).astype(np.float32) * 2 for _ in range(2))
 
 
 def test_constraint_holds_and_is_tight_where_it_acts():
-    g, k = draw((400, 5))
+    g, k = sample((400, 5))
     z = project(g, k, DELTA).numpy()
     before, after = (g * k).sum(-1), (z * k).sum(-1)
     active = before > DELTA
@@ -30,7 +30,7 @@ def test_constraint_holds_and_is_tight_where_it_acts():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_equals_the_quadratic_programme(seed):
-    g, k = (x[0].astype(float) for x in draw((1, 4), seed))
+    g, k = (x[0].astype(float) for x in sample((1, 4), seed))
     k *= np.sign(g @ k)
     delta = 0.3 * g @ k
     solved = minimize(
@@ -55,7 +55,7 @@ def test_hand_case():
 
 @pytest.mark.parametrize("delta", [0.0, 1.0])
 def test_no_divergence_no_constraint(delta):
-    g, _ = draw((3, 4))
+    g, _ = sample((3, 4))
     np.testing.assert_array_equal(project(g, np.zeros((3, 4)), delta), g)
 
 
@@ -71,7 +71,7 @@ def test_gradients_of_any_size_are_safe(scale):
 
 
 def test_every_step_is_its_own_programme():
-    g, k = draw((2, 3, 4))
+    g, k = sample((2, 3, 4))
     z = project(g, k, DELTA).numpy()
     for index in np.ndindex(2, 3):
         np.testing.assert_allclose(z[index], project(g[index], k[index], DELTA), rtol=1e-6)
@@ -89,7 +89,7 @@ def test_surrogate_is_the_product_with_the_jacobian():
 
 
 def test_live_and_dead_gradients():
-    g, k = (tf.constant(x) for x in draw((3, 4)))
+    g, k = (tf.constant(x) for x in sample((3, 4)))
     phi = tf.nn.softmax(g)
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([g, k, phi])
@@ -112,7 +112,7 @@ def test_wrong_arguments_are_errors():
 
 
 def test_eager_graph_and_xla_agree():
-    g, k = draw((7, 5))
+    g, k = sample((7, 5))
     eager = project(g, k, DELTA)
     for jit_compile in (False, True):
         compiled = tf.function(lambda a, b: project(a, b, DELTA), jit_compile=jit_compile)

@@ -24,7 +24,7 @@ def on_policy(strategy):
         agent = make_agent(seed=3)
     learner = Learner(agent, strategy, train=agent.train_on_policy)
     acting = tuple(tf.constant(1.1 * v.numpy() + 0.01) for v in agent.acting_variables)
-    learner.step(learner.place(random_batch(agent, two_replicas.BATCH, seed=0)), acting)
+    learner.step(learner.to_device(random_batch(agent, two_replicas.BATCH, seed=0)), acting)
     return [np.stack([np.array(w) for w in strategy.experimental_local_results(v)]) for v in weights_of(agent)]
 
 

@@ -1,7 +1,7 @@
 """Run by `test_continuous_agent.py` in a process of its own: weights after some updates of one device and of two.
 
-They are compared for a method that draws no samples: those are other ones on every replica. For ACER it writes the
-weights on two replicas alone, and what each of them drew.
+They are compared for a method that needs no samples: they differ on every replica. For ACER it writes the
+weights on two replicas alone, and what each of them sampled.
 """
 
 import sys
@@ -21,5 +21,5 @@ if __name__ == "__main__":
     devices = two_replicas.two_devices()
     found = two_replicas.compare(devices, lambda: make_agent("trust_tis", seed=3), random_batch, weights_of)
     agent, acer, _ = two_replicas.train(devices, lambda: make_agent("acer", seed=3), random_batch, weights_of)
-    draws = devices.experimental_local_results(devices.run(agent._draw, [tf.zeros([2, 2, 2])]))
-    np.savez(sys.argv[1], draws=np.stack(draws), **found, **{f"acer_{i}": w for i, w in enumerate(acer)})
+    samples = devices.experimental_local_results(devices.run(agent._sample, [tf.zeros([2, 2, 2])]))
+    np.savez(sys.argv[1], samples=np.stack(samples), **found, **{f"acer_{i}": w for i, w in enumerate(acer)})

@@ -87,23 +87,23 @@ def random_batch(agent: CtraceAgent, batch: int, seed: int) -> Trajectory:
     rng = np.random.default_rng(seed)
     rows = STEPS + 1 + agent._learning.burn_in
 
-    def draw(spec):
+    def sample(spec):
         shape = (batch, rows, *spec.shape)
         return rng.normal(size=shape).astype(spec.dtype.as_numpy_dtype)
 
-    drawn = tf.nest.map_structure(draw, agent.collect_data_spec)
+    sampled = tf.nest.map_structure(sample, agent.collect_data_spec)
     step_type = np.where(rng.random((batch, rows)) < 0.2, StepType.LAST, StepType.MID).astype(np.int32)
     step_type[:, 0] = StepType.FIRST
-    info = drawn.policy_info | {
+    info = sampled.policy_info | {
         "greedy_action": rng.integers(0, 3, (batch, rows), np.int32),
         "epsilon": rng.choice(np.float32([0.1, 0.6]), (batch, rows)),
     }
     if "core_state" in info:
         info["core_state"] = tuple(part[:, 0] for part in info["core_state"])
-    observation = drawn.observation
+    observation = sampled.observation
     if isinstance(observation, dict):
         observation = observation | {"last_action": rng.integers(0, 3, (batch, rows), np.int32)}
-    return drawn._replace(
+    return sampled._replace(
         step_type=step_type,
         observation=observation,
         action=rng.integers(0, 3, (batch, rows), np.int32),
@@ -172,7 +172,7 @@ def make_loop(
             lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
             GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
             1,
-            place=None,
+            to_device=None,
         )
         replay = SequenceReplay(spec, settings, folder / "saving")
         players = LocalActorPool(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))

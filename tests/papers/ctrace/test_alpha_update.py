@@ -63,7 +63,7 @@ def estimate_of(arguments: dict[str, np.ndarray], alpha: float | tf.Tensor) -> t
     return alpha_update.contraction_estimate(**arguments, alpha=alpha, gamma=GAMMA)
 
 
-def target_of(arguments: dict[str, np.ndarray], target_rate: float = TARGET_RATE) -> tf.Tensor:
+def compute_target(arguments: dict[str, np.ndarray], target_rate: float = TARGET_RATE) -> tf.Tensor:
     without_ratios = {name: x for name, x in arguments.items() if name != "log_rho_t"}
     return alpha_update.contraction_target(**without_ratios, gamma=GAMMA, target_rate=target_rate)
 
@@ -81,7 +81,7 @@ def test_equals_the_double_loop(num_steps, alpha):
     arguments = rows(num_steps, 16, seed=num_steps)
     estimate, target = loop(arguments, alpha)
     np.testing.assert_allclose(estimate_of(arguments, alpha), estimate, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(target_of(arguments), target, rtol=1e-5)
+    np.testing.assert_allclose(compute_target(arguments), target, rtol=1e-5)
     if num_steps > 1:
         assert not np.allclose(estimate_of(arguments, 0.6), estimate, rtol=1e-3)
 
@@ -107,8 +107,8 @@ def test_alpha_zero_is_the_lowest_rate_of_every_piece():
     arguments = unbroken(16, 4, seed=1)
     lowest = GAMMA ** np.arange(16.0, 0.0, -1.0)[:, None] * np.ones((1, 4))
     np.testing.assert_allclose(estimate_of(arguments, 0.0), lowest, rtol=1e-5)
-    np.testing.assert_allclose(target_of(arguments, target_rate=0.0), lowest, rtol=1e-5)
-    np.testing.assert_allclose(target_of(arguments, target_rate=0.5), np.maximum(0.5, lowest), rtol=1e-5)
+    np.testing.assert_allclose(compute_target(arguments, target_rate=0.0), lowest, rtol=1e-5)
+    np.testing.assert_allclose(compute_target(arguments, target_rate=0.5), np.maximum(0.5, lowest), rtol=1e-5)
     cut = arguments | {"log_rho_t": np.full_like(arguments["log_rho_t"], -np.inf)}
     np.testing.assert_allclose(estimate_of(cut, 1.0), np.full((16, 4), GAMMA), rtol=1e-6)
 
@@ -120,7 +120,7 @@ def test_the_rate_grows_with_alpha_between_its_bounds():
     steps = ~arguments["is_boundary"]
     assert np.all(np.diff(estimates, axis=0) >= -1e-6)
     assert np.all(estimates[:, steps] <= GAMMA + 1e-6)
-    assert np.all(estimates >= target_of(arguments, target_rate=0.0) - 1e-6)
+    assert np.all(estimates >= compute_target(arguments, target_rate=0.0) - 1e-6)
 
 
 # Ends and boundaries
@@ -135,7 +135,7 @@ def test_a_sequence_with_a_stop_inside_is_its_two_pieces_apart(row, kind):
     arguments = poisoned(arguments)
     stop = row + 1 if kind == "discount_t" else row
     cuts = [slice(None, stop), slice(row + 1, None)]
-    for function in (lambda x: estimate_of(x, ALPHA), lambda x: target_of(x, target_rate=0.0)):
+    for function in (lambda x: estimate_of(x, ALPHA), lambda x: compute_target(x, target_rate=0.0)):
         apart = [function({name: x[cut] for name, x in arguments.items()}) for cut in cuts if stop or cut.start]
         if kind == "is_boundary":
             apart.insert(len(apart) - 1, np.ones((1, 4)))
@@ -145,7 +145,7 @@ def test_a_sequence_with_a_stop_inside_is_its_two_pieces_apart(row, kind):
 
 def test_boundary_rows_differ_from_their_target_by_nothing():
     arguments = rows(12, 8, seed=4)
-    loss = alpha_update.alpha_loss(2.0, estimate_of(arguments, ALPHA), target_of(arguments), gamma=GAMMA).numpy()
+    loss = alpha_update.alpha_loss(2.0, estimate_of(arguments, ALPHA), compute_target(arguments), gamma=GAMMA).numpy()
     assert np.all(loss[arguments["is_boundary"]] == 0.0)
     assert np.any(loss != 0.0)
 
@@ -193,7 +193,7 @@ def test_the_losss_gradient_is_the_difference_and_not_the_slope_of_the_estimate(
     arguments = rows(9, 4, seed=7)
     phi = tf.Variable(0.7)
     with tf.GradientTape(persistent=True) as tape:
-        estimate, target = estimate_of(arguments, tf.sigmoid(phi)), target_of(arguments)
+        estimate, target = estimate_of(arguments, tf.sigmoid(phi)), compute_target(arguments)
         loss = alpha_update.alpha_loss(phi, estimate, target, gamma=GAMMA)
         mean = tf.reduce_mean(loss)
         phi_next = alpha_update.phi_update(phi, estimate, target, step_size=0.1)
@@ -238,9 +238,9 @@ def test_the_update_finds_the_target_rate():
 def test_a_target_out_of_reach_pushes_alpha_to_zero():
     """Below gamma^N no target counts: what is left is the distance from the lowest rate, never negative."""
     arguments = unbroken(16, 8, seed=9)
-    phi = alpha_update.phi_update(0.0, estimate_of(arguments, 0.5), target_of(arguments, 0.0), step_size=1.0)
+    phi = alpha_update.phi_update(0.0, estimate_of(arguments, 0.5), compute_target(arguments, 0.0), step_size=1.0)
     assert phi.numpy() < 0.0
-    lowest = alpha_update.phi_update(0.0, estimate_of(arguments, 0.0), target_of(arguments, 0.0), step_size=1.0)
+    lowest = alpha_update.phi_update(0.0, estimate_of(arguments, 0.0), compute_target(arguments, 0.0), step_size=1.0)
     assert lowest.numpy() == pytest.approx(0.0, abs=1e-6)
 
 
@@ -252,7 +252,7 @@ def test_a_wrong_shape_names_operator_and_argument(shape):
     correct = {"log_rho_t": tf.zeros([4, 3]), "discount_t": tf.ones([4, 3]), "is_boundary": tf.zeros([4, 3], tf.bool)}
     for operator, function in (
         ("contraction_estimate", lambda x: estimate_of(x, ALPHA)),
-        ("contraction_target", target_of),
+        ("contraction_target", compute_target),
     ):
         for argument, x in correct.items():
             if operator == "contraction_target" and argument == "log_rho_t":
@@ -305,7 +305,7 @@ def test_eager_graph_and_xla_agree(num_steps):
         given = {"log_rho_t": log_rho_t, "discount_t": discount_t, "is_boundary": is_boundary}
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(phi)
-            estimate, target = estimate_of(given, tf.sigmoid(phi)), target_of(given)
+            estimate, target = estimate_of(given, tf.sigmoid(phi)), compute_target(given)
             loss = alpha_update.alpha_loss(phi, estimate, target, gamma=GAMMA)
         gradients = [tape.gradient(x, phi, unconnected_gradients="zero") for x in (loss, estimate)]
         return estimate, target, loss, *gradients, alpha_update.phi_update(phi, estimate, target, step_size=0.1)

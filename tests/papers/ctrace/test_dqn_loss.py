@@ -30,8 +30,8 @@ def random_batch(seed: int, num_steps: int = 8, batch: int = 60, num_actions: in
     actor_q = q + rng.normal(size=q.shape) * 0.5
     epsilon = rng.choice([0.1, 0.4, 0.7], size=batch)
     behaviour = epsilon[:, None] / num_actions + (1 - epsilon)[:, None] * np.eye(num_actions)[actor_q.argmax(-1)]
-    draws = rng.random((num_steps, batch, 1))
-    actions = (draws >= behaviour[:-1].cumsum(-1)).sum(-1).clip(0, num_actions - 1)
+    uniforms = rng.random((num_steps, batch, 1))
+    actions = (uniforms >= behaviour[:-1].cumsum(-1)).sum(-1).clip(0, num_actions - 1)
     return {
         "q": q,
         "target_q": target_q,
@@ -208,7 +208,7 @@ class Exact:
             constants = (pi[following], mu[following], traces.log_ratio(pi_a, mu_a), self.is_boundary)
             q_t_a = tf.gather(q_t, next_actions, batch_dims=2)
             sequences = targets.Sequences(self.rewards, self.discounts, q_t, q_t_a, *constants)
-            return targets.target_of(method, sequences, gamma=GAMMA, n=2, alpha=ALPHA).target
+            return targets.compute_target(method, sequences, gamma=GAMMA, n=2, alpha=ALPHA).target
 
         q = np.zeros(pi.shape, np.float32)
         for _ in range(num_rounds):

@@ -61,7 +61,7 @@ def test_the_first_frames_are_played_uniformly_at_random(scale):
 def stored_epsilons(folder):
     """Those of mu in all batches of a short run whose learning begins after 400 of its 1200 frames."""
     config = dqn.get_config("smoke")
-    config.agent, config.frames = "double_dqn", 1200
+    config.agent, config.num_env_frames = "double_dqn", 1200
     config.replay.first_frames = 400
     config.exploration.frames = 400
     config.runtime.compile = "graph"
@@ -70,9 +70,9 @@ def stored_epsilons(folder):
     sample = loop._replay.sample
 
     def keep(size):
-        drawn = sample(size)
-        found.append(drawn.sequences.policy_info["epsilon"][:, 0])
-        return drawn
+        sampled = sample(size)
+        found.append(sampled.sequences.policy_info["epsilon"][:, 0])
+        return sampled
 
     loop._replay.sample = keep
     try:

@@ -80,7 +80,7 @@ def test_td_errors_are_those_of_the_definition(n, burn_in):
         live = (rows.step_type[burn_in:-1] != StepType.LAST).sum()
         assert priority(rows) == pytest.approx(0.9 * size.max() + 0.1 * size.sum() / live, rel=1e-4)
         seen |= not np.allclose(replace(priority, n=n + 1).td_errors(rows), expected)
-    assert seen == (n < 14)  # another n is told apart where a window can be so long
+    assert seen == (n < 14)  # another n is noticed where a window can be so long
 
 
 def test_rows_that_are_not_learned_from_are_not_read():

@@ -63,7 +63,7 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
         logs=tmp_path,
         warn=warnings.append,
     )
-    players._keep(0)
+    players._supervise(0)
     with pytest.raises(
         ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start; see .*actor_0.txt"
     ):
@@ -76,7 +76,11 @@ def _train(run: Path) -> subprocess.Popen:
     command = [
         *(sys.executable, "-m", "repro.train", f"--run_dir={run}", "--config=paper_configs/ctrace/r2d2.py:smoke"),
         *("--config.runtime.schedule=processes", "--config.runtime.num_actors=2", "--config.runtime.envs_per_actor=2"),
-        *(f"--config.frames={FRAMES}", "--config.replay.first_frames=2000", "--config.runtime.checkpoint_seconds=1"),
+        *(
+            f"--config.num_env_frames={FRAMES}",
+            "--config.replay.first_frames=2000",
+            "--config.runtime.checkpoint_seconds=1",
+        ),
     ]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
@@ -89,7 +93,7 @@ def _actors(run: Path) -> list[int]:
 
 def _frames(run: Path) -> int:
     rows = read_progress(run / "progress.csv") if (run / "progress.csv").exists() else []
-    return int(rows[-1]["frames"]) if rows else 0
+    return int(rows[-1]["num_env_frames"]) if rows else 0
 
 
 def _wait(condition: Callable[[], object]) -> object:

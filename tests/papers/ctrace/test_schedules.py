@@ -26,7 +26,7 @@ class Run(NamedTuple):
 
     gradient_steps, frames: of its summary.
     played: steps that its games were played.
-    entered: sequences that were never drawn, and the priority with which each entered.
+    entered: sequences that were never sampled, and the priority with which each entered.
     """
 
     gradient_steps: int
@@ -44,20 +44,20 @@ def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
     try:
         for _ in loop:
             pass
-        drawn = reverb.Client(loop._replay.address).sample(
+        sampled = reverb.Client(loop._replay.address).sample(
             TABLE, 600, emit_timesteps=False, unpack_as_table_signature=True
         )
         layout = StepLayout(agent.collect_data_spec)
         entered = [
             (tf.nest.pack_sequence_as(layout.spec, layout.unpack(sample.data[STEP], None)), sample.info.priority)
-            for sample in drawn
+            for sample in sampled
             if sample.info.times_sampled == 1
         ]
         summary = loop.summary()
     finally:
         loop.close()
     played = sum(int(file.read_text() or 0) for file in folder.glob("played_*"))
-    return Run(summary["gradient_steps"], summary["frames"], played, entered)
+    return Run(summary["gradient_steps"], summary["num_env_frames"], played, entered)
 
 
 def check_pace(run: Run, ahead: int) -> None:
@@ -96,7 +96,7 @@ def test_resumed_processes_keep_the_pace(tmp_path):
     played = sum(int(file.read_text() or 0) for file in tmp_path.glob("before_*"))
     summary, ahead = loop.summary(), AHEAD["processes"]
     assert frames == FRAMES_PER_UPDATE * UPDATES // 2
-    check_pace(Run(summary["gradient_steps"], summary["frames"], played, []), 2 * ahead)
+    check_pace(Run(summary["gradient_steps"], summary["num_env_frames"], played, []), 2 * ahead)
     assert int(agent.train_step_counter) == summary["gradient_steps"]
 
 

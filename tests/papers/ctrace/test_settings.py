@@ -63,14 +63,14 @@ def test_transitions_of_each_scale():
 @pytest.mark.parametrize("agent", ["double_dqn", "n_step_5", "ctrace_gamma10"])
 def test_batches_that_reach_the_learner_have_as_many_transitions(agent, tmp_path):
     config = config_of(dqn, agent, "smoke", **{"replay.first_frames": 400, "runtime.compile": "graph"})
-    config.frames = 600
+    config.num_env_frames = 600
     loop = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, plain_config(config), 1), print)
     counts, sample = [], loop._replay.sample
 
     def count(size):
-        drawn = sample(size)
-        counts.append(drawn.sequences.reward[:, :-1].size)
-        return drawn
+        sampled = sample(size)
+        counts.append(sampled.sequences.reward[:, :-1].size)
+        return sampled
 
     loop._replay.sample = count
     try:

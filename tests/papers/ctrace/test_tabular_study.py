@@ -195,12 +195,12 @@ def test_a_problem_without_anything_random_is_solved_once(tmp_path):
         assert ("n left out on average" in evaluation["protocol"]) == name.startswith("pareto_bias_ratio")
 
 
-def test_the_legend_says_which_points_are_drawn():
+def test_the_legend_says_which_points_are_plotted():
     points = {"b": [[2, 1.0, 0.5, 0.0, 1.0], [0, 1, 0.9, 0.5, 2.0]]}
     for module, steps in ((tabular_fig1, "n = 1 to 20 "), (tabular_fig6, "n = 1 to 15, 20, 25, .. 50 ")):
         config = module.get_config("smoke")
         shown = points if module is tabular_fig1 else dict.fromkeys("ab", points["b"])
-        (legend,) = figures.draw_tradeoffs(config, shown).legends
+        (legend,) = figures.plot_tradeoffs(config, shown).legends
         assert steps in legend.get_texts()[0].get_text()
         assert "problem 0" in legend.get_title().get_text()
         assert "third of the points" in legend.get_title().get_text()
@@ -343,7 +343,7 @@ def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
     rows = main["series"]["rows"]
     assert len(rows) == 20 + 3 + 21
     assert [row[2:4] for row in rows[:2]] == [pytest.approx([1, 0.9]), pytest.approx([2, 0.81])]
-    assert main["frames"] == 200 * 100
+    assert main["num_env_steps"] == 200 * 100
     folder = tmp_path / "ctrace/tabular_fig1"
     first = [(folder / name).read_bytes() for name in ("figure.png", "figure.svg")]
     assert first[0].startswith(b"\x89PNG")

@@ -29,7 +29,7 @@ from tests.support.training import SETTINGS, dense_torso, make_agent
 
 def step(agent, batch, jit_compile=False):
     learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
-    return learner.step(learner.place(batch)).scalars
+    return learner.step(learner.to_device(batch)).scalars
 
 
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):

@@ -6,7 +6,7 @@ from repro.networks import mlp
 
 
 def first_gradient(optimizer):
-    """Of Adam's first step, from its first moment, which is a tenth of it."""
+    """Gradient of Adam's first step, from its first moment, which is a tenth of it."""
     moment = next(x for x in optimizer.variables if x.shape.rank == 1)
     return moment.numpy() / 0.1
 
@@ -34,13 +34,13 @@ def spread(size, count=40):
     return np.unique(np.linspace(0, size - 1, count).astype(int))
 
 
-def ratio_and_kl(batch, mean, deviation=0.2):
+def ratio_and_kl(batch, mean, std=0.2):
     """rho and KL(mu || pi) of each step, pi normal around `mean`."""
 
     def log_density(m, s):
         return (-0.5 * ((batch.action - m) / s) ** 2 - np.log(s)).sum(1)
 
-    rho = np.exp(log_density(mean, deviation) - log_density(batch.mean, batch.deviation))
-    share = batch.deviation / deviation
-    kl = (0.5 * (share**2 + ((batch.mean - mean) / deviation) ** 2 - 1) - np.log(share)).sum(1)
+    rho = np.exp(log_density(mean, std) - log_density(batch.mean, batch.std))
+    share = batch.std / std
+    kl = (0.5 * (share**2 + ((batch.mean - mean) / std) ** 2 - 1) - np.log(share)).sum(1)
     return rho, kl

@@ -34,7 +34,7 @@ def small_config(
 ):
     config = EXPERIMENTS[agent.split("_")[0]].get_config("smoke")
     config.agent = agent
-    config.frames = frames
+    config.num_env_steps = frames
     config.window_steps = 2_000
     config.env.task = task
     config.env.max_steps = max_steps
@@ -69,12 +69,12 @@ def random_batch(size: int, states: int, actions: int, seed: int = 1) -> Minibat
     def normal(*shape):
         return g.normal(size=shape).astype(np.float32)
 
-    mean, deviation = 0.3 * normal(size, actions), np.exp(0.2 * normal(size, actions))
-    action = mean + deviation * normal(size, actions)
+    mean, std = 0.3 * normal(size, actions), np.exp(0.2 * normal(size, actions))
+    action = mean + std * normal(size, actions)
     discount = np.where(np.arange(size) % 4 == 3, 0.0, 0.9).astype(np.float32)
     next_state = np.where(discount[:, None] > 0, normal(size, states), np.float32(np.nan))
     reward, q_ret, v_tbc = normal(size), normal(size), normal(size)
-    return Minibatch(normal(size, states), action, mean, deviation, reward, discount, next_state, q_ret, v_tbc)
+    return Minibatch(normal(size, states), action, mean, std, reward, discount, next_state, q_ret, v_tbc)
 
 
 def agent_of(name, steps_per_call=1, compile_with_xla=False, **changes):
@@ -90,6 +90,6 @@ def own_batch(agent, size=B):
     """A batch whose behaviour is the agent's present policy."""
     batch = random_batch(size, S, A)
     mean = agent.forward(batch.state)[1].numpy()
-    deviation = np.full((size, A), 0.2, np.float32)
+    std = np.full((size, A), 0.2, np.float32)
     noise = np.random.default_rng(4).normal(size=(size, A)).astype(np.float32)
-    return batch._replace(mean=mean, deviation=deviation, action=mean + deviation * noise)
+    return batch._replace(mean=mean, std=std, action=mean + std * noise)

@@ -31,16 +31,16 @@ def rollout(environment, steps=STEPS, seed=0):
 def standardise(agent, states):
     """As `ReferMemory.state_statistics` has them."""
     mean = states.mean(axis=0, dtype=np.float64)
-    deviation = np.sqrt(np.square(states - mean).mean(axis=0))
-    agent.set_state_statistics(mean.astype(np.float32), deviation.astype(np.float32))
-    agent.refresh()
+    std = np.sqrt(np.square(states - mean).mean(axis=0))
+    agent.set_state_statistics(mean.astype(np.float32), std.astype(np.float32))
+    agent.sync_acting_weights()
 
 
 def largest_difference(agent, states):
     """Over values and means, of acting on an episode of these states and of learning from them."""
     agent.begin_episode()
-    acting = [agent.act(state) for state in states]
-    values, means = np.array([one.value for one in acting]), np.array([one.mean for one in acting])
+    policy_outputs = [agent.act(state) for state in states]
+    values, means = np.array([one.value for one in policy_outputs]), np.array([one.mean for one in policy_outputs])
     if hasattr(agent, "window"):
         padded = np.concatenate([np.zeros_like(states, shape=(agent.window - 1, states.shape[1])), states])
         windows = np.stack([padded[t : t + agent.window] for t in range(len(states))])

@@ -11,7 +11,7 @@ from repro.papers.refer.advantages import LowerTriangular, advantage, num_coeffi
 RNG = np.random.default_rng(0)
 B, A = 6, 3
 ACTION, MEAN = RNG.normal(size=(2, B, A))
-DEVIATION = RNG.uniform(0.3, 1.5, size=(B, A))
+STD = RNG.uniform(0.3, 1.5, size=(B, A))
 COEFFICIENTS = {form: RNG.normal(size=(B, num_coefficients(form, A))) for form in ("quadratic", "gaussian")}
 
 
@@ -42,9 +42,9 @@ def f(form, coefficients, u):
 @pytest.mark.parametrize("form", COEFFICIENTS)
 def test_f_minus_its_expectation_by_sampling(form):
     """Against f's definition with E[f] over 2e5 actions; so the advantage's mean under pi is 0 too."""
-    actual = advantage(form, COEFFICIENTS[form], ACTION, MEAN, DEVIATION).numpy()
+    actual = advantage(form, COEFFICIENTS[form], ACTION, MEAN, STD).numpy()
     for b in range(B):
-        noise = np.random.default_rng(b).normal(size=(100_000, A)) * DEVIATION[b]
+        noise = np.random.default_rng(b).normal(size=(100_000, A)) * STD[b]
         samples = f(form, COEFFICIENTS[form][b], np.concatenate([noise, -noise]))
         error = samples.std() / len(samples) ** 0.5
         expected = f(form, COEFFICIENTS[form][b], ACTION[b] - MEAN[b]) - samples.mean()
@@ -56,12 +56,12 @@ def test_f_minus_its_expectation_by_sampling(form):
 @pytest.mark.parametrize("form", COEFFICIENTS)
 def test_mean_under_the_policy_is_zero(form):
     num_samples = 200_000
-    actions = np.random.default_rng(5).normal(MEAN[0], DEVIATION[0], size=(num_samples, A))
+    actions = np.random.default_rng(5).normal(MEAN[0], STD[0], size=(num_samples, A))
     rows = [np.repeat(x[:1], num_samples, axis=0) for x in (COEFFICIENTS[form], MEAN)]
-    values = advantage(form, rows[0], actions, rows[1], DEVIATION[0]).numpy()
+    values = advantage(form, rows[0], actions, rows[1], STD[0]).numpy()
     assert abs(values.mean()) < 4 * values.std() / num_samples**0.5
     assert values.std() > 0.05
-    wider = advantage(form, rows[0], actions, rows[1], 1.2 * DEVIATION[0]).numpy()
+    wider = advantage(form, rows[0], actions, rows[1], 1.2 * STD[0]).numpy()
     assert abs(wider.mean()) > 10 * wider.std() / num_samples**0.5
 
 
@@ -69,20 +69,19 @@ def test_expectations_by_hand():
     """At a = m, f is 0 (quadratic) or K (gaussian), so the advantage is -E[f] or K - E[f]."""
     raw_one = np.log(np.expm1(1.0))  # softplus gives 1
     quadratic = np.array([[raw_one, 2.0, raw_one]])  # L = [[1, 0], [2, 1]], L L' = [[1, 2], [2, 5]]
-    deviation = np.array([2.0, 3.0])
+    std = np.array([2.0, 3.0])
     zeros = np.zeros((1, 2))
-    np.testing.assert_allclose(advantage("quadratic", quadratic, zeros, zeros, deviation), [0.5 * (1 * 4 + 5 * 9)])
+    np.testing.assert_allclose(advantage("quadratic", quadratic, zeros, zeros, std), [0.5 * (1 * 4 + 5 * 9)])
     gaussian = np.full((1, 5), raw_one)  # K = L_+ = L_- = 1
     expected = 1 - np.sqrt(1 / 5) * np.sqrt(1 / 10)
-    np.testing.assert_allclose(advantage("gaussian", gaussian, zeros, zeros, deviation), [expected])
+    np.testing.assert_allclose(advantage("gaussian", gaussian, zeros, zeros, std), [expected])
 
 
 def test_the_two_sides_of_the_asymmetric_gaussian():
     """L_+ rules actions above the mean, L_- those below."""
-    coefficients, deviation = np.array([[2.0, 5.0, -1.0]]), np.array([1.0])  # K, wide above, narrow below
+    coefficients, std = np.array([[2.0, 5.0, -1.0]]), np.array([1.0])  # K, wide above, narrow below
     above, below = (
-        advantage("gaussian", coefficients, np.array([[a]]), np.zeros((1, 1)), deviation).numpy()[0]
-        for a in (1.0, -1.0)
+        advantage("gaussian", coefficients, np.array([[a]]), np.zeros((1, 1)), std).numpy()[0] for a in (1.0, -1.0)
     )
     expected = softplus(2.0) * (np.exp(-0.5 / softplus(5)) - np.exp(-0.5 / softplus(-1)))
     assert above - below == pytest.approx(expected)
@@ -90,8 +89,8 @@ def test_the_two_sides_of_the_asymmetric_gaussian():
 
 @pytest.mark.parametrize("form", COEFFICIENTS)
 def test_largest_at_the_mean(form):
-    best = advantage(form, COEFFICIENTS[form], MEAN, MEAN, DEVIATION).numpy()
-    assert (best > advantage(form, COEFFICIENTS[form], ACTION, MEAN, DEVIATION).numpy()).all()
+    best = advantage(form, COEFFICIENTS[form], MEAN, MEAN, STD).numpy()
+    assert (best > advantage(form, COEFFICIENTS[form], ACTION, MEAN, STD).numpy()).all()
 
 
 def test_numbers_of_outputs():
@@ -114,12 +113,12 @@ def test_products_with_the_triangular_matrix():
 
 
 def test_without_an_advantage():
-    np.testing.assert_array_equal(advantage("none", np.zeros((B, 0)), ACTION, MEAN, DEVIATION), np.zeros(B))
+    np.testing.assert_array_equal(advantage("none", np.zeros((B, 0)), ACTION, MEAN, STD), np.zeros(B))
 
 
 @pytest.mark.parametrize("form", COEFFICIENTS)
 def test_gradients_reach_the_coefficients_alone(form):
-    coefficients, others = tf.constant(COEFFICIENTS[form]), [tf.constant(x) for x in (ACTION, MEAN, DEVIATION)]
+    coefficients, others = tf.constant(COEFFICIENTS[form]), [tf.constant(x) for x in (ACTION, MEAN, STD)]
     with tf.GradientTape() as tape:
         tape.watch([coefficients, *others])
         output = advantage(form, coefficients, *others)
@@ -130,13 +129,13 @@ def test_gradients_reach_the_coefficients_alone(form):
         for sign in (1, -1):
             shifted = COEFFICIENTS[form].copy()
             shifted[index] += sign * h
-            sums.append(advantage(form, shifted, ACTION, MEAN, DEVIATION).numpy().sum())
+            sums.append(advantage(form, shifted, ACTION, MEAN, STD).numpy().sum())
         assert gradient[index].numpy() == pytest.approx((sums[0] - sums[1]) / (2 * h), rel=1e-5, abs=1e-8)
 
 
 @pytest.mark.parametrize("form", COEFFICIENTS)
 def test_eager_graph_and_xla_agree(form):
-    arguments = [x.astype(np.float32) for x in (COEFFICIENTS[form], ACTION, MEAN, DEVIATION)]
+    arguments = [x.astype(np.float32) for x in (COEFFICIENTS[form], ACTION, MEAN, STD)]
     expected = advantage(form, *arguments)
     for jit_compile in (False, True):
         compiled = tf.function(lambda *x: advantage(form, *x), jit_compile=jit_compile)
@@ -146,8 +145,8 @@ def test_eager_graph_and_xla_agree(form):
 def test_wrong_shapes():
     coefficients = COEFFICIENTS["gaussian"]
     with pytest.raises(ValueError, match=r"^advantage: gaussian with 3 actions takes 7 coefficients, got shape \(6, 6"):
-        advantage("gaussian", coefficients[:, :6], ACTION, MEAN, DEVIATION)
+        advantage("gaussian", coefficients[:, :6], ACTION, MEAN, STD)
     with pytest.raises(ValueError, match=r"^advantage: mean must have the shape of action"):
-        advantage("gaussian", coefficients, ACTION, MEAN[:, :1], DEVIATION)
-    with pytest.raises(ValueError, match=r"^advantage: deviation must have the shape of action"):
-        advantage("gaussian", coefficients, ACTION, MEAN, DEVIATION[:, :1])
+        advantage("gaussian", coefficients, ACTION, MEAN[:, :1], STD)
+    with pytest.raises(ValueError, match=r"^advantage: std must have the shape of action"):
+        advantage("gaussian", coefficients, ACTION, MEAN, STD[:, :1])

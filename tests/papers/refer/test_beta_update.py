@@ -17,16 +17,16 @@ def test_a_share_of_exactly_d_is_the_other_case():
     assert update_beta(0.5, 25, 100, 0.25, 0.1) == pytest.approx(0.55)
 
 
-@pytest.mark.parametrize(("num_far", "fixed_point"), [(90, 0.0), (10, 1.0)])
-def test_fixed_points(num_far, fixed_point):
+@pytest.mark.parametrize(("num_far_policy", "fixed_point"), [(90, 0.0), (10, 1.0)])
+def test_fixed_points(num_far_policy, fixed_point):
     """0 with too many far samples and 1 otherwise, approached by a factor 1 - eta a step, never left."""
     beta = 0.4
     for _ in range(50):
         before = beta
-        beta = update_beta(beta, num_far, 100, 0.5, 0.1)
+        beta = update_beta(beta, num_far_policy, 100, 0.5, 0.1)
         assert 0.0 <= beta <= 1.0
         assert beta - fixed_point == pytest.approx(0.9 * (before - fixed_point))
-    assert update_beta(fixed_point, num_far, 100, 0.5, 0.1) == pytest.approx(fixed_point, abs=1e-15)
+    assert update_beta(fixed_point, num_far_policy, 100, 0.5, 0.1) == pytest.approx(fixed_point, abs=1e-15)
 
 
 def test_an_empty_memory_is_refused():

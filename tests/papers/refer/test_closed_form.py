@@ -16,7 +16,7 @@ from repro.papers.refer.vracer import VRacer, VRacerSettings
 
 def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     config = closed_form_config.get_config("smoke")
-    limit = int(config.refer.max_far_share * config.memory.capacity)
+    limit = int(config.refer.max_far_policy_fraction * config.memory.capacity)
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit + 1, starts=5), np.zeros(5))
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit, starts=5), np.ones(5))
     config.updates = 10_000  # a single time constant
@@ -24,13 +24,13 @@ def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     np.testing.assert_allclose(partly, [0.0, 0.5 * np.exp(-1), np.exp(-1)], rtol=1e-3)
 
 
-@pytest.mark.parametrize(("actions", "deviation"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
-def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_more(actions, deviation):
+@pytest.mark.parametrize(("actions", "std"), [(1, 0.2), (6, 0.2), (17, 0.2), (3, 0.5)])
+def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_more(actions, std):
     rng = np.random.default_rng(0)
-    largest = closed_form.largest_divergences(rng, actions, deviation, corners=8)
-    np.testing.assert_allclose(largest, 2 * actions / deviation**2, rtol=1e-6)
+    largest = closed_form.largest_divergences(rng, actions, std, corners=8)
+    np.testing.assert_allclose(largest, 2 * actions / std**2, rtol=1e-6)
     means = rng.uniform(-1, 1, (1000, 2, actions))
-    between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * deviation**2)  # equal deviations
+    between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * std**2)  # equal standard deviations
     assert between.max() < largest.min()
 
 
@@ -56,7 +56,7 @@ def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
     forward = sum(2 * 256 * fan_in * fan_out for fan_in, fan_out in layers)
     to_weights, to_inputs = forward, forward - 2 * 256 * 17 * 128  # states have no gradient
     to_biases = sum(2 * 256 * fan_out for _, fan_out in layers)
-    assert gradient_cost.of_vracer(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
+    assert gradient_cost.vracer_cost(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
 
 
 def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path):
@@ -64,7 +64,7 @@ def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path
     job.run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
     assert faults == []
-    assert all(item.record["frames"] == 0 for item in stored)
+    assert all(item.record["num_env_steps"] == 0 for item in stored)
     assert not list(tmp_path.rglob("figure.*"))
     judged = rows.rows_for(stored)
     assert {row.agent: row.value for row in judged} == {

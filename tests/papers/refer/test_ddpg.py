@@ -19,20 +19,20 @@ def test_one_step_has_the_gradients_of_algorithm_4(rule):
     g = np.random.default_rng(5)
     for variable in (agent.weights, agent.critic_weights, agent.target_weights, agent.target_critic_weights):
         variable.assign(0.4 * g.normal(size=variable.shape))  # targets unlike what they follow
-    state_mean, state_deviation = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
-    agent.set_state_statistics(state_mean, state_deviation)
+    state_mean, state_std = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
+    agent.set_state_statistics(state_mean, state_std)
     batch = random_batch(B, S, A)
     policy, critic, target_policy, target_critic = (
         x.numpy().astype(np.float64)
         for x in (agent.weights, agent.critic_weights, agent.target_weights, agent.target_critic_weights)
     )
-    batch = batch._replace(deviation=np.full((B, A), 0.4, np.float32))
-    own = np.tanh(network(policy, POLICY, (batch.state - state_mean) / state_deviation)).astype(np.float32)
+    batch = batch._replace(std=np.full((B, A), 0.4, np.float32))
+    own = np.tanh(network(policy, POLICY, (batch.state - state_mean) / state_std)).astype(np.float32)
     batch = batch._replace(mean=own + 0.2 * batch.mean, action=own + 0.3 * batch.action)
     agent.train(batch, *scalars(beta=BETA, c_max=C_MAX))
 
     batch = Minibatch(*(np.asarray(x, np.float64) for x in batch))
-    standard, next_standard = ((x - state_mean) / state_deviation for x in (batch.state, batch.next_state))
+    standard, next_standard = ((x - state_mean) / state_std for x in (batch.state, batch.next_state))
 
     def m(vector, s):
         return np.tanh(network(vector, POLICY, s))

@@ -83,22 +83,22 @@ def test_targets_move_by_a_hundredth_of_the_way_before_the_step(name):
 def test_acting_is_the_network_on_standardised_states(name):
     agent, states = agent_of(name), random_batch(4, S, A).state
     agent.set_state_statistics(np.arange(S, dtype=np.float32), np.linspace(0.5, 3, S).astype(np.float32))
-    agent.refresh()
+    agent.sync_acting_weights()
     for state in states:
         value, mean = agent.forward(state[None])[:2]
-        acting = agent.act(state)
-        np.testing.assert_allclose(acting.value, value[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_array_equal(acting.deviation, np.float32([0.2, 0.2]))
+        output = agent.act(state)
+        np.testing.assert_allclose(output.value, value[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.mean, mean[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(output.std, np.float32([0.2, 0.2]))
 
 
 @BOTH
-def test_acting_follows_the_weights_only_when_refreshed(name):
+def test_acting_follows_the_weights_only_when_synced(name):
     agent, batch = agent_of(name), random_batch(B, S, A)
     before = agent.act(batch.state[0])
     agent.train(batch, *scalars())
     assert agent.act(batch.state[0]).value == before.value
-    agent.refresh()
+    agent.sync_acting_weights()
     assert agent.act(batch.state[0]).value != before.value
     assert not np.array_equal(agent.act(batch.state[0]).mean, before.mean)
 

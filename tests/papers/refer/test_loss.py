@@ -29,36 +29,36 @@ RNG = np.random.default_rng(25)
 B, A = 6, 2
 BETA, C_MAX, GAMMA = 0.3, 3.0, 0.9
 MEAN = RNG.normal(size=(B, A))
-DEVIATION = RNG.uniform(0.5, 1.0, size=(B, A))
+STD = RNG.uniform(0.5, 1.0, size=(B, A))
 BEHAVIOUR_MEAN = MEAN + 0.5 * RNG.normal(size=(B, A))
-BEHAVIOUR_DEVIATION = RNG.uniform(0.5, 1.0, size=(B, A))
-ACTION = BEHAVIOUR_MEAN + BEHAVIOUR_DEVIATION * RNG.normal(size=(B, A))
+BEHAVIOUR_STD = RNG.uniform(0.5, 1.0, size=(B, A))
+ACTION = BEHAVIOUR_MEAN + BEHAVIOUR_STD * RNG.normal(size=(B, A))
 V, Q_RET, V_TBC, R, NEXT_VALUE, Q, Q_OF_MEAN = RNG.normal(size=(7, B))
 COEFFICIENTS = RNG.normal(size=(B, num_coefficients("gaussian", A)))
 DISCOUNT = np.array([GAMMA, GAMMA, 0.0, GAMMA, GAMMA, 0.0])
 
 
-def density(action, mean, deviation):
-    return scipy.stats.norm.pdf(action, mean, deviation).prod(axis=-1)
+def density(action, mean, std):
+    return scipy.stats.norm.pdf(action, mean, std).prod(axis=-1)
 
 
-RHO = density(ACTION, MEAN, DEVIATION) / density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+RHO = density(ACTION, MEAN, STD) / density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
 NEAR = (RHO > 1 / C_MAX) & (RHO < C_MAX)
-POLICIES = Policies(MEAN, DEVIATION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+POLICIES = Policies(MEAN, STD, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
 
 
 def variant(rule, form="none", kind="current"):
     return Variant(rule, form, 7.0, kind)
 
 
-def kl_mu_pi(mean, deviation):
+def kl_mu_pi(mean, std):
     """KL(mu || pi) by its definition, from entropies in closed form."""
-    ratio = BEHAVIOUR_DEVIATION / deviation
-    return (0.5 * (ratio**2 + ((mean - BEHAVIOUR_MEAN) / deviation) ** 2 - 1) - np.log(ratio)).sum(axis=-1)
+    ratio = BEHAVIOUR_STD / std
+    return (0.5 * (ratio**2 + ((mean - BEHAVIOUR_MEAN) / std) ** 2 - 1) - np.log(ratio)).sum(axis=-1)
 
 
 def numeric_gradient(function, x, h=1e-6):
-    """Of a sum over the batch, by central differences in every entry."""
+    """Gradient of a sum over the batch, by central differences in every entry."""
     gradient = np.zeros_like(x)
     for index in np.ndindex(x.shape):
         sums = []
@@ -71,7 +71,7 @@ def numeric_gradient(function, x, h=1e-6):
 
 
 def gradients(function, *arguments):
-    """Of `function`, a loss of each sample, with respect to every argument; 0 where there is none."""
+    """Gradients of `function`, a loss of each sample, with respect to every argument; 0 where there is none."""
     tensors = [tf.constant(x) for x in arguments]
     with tf.GradientTape() as tape:
         tape.watch(tensors)
@@ -88,17 +88,17 @@ def test_the_batch_has_near_and_far_samples():
 
 def test_off_policy_gradient_is_that_of_equation_5():
     """grad of - pi / mu (Q_ret - V), differentiated numerically through pi, with V and Q_ret constant."""
-    log_pi = gaussian.log_prob(ACTION, MEAN, DEVIATION)
+    log_pi = gaussian.log_prob(ACTION, MEAN, STD)
     actual = gradients(lambda log_pi, v, q: off_policy_gradient_loss(log_pi, RHO, q, v), log_pi, V, Q_RET)
     assert not actual[1].any()
     assert not actual[2].any()
 
     def objective(mean):
-        mu = density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
-        return -density(ACTION, mean, DEVIATION) / mu * (Q_RET - V)
+        mu = density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
+        return -density(ACTION, mean, STD) / mu * (Q_RET - V)
 
     def loss(mean):
-        return off_policy_gradient_loss(gaussian.log_prob(ACTION, mean, DEVIATION), RHO, Q_RET, V)
+        return off_policy_gradient_loss(gaussian.log_prob(ACTION, mean, STD), RHO, Q_RET, V)
 
     np.testing.assert_allclose(gradients(loss, MEAN)[0], numeric_gradient(objective, MEAN), rtol=1e-6)
 
@@ -128,7 +128,7 @@ def test_value_targets_by_hand():
         value_target(v, rho[:, None], action_advantage, q_ret, v_tbc, "stored")
 
 
-def test_a_far_sample_does_not_draw_the_value_back():
+def test_a_far_sample_does_not_pull_the_value_back():
     """rho = e^-7: nearly no gradient to V; towards the stored target it is V - V_tbc in full, whatever rho is."""
     mean, ones = np.array([[9.0]]), np.ones((1, 1))
     policies = Policies(mean, ones, 0 * ones, ones)
@@ -150,31 +150,31 @@ def test_vracer_under_each_rule(rule, kind):
     scale = (BETA if uses_rule_2 else 1.0) * (NEAR if uses_rule_1 else np.ones(B))
     pull = (1.0 - BETA) if uses_rule_2 else 0.0
 
-    def loss(mean, deviation, v, coefficients, q_ret, v_tbc):
-        policies = Policies(mean, deviation, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+    def loss(mean, std, v, coefficients, q_ret, v_tbc):
+        policies = Policies(mean, std, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
         arguments = (ACTION, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, variant(rule, "gaussian", kind))
         return vracer_loss(*arguments).total
 
-    d_mean, d_deviation, d_v, d_coefficients, *dead = gradients(loss, MEAN, DEVIATION, V, COEFFICIENTS, Q_RET, V_TBC)
+    d_mean, d_std, d_v, d_coefficients, *dead = gradients(loss, MEAN, STD, V, COEFFICIENTS, Q_RET, V_TBC)
     assert not any(x.any() for x in dead)
 
-    mu = density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+    mu = density(ACTION, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
 
     def of_mean(mean):
-        objective = -density(ACTION, mean, DEVIATION) / mu * (Q_RET - V)
-        return scale * objective + pull * kl_mu_pi(mean, DEVIATION)
+        objective = -density(ACTION, mean, STD) / mu * (Q_RET - V)
+        return scale * objective + pull * kl_mu_pi(mean, STD)
 
-    def of_deviation(deviation):
-        objective = -density(ACTION, MEAN, deviation) / mu * (Q_RET - V)
-        return scale * objective + pull * kl_mu_pi(MEAN, deviation)
+    def of_std(std):
+        objective = -density(ACTION, MEAN, std) / mu * (Q_RET - V)
+        return scale * objective + pull * kl_mu_pi(MEAN, std)
 
     def of_coefficients(coefficients):
-        fitted = advantage("gaussian", coefficients, ACTION, MEAN, DEVIATION).numpy()
+        fitted = advantage("gaussian", coefficients, ACTION, MEAN, STD).numpy()
         return scale * 0.5 * (RHO * (fitted + V - Q_RET)) ** 2
 
     np.testing.assert_allclose(d_mean, numeric_gradient(of_mean, MEAN), rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(d_deviation, numeric_gradient(of_deviation, DEVIATION), rtol=1e-5, atol=1e-8)
-    fitted = advantage("gaussian", COEFFICIENTS, ACTION, MEAN, DEVIATION).numpy()
+    np.testing.assert_allclose(d_std, numeric_gradient(of_std, STD), rtol=1e-5, atol=1e-8)
+    fitted = advantage("gaussian", COEFFICIENTS, ACTION, MEAN, STD).numpy()
     target = V_TBC if kind == "stored" else V + np.minimum(1.0, RHO) * (Q_RET - (V + fitted))
     np.testing.assert_allclose(d_v, scale * (V - target))
     np.testing.assert_allclose(d_coefficients, numeric_gradient(of_coefficients, COEFFICIENTS), rtol=1e-4, atol=1e-8)
@@ -183,27 +183,27 @@ def test_vracer_under_each_rule(rule, kind):
 def test_vracer_without_an_advantage_and_its_extras():
     found = vracer_loss(ACTION, POLICIES, V, np.zeros((B, 0)), Q_RET, V_TBC, BETA, C_MAX, variant("refer"))
     np.testing.assert_allclose(found.rho, RHO)
-    np.testing.assert_allclose(found.extras["kl"], kl_mu_pi(MEAN, DEVIATION))
+    np.testing.assert_allclose(found.extras["kl"], kl_mu_pi(MEAN, STD))
     np.testing.assert_array_equal(found.extras["near"], NEAR)
     np.testing.assert_array_equal(found.advantage, np.zeros(B))
     np.testing.assert_array_equal(found.action_advantage, np.zeros(B))
     error = np.minimum(1.0, RHO) * (V - Q_RET)
     np.testing.assert_allclose(found.value, 0.5 * error**2)
     np.testing.assert_allclose(found.extras["td_error"], error)
-    expected = np.where(NEAR, BETA * (found.policy + found.value), 0.0) + (1 - BETA) * kl_mu_pi(MEAN, DEVIATION)
+    expected = np.where(NEAR, BETA * (found.policy + found.value), 0.0) + (1 - BETA) * kl_mu_pi(MEAN, STD)
     np.testing.assert_allclose(found.total, expected)
 
 
 @pytest.mark.parametrize("rule", ["refer", "refer_1", "refer_2"])
 @pytest.mark.parametrize("form", ["none", "gaussian"])
 def test_ratios_that_overflow_leave_gradients_finite(rule, form):
-    """An action 40 deviations of pi from mu's mean, in float32: the ratio would be infinite, or 0 the other way."""
+    """An action 40 stds of pi from mu's mean, in float32: the ratio would be infinite, or 0 the other way."""
     action = tf.constant([[40.0], [0.0]])
-    mean, deviation = tf.constant([[40.0], [40.0]]), tf.constant([1.0])
+    mean, std = tf.constant([[40.0], [40.0]]), tf.constant([1.0])
     coefficients = tf.ones([2, num_coefficients(form, 1)])
     with tf.GradientTape() as tape:
         tape.watch([mean, coefficients])
-        policies = Policies(mean, deviation, tf.zeros([2, 1]), deviation)
+        policies = Policies(mean, std, tf.zeros([2, 1]), std)
         arguments = (tf.zeros(2), coefficients, tf.ones(2), tf.ones(2), 0.5, 5.0, variant(rule, form))
         found = vracer_loss(action, policies, *arguments)
     np.testing.assert_allclose(found.rho, np.exp([7.0, -7.0]), rtol=1e-6)
@@ -219,8 +219,8 @@ def test_refer_2_clips_the_weights_at_a_thousand():
     ones = np.ones((1, 1))
     v, q_ret = np.zeros(1), np.ones(1)
 
-    def loss(deviation):
-        policies = Policies(mean, deviation, np.zeros((1, 1)), ones)
+    def loss(std):
+        policies = Policies(mean, std, np.zeros((1, 1)), ones)
         return vracer_loss(action, policies, v, np.zeros((1, 0)), q_ret, v, 1.0, 5.0, variant("refer_2")).total
 
     # at a = m, d log pi / d sigma = -1 / sigma
@@ -245,7 +245,7 @@ def test_ddpg_under_each_rule(rule):
     scale, pull = (BETA, 1.0 - BETA) if uses_rule_2 else (1.0, 0.0)
 
     def losses(mean, q, q_of_mean, next_value):
-        policies = Policies(mean, DEVIATION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+        policies = Policies(mean, STD, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
         return ddpg_loss(ACTION, policies, q, q_of_mean, R, DISCOUNT, next_value, BETA, C_MAX, rule)
 
     arguments = (MEAN, Q, Q_OF_MEAN, NEXT_VALUE)
@@ -257,7 +257,7 @@ def test_ddpg_under_each_rule(rule):
 
     d_mean, d_q, d_q_of_mean, d_next = gradients(lambda *x: losses(*x).policy, *arguments)
     np.testing.assert_allclose(d_q_of_mean, -scale * kept)
-    np.testing.assert_allclose(d_mean, pull * numeric_gradient(lambda m: kl_mu_pi(m, DEVIATION), MEAN), atol=1e-8)
+    np.testing.assert_allclose(d_mean, pull * numeric_gradient(lambda m: kl_mu_pi(m, STD), MEAN), atol=1e-8)
     assert not d_q.any()
     assert not d_next.any()
     np.testing.assert_allclose(losses(*arguments).rho, RHO)
@@ -284,7 +284,7 @@ def test_naf_under_each_rule(rule):
     entries = RNG.normal(size=(B, 3))
 
     def loss(mean, v, next_value):
-        policies = Policies(mean, DEVIATION, BEHAVIOUR_MEAN, BEHAVIOUR_DEVIATION)
+        policies = Policies(mean, STD, BEHAVIOUR_MEAN, BEHAVIOUR_STD)
         q = naf_q(v, entries, ACTION, mean)
         return naf_loss(ACTION, policies, q, R, DISCOUNT, next_value, BETA, C_MAX, rule).total
 
@@ -295,14 +295,14 @@ def test_naf_under_each_rule(rule):
 
     def objective(mean):
         error = naf_q(V, entries, ACTION, mean).numpy() - R - DISCOUNT * NEXT_VALUE
-        return scale * 0.5 * error**2 + pull * kl_mu_pi(mean, DEVIATION)
+        return scale * 0.5 * error**2 + pull * kl_mu_pi(mean, STD)
 
     np.testing.assert_allclose(d_mean, numeric_gradient(objective, MEAN), rtol=1e-5, atol=1e-7)
 
 
 def test_eager_graph_and_xla_agree():
-    def function(action, mean, deviation, behaviour_mean, behaviour_deviation, v, coefficients, q_ret, v_tbc):
-        policies = Policies(mean, deviation, behaviour_mean, behaviour_deviation)
+    def function(action, mean, std, behaviour_mean, behaviour_std, v, coefficients, q_ret, v_tbc):
+        policies = Policies(mean, std, behaviour_mean, behaviour_std)
         return vracer_loss(
             action, policies, v, coefficients, q_ret, v_tbc, BETA, C_MAX, variant("refer", "gaussian")
         ).total

@@ -19,18 +19,18 @@ def test_one_step_has_the_gradient_of_equations_2_4_and_10(rule):
     g = np.random.default_rng(5)
     for variable in (agent.weights, agent.target_weights):
         variable.assign(0.4 * g.normal(size=variable.shape))  # a target unlike what it follows
-    state_mean, state_deviation = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
-    agent.set_state_statistics(state_mean, state_deviation)
+    state_mean, state_std = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
+    agent.set_state_statistics(state_mean, state_std)
     weights, target_weights = (x.numpy().astype(np.float64) for x in (agent.weights, agent.target_weights))
     batch = random_batch(B, S, A)
     own = agent.forward(batch.state)[1].numpy()
     batch = batch._replace(
-        mean=own + 0.2 * batch.mean, action=own + 0.3 * batch.action, deviation=np.full((B, A), 0.4, np.float32)
+        mean=own + 0.2 * batch.mean, action=own + 0.3 * batch.action, std=np.full((B, A), 0.4, np.float32)
     )
     agent.train(batch, *scalars(beta=BETA, c_max=C_MAX))
 
     batch = Minibatch(*(np.asarray(x, np.float64) for x in batch))
-    standard, next_standard = ((x - state_mean) / state_deviation for x in (batch.state, batch.next_state))
+    standard, next_standard = ((x - state_mean) / state_std for x in (batch.state, batch.next_state))
     next_value = np.nan_to_num(network(target_weights, SIZES, next_standard)[:, 0])
     target = batch.reward + batch.discount * next_value
     rho, _ = ratio_and_kl(batch, network(weights, SIZES, standard)[:, 1 : 1 + A])

@@ -23,7 +23,7 @@ def _agent(compile_with_xla=False):
     g = np.random.default_rng(5)
     mean, std = g.normal(size=S).astype(np.float32), g.uniform(0.5, 2, S).astype(np.float32)
     agent.set_state_statistics(mean, std)
-    agent.refresh()
+    agent.sync_acting_weights()
     return agent
 
 
@@ -41,7 +41,7 @@ def _rollout(agent):
 def _float64(agent, rollout):
     """Weights of both networks, states as they see them, the step's normalised advantages and its targets."""
     policy, value = (flat.variable.numpy().astype(np.float64) for flat in (agent._policy, agent._value))
-    mean, std = (x.numpy().astype(np.float64) for x in (agent.state_mean, agent.state_deviation))
+    mean, std = (x.numpy().astype(np.float64) for x in (agent.state_mean, agent.state_std))
     standard = (rollout.state - mean) / std
     experience = agent.experience(rollout)
     advantage, target = (x.numpy().astype(np.float64) for x in (experience.advantage, experience.target))
@@ -83,14 +83,14 @@ def test_one_step_has_the_gradient_of_the_clipped_objective():
     assert scalars["clipped"] == pytest.approx(np.mean(above | below)) != np.mean(flat)
 
 
-def test_divergence_and_deviation_are_those_before_the_step():
+def test_divergence_and_std_are_those_before_the_step():
     agent = _agent()
     rollout = _rollout(agent)
     mean = np.stack([agent.act(state) for state in rollout.state])
     scalars = agent.train(rollout, ALL, *RATES)
     assert set(scalars) == set(NAMES)
     assert scalars["kl"] == pytest.approx(ratio_and_kl(rollout, mean, 0.2**0.5)[1].mean(), rel=1e-4)
-    assert scalars["deviation"] == pytest.approx(0.2**0.5, rel=1e-5)
+    assert scalars["std"] == pytest.approx(0.2**0.5, rel=1e-5)
 
 
 def test_each_network_has_its_own_learning_rate():
@@ -110,7 +110,7 @@ def test_all_minibatches_of_a_rollout_have_the_targets_of_its_beginning():
     for optimizer, rate in zip(_optimizers(serial), RATES):
         optimizer.learning_rate.assign(rate)
     for minibatch in indices:
-        serial.gradient_step(Experience(*[tf.gather(x, minibatch) for x in experience]), rollout.deviation)
+        serial.gradient_step(Experience(*[tf.gather(x, minibatch) for x in experience]), rollout.std)
     for one, other in zip((fused._policy, fused._value), (serial._policy, serial._value)):
         np.testing.assert_allclose(one.variable.numpy(), other.variable.numpy(), rtol=1e-4, atol=1e-6)
 
@@ -160,7 +160,7 @@ def test_acting_is_the_policy_that_is_exported_and_learned_from_on_standardised_
     time_step = ts.restart(states, batch_size=B)
     for mean in (agent.forward(states)[1], policy.action(time_step).action):
         np.testing.assert_allclose(np.stack([agent.act(s) for s in states]), mean, rtol=1e-4, atol=1e-6)
-    means = agent.gradient_step(agent.experience(rollout), rollout.deviation)
-    np.testing.assert_allclose(dict(zip(NAMES, means))["deviation"], agent.std.mean(), rtol=1e-5)
+    means = agent.gradient_step(agent.experience(rollout), rollout.std)
+    np.testing.assert_allclose(dict(zip(NAMES, means))["std"], agent.std.mean(), rtol=1e-5)
     agent.set_state_statistics(np.zeros(S), np.ones(S))
     assert not np.allclose(policy.action(time_step).action, mean)

@@ -35,11 +35,11 @@ def inputs(seed=1):
 def loss_and_gradients(seed, function=ppo_loss):
     """Means of the policy's and the value loss, the share of clipped ratios, gradients of mean, std and v."""
     action, policies, v, advantage, target = inputs(seed)
-    live = [tf.constant(x) for x in (policies.mean, policies.deviation, v)]
+    live = [tf.constant(x) for x in (policies.mean, policies.std, v)]
     with tf.GradientTape() as tape:
         tape.watch(live)
         mean, std, value = live
-        losses = function(action, policies._replace(mean=mean, deviation=std), value, advantage, target, CLIP)
+        losses = function(action, policies._replace(mean=mean, std=std), value, advantage, target, CLIP)
         total = tf.reduce_mean(losses.policy) + tf.reduce_mean(losses.value)
     clipped = tf.reduce_mean(tf.cast(losses.extras["clipped"], tf.float32))
     return [*map(tf.reduce_mean, losses[:2]), clipped, *tape.gradient(total, live)]
@@ -91,7 +91,7 @@ def of_tf_agents(seed):
         ts.time_step_spec(STEP),
         tensor_spec.BoundedTensorSpec([A], tf.float32, -np.inf, np.inf),
         optimizer=catch,
-        actor_net=Policy(policies.mean, policies.deviation),
+        actor_net=Policy(policies.mean, policies.std),
         value_net=Value(v),
         importance_ratio_clipping=CLIP,
         value_pred_loss_coef=0.5,
@@ -105,7 +105,7 @@ def of_tf_agents(seed):
     )
     behaviour = {
         "loc": policies.behaviour_mean,
-        "scale_diag": policies.behaviour_deviation * np.ones((B, 1), np.float32),
+        "scale_diag": policies.behaviour_std * np.ones((B, 1), np.float32),
     }
     info = {"dist_params": behaviour, "value_prediction": v, "return": target, "advantage": advantage}
     middle, zeros = np.full(B, StepType.MID, np.int32), np.zeros(B, np.float32)
@@ -137,10 +137,8 @@ def test_another_clip_is_not_that_of_tf_agents():
 def test_losses_of_each_step():
     action, policies, v, advantage, target = inputs()
     losses = ppo_loss(action, policies, v, advantage, target, CLIP)
-    batch = random_batch(B, 1, A)._replace(
-        action=action, mean=policies.behaviour_mean, deviation=policies.behaviour_deviation
-    )
-    rho, kl = ratio_and_kl(batch, policies.mean, policies.deviation)
+    batch = random_batch(B, 1, A)._replace(action=action, mean=policies.behaviour_mean, std=policies.behaviour_std)
+    rho, kl = ratio_and_kl(batch, policies.mean, policies.std)
     normal = (advantage - np.mean(advantage)) / np.std(advantage)
     sides = [side & (sign * normal > 0) for side in (rho > 1 + CLIP, rho < 1 - CLIP) for sign in (1, -1)]
     assert all(side.any() for side in sides)
@@ -171,11 +169,11 @@ def test_advantages_of_a_minibatch_have_mean_0_and_variance_1():
 
 def test_who_receives_gradient():
     action, policies, v, advantage, target = inputs()
-    live = [tf.constant(x) for x in (policies.mean, policies.deviation, v)]
+    live = [tf.constant(x) for x in (policies.mean, policies.std, v)]
     dead = [tf.constant(x) for x in (advantage, target)]
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([live, dead])
-        pi = policies._replace(mean=live[0], deviation=live[1])
+        pi = policies._replace(mean=live[0], std=live[1])
         losses = ppo_loss(action, pi, live[2], *dead, CLIP)
     policy, value = (tape.gradient(x, [*live, *dead]) for x in losses[:2])
     assert [x is not None for x in policy] == [True, True, False, False, False]

@@ -13,7 +13,7 @@ from repro.training.learner import NonFiniteLossError
 def _config(task="InvertedPendulum", steps=128, updates=5, max_steps=50, compile_="graph", learning_rate=1e-3):
     config = figure_4_vracer.get_config("smoke")
     config.agent = "ppo"
-    config.frames = steps * updates
+    config.num_env_steps = steps * updates
     config.window_steps = 2_000
     config.env.task = task
     config.env.max_steps = max_steps
@@ -82,7 +82,7 @@ def test_books(tmp_path):
     trail = _run(training)
     np.testing.assert_array_equal(trail[:, 0], [128, 256, 384])
     summary = training.summary()
-    assert (summary["frames"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
+    assert (summary["num_env_steps"], summary["gradient_steps"]) == (384, 384 * 10 // 64)
     assert int(training._agent.train_step_counter) == 60
     assert summary["evaluation"]["episodes"] == len(summary["evaluation"]["returns"]) == summary["games"]
 
@@ -95,7 +95,7 @@ def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_p
     assert [len(rollout.reward) for rollout in played] == [500, 128, 128, 128]
     states, agent = played[0].state, training._agent
     np.testing.assert_allclose(agent.state_mean, states.mean(axis=0), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(agent.state_deviation, states.std(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(agent.state_std, states.std(axis=0), rtol=1e-4)
     standard = (played[1].state[0] - states.mean(axis=0)) / (states.std(axis=0) + 1e-7)
     assert np.abs(agent._scale * (played[1].state[0] - agent._offset) - standard).max() < 1e-3
     assert not np.allclose(states.std(axis=0), played[3].state.std(axis=0), rtol=1e-2)
@@ -104,7 +104,7 @@ def test_states_are_standardised_by_those_of_the_first_steps_and_no_others(tmp_p
 @pytest.mark.parametrize(("task", "falls"), [("InvertedPendulum", True), ("HalfCheetah", False)])
 def test_rollouts_hold_what_was_played(tmp_path, task, falls):
     training = _build(tmp_path, task=task)
-    training._agent.refresh()
+    training._agent.sync_acting_weights()
     rollout = training._play(120)
     last = rollout.last
     assert last.sum() >= 2
@@ -115,7 +115,7 @@ def test_rollouts_hold_what_was_played(tmp_path, task, falls):
     np.testing.assert_array_equal(rollout.next_state[:-1][inside], rollout.state[1:][inside])
     assert (rollout.next_state[:-1][~inside] != rollout.state[1:][~inside]).any(axis=1).all()
     np.testing.assert_array_equal(rollout.mean, np.stack([training._agent.act(state) for state in rollout.state]))
-    noise = np.abs(rollout.action - rollout.mean) / rollout.deviation
+    noise = np.abs(rollout.action - rollout.mean) / rollout.std
     assert 1 < noise.max() <= 3 + 1e-5
     going_on = training._play(1)
     np.testing.assert_array_equal(going_on.state[0], rollout.next_state[-1])
@@ -132,11 +132,11 @@ def test_learning_rates_anneal_with_environment_steps(tmp_path, monkeypatch):
 
 def test_every_epoch_sees_every_step_once(tmp_path, monkeypatch):
     training = _build(tmp_path, updates=1)
-    drawn = []
-    monkeypatch.setattr(training._agent, "train", lambda *arguments: drawn.append(arguments[1]) or {"loss": 0.0})
+    sampled = []
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: sampled.append(arguments[1]) or {"loss": 0.0})
     _run(training)
-    epochs = drawn[0].reshape(10, 128)
-    assert drawn[0].shape == (20, 64)
+    epochs = sampled[0].reshape(10, 128)
+    assert sampled[0].shape == (20, 64)
     np.testing.assert_array_equal(np.sort(epochs, axis=1), np.tile(np.arange(128), (10, 1)))
     assert len({tuple(epoch) for epoch in epochs}) == 10
 
@@ -172,7 +172,7 @@ def test_other_experiments_have_no_ppo(tmp_path):
 def test_a_trained_policy_takes_the_mean_action(tmp_path):
     training = _build(tmp_path, updates=1)
     _run(training)
-    training._agent.refresh()
+    training._agent.sync_acting_weights()
     policy, environment = find_experiment(_config()).load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     action = policy.action(ts.restart(observation, batch_size=1), (), np.array([5, 0], np.int32)).action

@@ -1,10 +1,10 @@
-"""Prioritised replay: its drawing and weights in the loop against a naive twin, its gradients, and that it learns."""
+"""Prioritised replay: its sampling and weights in the loop against a naive twin, its gradients, and that it learns."""
 
 import numpy as np
 import pytest
 
 from repro.papers.refer import loss, training
-from repro.papers.refer.prioritised import Prioritised, draw_minibatches, importance_exponent
+from repro.papers.refer.prioritised import Prioritised, importance_exponent, sample_minibatches
 from repro.replay.refer import Minibatch, ReferMemory
 from tests.papers.refer.gradients import first_gradient, network
 from tests.papers.refer.small import A, B, S, agent_of, build, random_batch, scalars
@@ -23,7 +23,7 @@ def new_agent(name):
 
 
 class NaiveRanks:
-    """A list of all steps, sorted by their errors whenever it is drawn from."""
+    """A list of all steps, sorted by their errors whenever it is sampled from."""
 
     def __init__(self):
         self.errors = {}
@@ -36,7 +36,7 @@ class NaiveRanks:
         for serial in serials:
             del self.errors[serial]
 
-    def draw(self, uniform, alpha, beta):
+    def sample(self, uniform, alpha, beta):
         """One step from each range, at the points `uniform` of it, and its weight."""
         ranked = sorted(self.errors, key=lambda serial: -self.errors[serial])
         probability = np.arange(1, len(ranked) + 1.0) ** -alpha
@@ -54,11 +54,11 @@ def test_the_exponent_of_importance_weights_stays_with_ddpg(tmp_path, agent, exp
     assert importance_exponent(500_000, settings) == pytest.approx(exponent)
 
 
-def test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
-    """The loop of 40 gradient steps with the order made exact before each draw, where ties cannot be told apart."""
+def test_k_1_samples_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
+    """The loop of 40 gradient steps with the order made exact before each sampling, where ties look the same."""
     run = build(tmp_path, agent="vracer_per", frames=40, steps_per_call=1, max_steps=30)
     memory, agent, twin = run._memory, run._agent, NaiveRanks()
-    add, draw, train = memory.add_episode, memory.draw_prioritised, agent.train
+    add, sample, train = memory.add_episode, memory.sample_prioritised, agent.train
     known, calls = set(), []
 
     def adding(*arguments):
@@ -70,13 +70,13 @@ def test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
         known.clear()
         known.update(present)
 
-    def drawing(rng, batch, alpha, beta):
+    def sampling(rng, batch, alpha, beta):
         memory._ranks.sort()
         state = rng.bit_generator.state
         uniform = rng.random(batch)
         rng.bit_generator.state = state
-        indices, weights = draw(rng, batch, alpha, beta)
-        expected, expected_weights = twin.draw(uniform, 0.5, beta)
+        indices, weights = sample(rng, batch, alpha, beta)
+        expected, expected_weights = twin.sample(uniform, 0.5, beta)
         errors = [twin.errors[serial] for serial in indices.tolist()]
         np.testing.assert_array_equal(errors, [twin.errors[serial] for serial in expected])  # the rank's error
         np.testing.assert_allclose(weights, expected_weights, rtol=1e-5)
@@ -91,7 +91,7 @@ def test_k_1_draws_weighs_and_ranks_as_a_naive_twin_does(tmp_path, monkeypatch):
         return learned
 
     monkeypatch.setattr(memory, "add_episode", adding)
-    monkeypatch.setattr(memory, "draw_prioritised", drawing)
+    monkeypatch.setattr(memory, "sample_prioritised", sampling)
     monkeypatch.setattr(agent, "train", learning)
     list(run)
     assert len(calls) == 40
@@ -105,7 +105,7 @@ def test_exponents_reach_1_and_stay():
     np.testing.assert_allclose(found, [0.4, 0.46, 0.7, 1.0, 1.0])
 
 
-def test_minibatches_of_one_call_are_draws_of_their_own():
+def test_minibatches_of_one_call_are_sampled_separately():
     """Each takes one step from every range of ranks, with the exponent of its own gradient step."""
     memory = ReferMemory(64, 3, 2, 32, discount=0.9, prioritised=True)
     random = np.random.default_rng(0)
@@ -113,7 +113,7 @@ def test_minibatches_of_one_call_are_draws_of_their_own():
         memory.add_episode(**random_episode(random, 32), terminated=False)
     memory.set_priorities(np.arange(64), np.arange(64.0))  # step 63 has rank 1
     memory._ranks.sort()
-    indices, weights = draw_minibatches(memory, random, 8, range(4, 7), SETTINGS)
+    indices, weights = sample_minibatches(memory, random, 8, range(4, 7), SETTINGS)
     cumulative = np.cumsum(np.arange(1, 65) ** -0.5)
     for k, step in enumerate(range(4, 7)):
         ranks = 64 - indices[8 * k : 8 * k + 8]
@@ -170,12 +170,12 @@ def test_it_learns_to_balance(tmp_path, agent):
 
 
 def test_with_the_sign_of_its_weights_turned_it_does_not(tmp_path, monkeypatch):
-    right = training.draw_minibatches
+    right = training.sample_minibatches
 
     def wrong(*arguments):
         indices, weights = right(*arguments)
         return indices, -weights
 
-    monkeypatch.setattr(training, "draw_minibatches", wrong)
+    monkeypatch.setattr(training, "sample_minibatches", wrong)
     run, _ = _run(tmp_path, agent="ddpg_per", frames=4_000)
     assert run.summary()["evaluation"]["mean"] < 15

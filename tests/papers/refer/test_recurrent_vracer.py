@@ -30,7 +30,7 @@ def batch_of(size=B):
     batch = random_batch(size, S, A)
     state = np.random.default_rng(7).normal(size=(size, W, S)).astype(np.float32)
     length = np.arange(size, dtype=np.int32) % W + 1
-    return WindowBatch(state, length, batch.action, batch.mean, batch.deviation, batch.q_ret, batch.v_tbc)
+    return WindowBatch(state, length, batch.action, batch.mean, batch.std, batch.q_ret, batch.v_tbc)
 
 
 def states_of(steps, seed=3):
@@ -39,7 +39,7 @@ def states_of(steps, seed=3):
 
 def with_statistics(agent):
     agent.set_state_statistics(np.arange(S, dtype=np.float32), np.linspace(0.5, 3, S).astype(np.float32))
-    agent.refresh()
+    agent.sync_acting_weights()
     return agent
 
 
@@ -49,10 +49,10 @@ def assert_acts_as_learnt(agent, states):
         window = states[max(0, t + 1 - W) : t + 1]
         padded = np.concatenate([np.full((W - len(window), S), np.nan, np.float32), window])
         v, mean, _ = agent.forward(padded[None], np.int32([len(window)]))
-        acting = agent.act(state)
-        np.testing.assert_allclose(acting.value, v[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.deviation, np.sqrt(0.2), rtol=1e-6)
+        output = agent.act(state)
+        np.testing.assert_allclose(output.value, v[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.mean, mean[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.std, np.sqrt(0.2), rtol=1e-6)
 
 
 def test_acting_is_the_learners_function_of_the_window():
@@ -80,10 +80,10 @@ def test_what_acting_remembers_is_kept_and_taken_over():
     kept = agent.get_acting_state()
     expected = [agent.act(state) for state in states[4:]]
     other.set_acting_state(kept)
-    for state, acting in zip(states[4:], expected):
+    for state, output in zip(states[4:], expected):
         found = other.act(state)
-        assert found.value == acting.value
-        np.testing.assert_array_equal(found.mean, acting.mean)
+        assert found.value == output.value
+        np.testing.assert_array_equal(found.mean, output.mean)
 
 
 def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
@@ -93,13 +93,15 @@ def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
     for length in (9, 2, 7):
         agent.begin_episode()
         states = states_of(length + 1, seed=length)
-        acting = [agent.act(state) for state in states]
-        means = np.stack([one.mean for one in acting[:-1]])
-        deviations = np.stack([one.deviation for one in acting[:-1]])
-        actions = means + deviations * g.normal(size=means.shape)
+        policy_outputs = [agent.act(state) for state in states]
+        means = np.stack([one.mean for one in policy_outputs[:-1]])
+        stds = np.stack([one.std for one in policy_outputs[:-1]])
+        actions = means + stds * g.normal(size=means.shape)
         rewards = g.normal(size=length)
-        values += [one.value for one in acting[:-1]]
-        memory.add_episode(states, actions, rewards, means, deviations, [one.value for one in acting], terminated=False)
+        values += [one.value for one in policy_outputs[:-1]]
+        memory.add_episode(
+            states, actions, rewards, means, stds, [one.value for one in policy_outputs], terminated=False
+        )
     batch = agent.gather(memory, np.arange(18))
     rho, value, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-4)
@@ -137,7 +139,7 @@ def network(vector, batch):
 
 
 def test_the_gradient_goes_through_the_whole_window():
-    """Of Eqs. (5) and (9), with Q_ret - V constant, against central differences."""
+    """Gradients of Eqs. (5) and (9), with Q_ret - V constant, against central differences."""
     agent, batch = agent_of(rule="none"), batch_of()
     before = agent.weights.numpy().astype(np.float64)
     start = network(before, batch)[0][:, 0]
@@ -146,9 +148,9 @@ def test_the_gradient_goes_through_the_whole_window():
         return (-0.5 * ((batch.action - m) / s) ** 2 - np.log(s)).sum(1)
 
     def objective(vector):
-        outputs, deviation = network(vector, batch)
+        outputs, std = network(vector, batch)
         v, mean = outputs[:, 0], outputs[:, 1:]
-        rho = np.exp(log_density(mean, deviation) - log_density(batch.mean, batch.deviation))
+        rho = np.exp(log_density(mean, std) - log_density(batch.mean, batch.std))
         return np.mean(-rho * (batch.q_ret - start) + 0.5 * (v - batch.v_tbc) ** 2)
 
     agent.train(batch, *scalars())
@@ -184,8 +186,8 @@ def test_xla_gives_what_the_graph_gives():
 def test_ratios_are_those_of_the_learners_densities():
     agent, batch = agent_of(), batch_of()
     v, mean, _ = agent.forward(batch.state, batch.length)
-    deviation = tf.fill([A], tf.sqrt(0.2))
-    expected = tf.exp(gaussian.log_ratio(batch.action, mean, deviation, batch.mean, batch.deviation)).numpy()
+    std = tf.fill([A], tf.sqrt(0.2))
+    expected = tf.exp(gaussian.log_ratio(batch.action, mean, std, batch.mean, batch.std)).numpy()
     rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-4)
     np.testing.assert_allclose(value, v, rtol=1e-4, atol=1e-6)
@@ -241,7 +243,7 @@ def test_a_trained_policy_follows_the_window_through_episodes(tmp_path):
     for _ in training:
         pass
     agent = training._agent
-    agent.refresh()
+    agent.sync_acting_weights()
     config = small_config(agent="lstm_refer", frames=32)
     policy, environment = find_experiment(config).load_policy(tmp_path / "checkpoints", 2, 5, print)
     state = policy.get_initial_state(2)

@@ -49,19 +49,19 @@ def test_values_and_gradients_of_each_rule(rule):
 
 def test_a_step_down_the_penalty_moves_pi_towards_mu_even_if_far():
     """With beta = 0 only KL(mu || pi) is left: its gradient is (m - m_mu) / sigma^2 by hand, for far samples too."""
-    mean, deviation = tf.constant([[1.0], [50.0]]), tf.constant([2.0])
-    behaviour_mean, behaviour_deviation = tf.constant([[0.0], [0.0]]), tf.constant([1.0])
+    mean, std = tf.constant([[1.0], [50.0]]), tf.constant([2.0])
+    behaviour_mean, behaviour_std = tf.constant([[0.0], [0.0]]), tf.constant([1.0])
     action = tf.constant([[0.5], [0.5]])
     with tf.GradientTape(persistent=True) as tape:
-        tape.watch([mean, deviation])
-        rho = tf.exp(gaussian.log_ratio(action, mean, deviation, behaviour_mean, behaviour_deviation))
-        kl = gaussian.kl(behaviour_mean, behaviour_deviation, mean, deviation)
-        reversed_kl = gaussian.kl(mean, deviation, behaviour_mean, behaviour_deviation)
+        tape.watch([mean, std])
+        rho = tf.exp(gaussian.log_ratio(action, mean, std, behaviour_mean, behaviour_std))
+        kl = gaussian.kl(behaviour_mean, behaviour_std, mean, std)
+        reversed_kl = gaussian.kl(mean, std, behaviour_mean, behaviour_std)
         total, _, _, near = refer_loss(tf.zeros(2), kl, rho, 0.0, 5.0, "refer")
     np.testing.assert_array_equal(near, [True, False])
     np.testing.assert_allclose(tape.gradient(total, mean), [[1.0 / 4], [50.0 / 4]])  # towards the behaviour's mean
     # d/d sigma of log(sigma) + (1 + m^2) / (2 sigma^2) = 1 / sigma - (1 + m^2) / sigma^3
-    np.testing.assert_allclose(tape.gradient(total, deviation), [2 * 0.5 - (2 + 2501) / 8], rtol=1e-6)
+    np.testing.assert_allclose(tape.gradient(total, std), [2 * 0.5 - (2 + 2501) / 8], rtol=1e-6)
     assert not np.allclose(tape.gradient(reversed_kl, mean), [[1.0 / 4], [50.0 / 4]])
 
 

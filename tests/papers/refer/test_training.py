@@ -99,7 +99,7 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     np.testing.assert_array_equal(trail[:, 0], np.arange(16, 321, 16))
     assert int(training._agent.optimizer.iterations) == 320
     summary = training.summary()
-    assert summary["gradient_steps"] == summary["frames"] == 320
+    assert summary["gradient_steps"] == summary["num_env_steps"] == 320
 
 
 @pytest.mark.parametrize("time_steps", [0.5, 2.0])
@@ -113,7 +113,7 @@ def test_f_environment_steps_have_one_gradient_step(tmp_path, monkeypatch, time_
     per_update = int(16 * time_steps)
     np.testing.assert_array_equal(trail, np.arange(per_update, 321, per_update))
     summary = training.summary()
-    assert summary["frames"] == len(played) - before_learning(training) == 320
+    assert summary["num_env_steps"] == len(played) - before_learning(training) == 320
     assert summary["gradient_steps"] == len(rates) == int(training._agent.optimizer.iterations) == 320 / time_steps
     np.testing.assert_allclose(rates, 1e-3 / (1 + 5e-7 * time_steps * np.arange(len(rates))), rtol=1e-12)
 
@@ -165,7 +165,7 @@ def test_endings_reach_the_memory_as_what_they_are(tmp_path):
 
 @pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_refer", "naf_er", "lstm_refer"])
 def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, monkeypatch, agent):
-    """Wherever the last step of a cut episode was drawn, V(s_T) is that of the weights before the gradient steps."""
+    """Wherever the last step of a cut episode was sampled, V(s_T) is that of the weights before the gradient steps."""
     training = build(tmp_path, agent=agent, task="HalfCheetah", max_steps=50, frames=64, steps_per_call=4)
     memory, seen = training._memory, []
     refresh = training._refresh_last_values
@@ -174,11 +174,11 @@ def test_the_value_of_a_cut_episodes_last_state_follows_the_network(tmp_path, mo
         before = memory.get_state()["episode_last_value"]
         refresh(indices)
         after = memory.get_state()
-        drawn = np.unique(indices[(indices + 1) % 50 == 0]) // 50  # all episodes have 50 steps and none has left
-        ended = np.isin(np.arange(len(before)), drawn)
+        sampled = np.unique(indices[(indices + 1) % 50 == 0]) // 50  # all episodes have 50 steps and none has left
+        ended = np.isin(np.arange(len(before)), sampled)
         states = after["episode_last_state"][ended]
         if agent == "lstm_refer":
-            windows = memory.gather_windows(50 * drawn + 49, 4).states
+            windows = memory.gather_windows(50 * sampled + 49, 4).states
             states = np.concatenate([windows[:, 1:], states[:, None]], axis=1)
         expected = training._agent.forward(states)[0]
         np.testing.assert_allclose(after["episode_last_value"][ended], expected, rtol=1e-4, atol=1e-5)
@@ -202,7 +202,7 @@ def test_the_value_of_last_states_may_stay_as_it_was_stored(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("form", ["quadratic", "gaussian"])
 def test_advantages_reach_the_memory(tmp_path, monkeypatch, form):
-    """A new episode's are those of acting, a drawn step's those of the gradient step."""
+    """A new episode's are those of acting, a sampled step's those of the gradient step."""
     training = build(tmp_path, frames=64, steps_per_call=1, advantage=form)
     memory, update, written = training._memory, training._memory.update, {}
 
@@ -239,7 +239,7 @@ def test_plain_vracer_stores_no_advantage(tmp_path):
     ],
 )
 def test_learning_begins_with_the_episode_that_completes_n_start_steps(tmp_path, capacity, start, seen, stored):
-    """Of 50 steps each; N_start may be as large as the memory."""
+    """Episodes of 50 steps each; N_start may be as large as the memory."""
     config = small_config(task="HalfCheetah", max_steps=50, frames=160)
     config.memory.capacity, config.memory.start_steps = capacity, start
     training = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
@@ -263,7 +263,7 @@ def test_more_first_steps_than_the_memory_holds_are_one_sentence(tmp_path):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
-def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
+def test_c_max_anneals_and_beta_follows_the_far_policy_fraction(tmp_path):
     """Eqs. (12) and (13) for each of 320 gradient steps, from the ratios stored before the call of 16 of them."""
     training = build(tmp_path, frames=320)
     memory, train, given, shares = training._memory, training._agent.train, [], []
@@ -292,7 +292,7 @@ def test_c_max_anneals_and_beta_follows_the_far_share(tmp_path):
 def test_evaluation_is_of_the_last_window(tmp_path):
     training, _ = _run(tmp_path, frames=3_200)
     evaluation = training.summary()["evaluation"]
-    entered = training._episodes.window.get_state()
+    entered = training._episodes.trailing_returns.get_state()
     inside = [score for step, score in entered if step > 3_200 - 2_000]
     assert 0 < len(inside) < training.summary()["games"]
     assert evaluation["episodes"] == len(evaluation["returns"]) == len(inside)
@@ -332,7 +332,7 @@ def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monk
 @pytest.mark.parametrize("agent", ["vracer_er", "ddpg_refer", "naf_refer"])
 def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
     training, _ = _run(tmp_path, agent=agent, frames=32)
-    training._agent.refresh()
+    training._agent.sync_acting_weights()
     experiment = find_experiment(small_config(agent=agent))
     policy, environment = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()

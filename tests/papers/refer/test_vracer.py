@@ -47,8 +47,8 @@ def test_xla_gives_what_the_graph_gives():
 def test_ratios_and_values_are_those_before_the_step():
     agent, batch = _agent(), _batch()
     v, mean, _ = agent.forward(batch.state)
-    deviation = tf.fill([A], tf.sqrt(0.2))
-    expected = tf.exp(gaussian.log_ratio(batch.action, mean, deviation, batch.mean, batch.deviation)).numpy()
+    std = tf.fill([A], tf.sqrt(0.2))
+    expected = tf.exp(gaussian.log_ratio(batch.action, mean, std, batch.mean, batch.std)).numpy()
     rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-5)
     np.testing.assert_allclose(value, v, rtol=1e-5, atol=1e-6)
@@ -65,8 +65,8 @@ def test_one_step_is_adam_on_the_gradient_of_the_paper():
         v, mean, _ = (x.numpy().astype(np.float64) for x in agent.forward(batch.state))
         variance = np.log1p(np.exp(weights[-A:]))
         log_pi = -0.5 * ((batch.action - mean) ** 2 / variance + np.log(2 * np.pi * variance)).sum(1)
-        square = ((batch.action - batch.mean) / batch.deviation) ** 2
-        log_mu = -0.5 * (square + np.log(2 * np.pi * batch.deviation.astype(np.float64) ** 2)).sum(1)
+        square = ((batch.action - batch.mean) / batch.std) ** 2
+        log_mu = -0.5 * (square + np.log(2 * np.pi * batch.std.astype(np.float64) ** 2)).sum(1)
         return np.mean(-np.exp(log_pi - log_mu) * (batch.q_ret - start) + 0.5 * (v - target) ** 2)
 
     after = agent.weights.numpy()
@@ -88,21 +88,21 @@ def test_one_step_is_adam_on_the_gradient_of_the_paper():
 def test_acting_is_the_network_on_standardised_states():
     agent = _agent()
     agent.set_state_statistics(np.arange(S, dtype=np.float32), np.linspace(0.5, 3, S).astype(np.float32))
-    agent.refresh()
+    agent.sync_acting_weights()
     for state in _batch().state[:4]:
         v, mean, _ = agent.forward(state[None])
-        acting = agent.act(state)
-        np.testing.assert_allclose(acting.value, v[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.mean, mean[0], rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(acting.deviation, np.sqrt(0.2), rtol=1e-6)
+        output = agent.act(state)
+        np.testing.assert_allclose(output.value, v[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.mean, mean[0], rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(output.std, np.sqrt(0.2), rtol=1e-6)
 
 
-def test_acting_follows_the_weights_only_when_refreshed():
+def test_acting_follows_the_weights_only_when_synced():
     agent, batch = _agent(), _batch()
     before = agent.act(batch.state[0])
     agent.train(batch, *scalars())
     assert agent.act(batch.state[0]).value == before.value
-    agent.refresh()
+    agent.sync_acting_weights()
     assert agent.act(batch.state[0]).value != before.value
 
 
@@ -121,7 +121,7 @@ def test_advantages_add_outputs(form, extra):
 
 @pytest.mark.parametrize("form", ["none", "quadratic", "gaussian"])
 def test_advantages_are_those_before_the_step(form):
-    """What goes into the memory at a draw is A(s, a) of the network that gave rho and V."""
+    """What goes into the memory after sampling is A(s, a) of the network that gave rho and V."""
     agent, batch = _agent(form=form), _batch()
     _, mean, coefficients = agent.forward(batch.state)
     expected = advantage(form, coefficients, batch.action, mean, np.full(A, 0.2**0.5, np.float32))
@@ -133,9 +133,9 @@ def test_advantages_are_those_before_the_step(form):
 @pytest.mark.parametrize("form", ["none", "quadratic", "gaussian"])
 def test_advantages_of_an_episode_are_those_of_acting(form):
     agent, batch = _agent(form=form), _batch()
-    acting = [agent.act(state) for state in batch.state]
-    coefficients = np.stack([one.coefficients for one in acting])
-    means, deviations = np.stack([one.mean for one in acting]), np.stack([one.deviation for one in acting])
-    found = agent.advantages(coefficients, batch.action, means, deviations)
+    policy_outputs = [agent.act(state) for state in batch.state]
+    coefficients = np.stack([one.coefficients for one in policy_outputs])
+    means, stds = np.stack([one.mean for one in policy_outputs]), np.stack([one.std for one in policy_outputs])
+    found = agent.advantages(coefficients, batch.action, means, stds)
     np.testing.assert_allclose(found, agent.train(batch, *scalars()).advantage, rtol=1e-4, atol=1e-6)
     assert found.dtype == np.float32

@@ -69,7 +69,7 @@ class ContinuousExperiment(AcerExperiment):
             method=loss.method,
             trust_region=loss.trust_region,
             network=network,
-            deviation=self.config.network.deviation,
+            std=self.config.network.std,
             dueling_samples=self.config.network.dueling_samples,
             learning=OptimizationConfig(
                 self.make_optimizer(network, sampled_hparams),
@@ -88,7 +88,7 @@ class ContinuousExperiment(AcerExperiment):
             environment.time_step_spec,
             environment.action_spec,
             network.policy_weights,
-            self.config.network.deviation,
+            self.config.network.std,
             mean_bound=network.mean_bound,
         )
 

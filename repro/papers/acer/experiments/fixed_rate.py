@@ -22,7 +22,7 @@ class LoggingAgent(ContinuousAgent):
     def _losses(self, steps: Steps, observation: tf.Tensor) -> ContinuousLoss:
         losses = super()._losses(steps, observation)
         mean = tf.stop_gradient(steps.mean)
-        kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_deviation, mean, steps.deviation)  # [T, B]
+        kl = gaussian.kl(steps.behaviour_mean, steps.behaviour_std, mean, steps.std)  # [T, B]
         return losses._replace(extras=losses.extras | {"kl": kl, "average_kl": losses.extras["kl"]})
 
 

@@ -13,7 +13,7 @@ from repro.acting.actor import make_actors
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
-from repro.config import frames_per_step
+from repro.config import budget, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.actor_critic import ActorCritic
@@ -77,7 +77,7 @@ class DiscreteExperiment:
         if config.loss.correction not in CORRECTIONS:
             raise ValueError(f"loss.correction={config.loss.correction!r}: choose {', '.join(CORRECTIONS)}.")
         learning_rate = LinearOnFrames(
-            learner.learning_rate, learner.final_learning_rate, config.frames, self.frames_per_update
+            learner.learning_rate, learner.final_learning_rate, budget(config)[1], self.frames_per_update
         )
         return ImpalaAgent(
             environment.time_step_spec,
@@ -117,7 +117,7 @@ class DiscreteExperiment:
         )
         return OnPolicyTrainer(
             learner,
-            make_source(config, actors, agent.collect_data_spec, learner.place),
+            make_source(config, actors, agent.collect_data_spec, learner.to_device),
             weights,
             episodes,
             run_settings(config, run, warn),

@@ -74,13 +74,13 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         )
 
     def _naf_settings(self) -> NafSettings:
-        """Those of NAF, which DDPG has too."""
+        """Settings of NAF, which DDPG has too."""
         network, learner = self.config.network, self.config.learner
         return NafSettings(
             units=tuple(network.units),
             hidden_scale=network.hidden_scale,
             output_scale=network.output_scale,
-            deviation=self.config.exploration.deviation,
+            std=self.config.exploration.std,
             learning_rate=learner.learning_rate,
             target_update=learner.target_update,
             rule=self.config.refer.rule,
@@ -97,7 +97,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             beta_step_size=refer.beta_step_size,
             c=refer.c,
             annealing=refer.annealing,
-            max_far_share=refer.max_far_share,
+            max_far_policy_fraction=refer.max_far_policy_fraction,
             learning_rate_annealing=learner.annealing,
             noise_theta=config.exploration.theta if has_correlated_noise else None,
             initial_beta=refer.initial_beta,

@@ -60,7 +60,7 @@ class ToyExperiment:
         weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
         length = learner_config.unroll_length
         actors = make_actors(environments, self.make_local_policy, weights, length, [int(action_seed)], episodes.append)
-        source = make_source(config, actors, agent.collect_data_spec, learner.place)
+        source = make_source(config, actors, agent.collect_data_spec, learner.to_device)
         settings = run_settings(config, run, warn)
         return OnPolicyTrainer(learner, source, weights, episodes, settings, learner_config.batch_size * length)
 
