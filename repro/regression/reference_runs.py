@@ -63,7 +63,7 @@ class ReferenceRun(NamedTuple):
 def _on_inverted_pendulum(steps: int, **sections: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a ReF-ER agent that is small enough to learn the task in so many steps."""
     shared = {
-        "frames": steps,
+        "num_env_steps": steps,
         "window_steps": 3_000,
         "env": PENDULUM,
         "learner": {"learning_rate": 1e-3, "batch_size": 64},
@@ -76,7 +76,7 @@ def _on_inverted_pendulum(steps: int, **sections: Mapping[str, Any]) -> dict[str
 
 def _on_memory_catch(target: str) -> ReferenceRun:
     fields = {
-        "frames": 30_000,
+        "num_env_steps": 30_000,
         "env": {"name": "gymnasium", "task": MEMORY_CATCH, "last_action_and_reward": True},
         "learner": {"learning_rate": 3e-3},
     }
@@ -85,7 +85,7 @@ def _on_memory_catch(target: str) -> ReferenceRun:
 
 def _dqn_on_catch(agent: str) -> ReferenceRun:
     fields = {
-        "frames": 12_000,
+        "num_env_steps": 12_000,
         "env": {"name": "gymnasium", "task": CATCH},
         "exploration": {"frames": 6_000},
         "replay": {"first_frames": 500},
@@ -101,7 +101,7 @@ RUNS = (
         "impala.gymnasium",
         "impala",
         {
-            "frames": 100_000,
+            "num_env_steps": 100_000,
             "env": {"name": "gymnasium", "task": CATCH},
             "learner": {"learning_rate": 5e-3},
             "runtime": {"schedule": "lockstep"},
@@ -111,7 +111,7 @@ RUNS = (
         "impala_cartpole",
         "impala.gymnasium",
         "impala",
-        {"frames": 120_000, "runtime": {"schedule": "async"}},
+        {"num_env_steps": 120_000, "runtime": {"schedule": "async"}},
         episodes=20,
     ),
     ReferenceRun(
@@ -119,7 +119,7 @@ RUNS = (
         "impala.atari_shallow",
         "impala_shallow",
         {
-            "frames": 64_000,
+            "num_env_frames": 64_000,
             "env": {"task": "breakout"},
             "learner": {"batch_size": 8},
             "runtime": {**ONE_CORE, "schedule": "lockstep", "num_actors": 1, "envs_per_actor": 16},
@@ -127,13 +127,13 @@ RUNS = (
         episodes=0,
     ),
     ReferenceRun(
-        "acer_catch", "acer.gymnasium", "acer", {"frames": 40_000, "env": {"name": "gymnasium", "task": CATCH}}
+        "acer_catch", "acer.gymnasium", "acer", {"num_env_steps": 40_000, "env": {"name": "gymnasium", "task": CATCH}}
     ),
     ReferenceRun(
         "acer_breakout",
         "acer.atari",
         "acer_ratio_4",
-        {"frames": 20_000, "window_frames": 10_000, "env": {"task": "breakout"}, "runtime": ONE_CORE},
+        {"num_env_frames": 20_000, "window_frames": 10_000, "env": {"task": "breakout"}, "runtime": ONE_CORE},
         episodes=0,
     ),
     *(
@@ -142,7 +142,7 @@ RUNS = (
             "acer.continuous",
             agent,
             {
-                "frames": 60_000,
+                "num_env_steps": 60_000,
                 "window_frames": 10_000,
                 "env": PENDULUM,
                 "sweep": {"learning_rate": (1e-3, 1e-3), "delta": (1.0, 1.0)},
@@ -173,7 +173,7 @@ RUNS = (
         "refer.figure_4_vracer",
         "ppo",
         {
-            "frames": 30_000,
+            "num_env_steps": 30_000,
             "window_steps": 5_000,
             "env": PENDULUM,
             "memory": {"start_steps": 1_000},
@@ -186,7 +186,7 @@ RUNS = (
         "refer.recurrent",
         "lstm_refer",
         {
-            "frames": 8_000,
+            "num_env_steps": 8_000,
             "window_steps": 3_000,
             "network": {"window": 8},
             "learner": {"batch_size": 32},
@@ -200,7 +200,7 @@ RUNS = (
         "ctrace.dqn",
         "ctrace_gamma10",
         {
-            "frames": 16_000,
+            "num_env_frames": 16_000,
             "env": {"task": "breakout"},
             "replay": {"first_frames": 4_000},
             "learner": {"target_period": 100},

@@ -100,7 +100,7 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "epsilon-greedy: explores where it should not": ("r2d2_ctrace", "dqn_double_dqn"),
     "sequences: uniform whatever the priority": ("r2d2_ctrace",),
     "sequences: over a game's end": ("dqn_ctrace_gamma10",),
-    "unrolls: newest never drawn": ("acer_catch",),
+    "unrolls: newest never sampled": ("acer_catch",),
     "unrolls: the same one for the whole batch": ("continuous_acer", "acer_catch"),
     "stacks: newest frame first": ("acer_breakout",),
     "stacks: a game's start is not seen": ("acer_breakout",),

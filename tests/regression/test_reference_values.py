@@ -51,6 +51,6 @@ def test_a_field_that_is_not_there_is_an_error():
 
 
 def test_a_fingerprint_is_of_all_settings():
-    other = RUN._replace(fields={**RUN.fields, "frames": 1})
+    other = RUN._replace(fields={**RUN.fields, "num_env_steps": 1})
     assert other.fingerprint() != RUN.fingerprint()
     assert RUN._replace(episodes=7).fingerprint() != RUN.fingerprint()

@@ -14,7 +14,7 @@ from repro.regression.trainings import Training, judge_run, judge_tries, train
 from repro.training.trainer import Update
 
 RUN = next(run for run in RUNS if run.name == "impala_catch")
-SHORT = RUN._replace(fields={**RUN.fields, "frames": 6_400}, episodes=10)
+SHORT = RUN._replace(fields={**RUN.fields, "num_env_steps": 6_400}, episodes=10)
 
 
 def updates(values):
