@@ -11,7 +11,7 @@ from repro.evidence import bands, comparisons, published, staleness
 from repro.evidence.records import RecordError, StoredRecord
 from repro.evidence.rows import Group, Key, Row
 from repro.evidence.statistics import human_normalised
-from repro.report import aggregates, curves, densities, figures, tables
+from repro.report import agent_table, aggregates, curves, densities, figures, tables
 
 # What differs between scales and agents by their nature, so says nothing about a deviation.
 SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale", "agent")
@@ -60,6 +60,7 @@ class Card:
         images: learning curves by frames and by wall time, and densities of contraction rates, where records have
             them.
         runs: of each agent.
+        scores: of the runs of each agent with an evaluation in the same unit, the experiment's own agent first.
         context: numbers of other publications.
     """
 
@@ -68,7 +69,13 @@ class Card:
     task: str
     images: Sequence[figures.Image]
     runs: Sequence[Runs]
+    scores: Mapping[str, Sequence[float]]
     context: Sequence[Context]
+
+    @property
+    def compared(self) -> list[agent_table.AgentLine]:
+        """The agents beside each other; nothing where no two have enough runs."""
+        return agent_table.compare_agents({agent: {self.task: runs} for agent, runs in self.scores.items()})
 
 
 def make_cards(
@@ -97,7 +104,7 @@ def make_cards(
     for runs in found.values():
         by_task[str(runs.row.experiment), runs.row.task].append(runs)
     indices = agent_indices(rows)
-    cards = [_card(task_runs, indices, published_dir) for task_runs in by_task.values()]
+    cards = [_card(task_runs, indices, published_dir, configs_dir) for task_runs in by_task.values()]
     return sorted(cards, key=lambda card: not card.images)
 
 
@@ -140,7 +147,12 @@ def _run_key(record: Mapping[str, Any]) -> tuple[Key, int, str]:
     return comparisons.key_of(record), record["seed"], record["scale"]
 
 
-def _card(runs: Sequence[Runs], indices: Mapping[tuple[str, str], int], published_dir: pathlib.Path) -> Card:
+def _card(
+    runs: Sequence[Runs],
+    indices: Mapping[tuple[str, str], int],
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> Card:
     row, config = runs[0].row, runs[0].records[0]["config"]
     place = f"{row.paper}-{row.experiment}-{row.task}"
     index = {str(item.row.agent): indices[str(row.experiment), str(item.row.agent)] for item in runs}
@@ -155,7 +167,24 @@ def _card(runs: Sequence[Runs], indices: Mapping[tuple[str, str], int], publishe
     if rates:
         alt = " ".join(densities.densities_title(made, agent, row.task) for agent, (_, made) in rates.items())
         images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.plot_densities(rates)), "rates"))
-    return Card(place, str(row.experiment), row.task, images, runs, _context(row, config, published_dir))
+    scores = _scores(runs, configs_dir)
+    return Card(place, str(row.experiment), row.task, images, runs, scores, _context(row, config, published_dir))
+
+
+def _scores(runs: Sequence[Runs], configs_dir: pathlib.Path) -> dict[str, list[float]]:
+    """Scores of each agent's runs, the agent first that the experiment's configuration names, if it has runs."""
+    row = runs[0].row
+    try:
+        own = staleness.current_config(row.paper, str(row.experiment), "desk", configs_dir)["agent"]
+    except RecordError:
+        own = row.agent
+    in_order = sorted(runs, key=lambda item: item.row.agent != own)
+    unit = in_order[0].records[0]["evaluation"]["unit"]
+    return {
+        str(item.row.agent): [record["evaluation"]["mean"] for record in item.records]
+        for item in in_order
+        if item.records[0]["evaluation"]["unit"] == unit
+    }
 
 
 def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], timed: bool) -> list[figures.Image]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from repro.evidence import published, settings, staleness
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Group, Key, Row, count_verdicts, group_records, make_rows, stale_records
-from repro.report import aggregates, cards, figures, tables
+from repro.report import agent_table, aggregates, cards, figures, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"
 
@@ -101,6 +101,15 @@ class PaperSection:
     @property
     def cards(self) -> list[cards.Card]:
         return [card for of_experiment in self.experiments.values() for card in of_experiment]
+
+    def compared(self, experiment: str) -> list[agent_table.AgentLine]:
+        """Returns the agents of an experiment beside each other over its tasks; nothing with a single task."""
+        scores: dict[str, dict[str, Sequence[float]]] = collections.defaultdict(dict)
+        for card in self.experiments[experiment]:
+            for agent, runs in card.scores.items():
+                scores[agent][card.task] = runs
+        lines = agent_table.compare_agents(scores) if scores else []
+        return lines if any(line.tasks > 1 for line in lines) else []
 
     @functools.cached_property
     def anchors(self) -> set[str]:

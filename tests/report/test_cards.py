@@ -93,3 +93,18 @@ def test_an_agent_keeps_its_colour_over_the_tasks_of_an_experiment(tmp_path):
     assert all(color in images["alien"] for color in figures.COLORS[:2])
     assert figures.COLORS[1] in images["pong"]
     assert figures.COLORS[0] not in images["pong"]
+
+
+def test_agents_are_compared_with_the_experiments_own(tmp_path):
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    place = {"paper": "refer", "experiment": "figure_4_vracer", "task": "HalfCheetah"}
+    for agent, scores in {"ppo": (1.0, 2.0), "vracer_refer": (3.0, 4.0)}.items():
+        for seed, score in enumerate(scores, start=1):
+            write(tmp_path, make_record(seed, agent=agent, config=config, final=score) | place)
+    sections = contents.make_sections(contents.collect(tmp_path), tmp_path)
+    (refer,) = (section for section in sections if section.name == "refer")
+    (card,) = refer.cards
+    own, other = card.compared
+    assert (own.agent, own.improvement, own.runs) == ("vracer_refer", None, 2)
+    assert (other.agent, other.improvement) == ("ppo", 0.0)
+    assert refer.compared("figure_4_vracer") == []  # over a single task it would be the same once more
