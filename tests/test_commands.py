@@ -61,6 +61,18 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     assert done.stderr.count("\n") == 1
 
 
+def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):
+    arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--run_dir={tmp_path / 'x'}"]
+    done = run("repro.train", *arguments, "--config.env.task=Pendulum-v1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "repro.train: agent impala takes Discrete actions, but those of Pendulum-v1 are Box(1,); "
+        "take an agent of paper_configs/refer/gymnasium.py.\n"
+    )
+    done = run("repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.frames=1000")
+    assert done.returncode == 0, done.stderr
+
+
 def test_reproduce_names_what_it_knows(tmp_path):
     folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]
     for arguments, sentence in [

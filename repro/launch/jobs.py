@@ -25,7 +25,7 @@ from repro import cli
 from repro.config import frames_per_step, resolve
 from repro.evidence import migrations, records
 from repro.evidence.staleness import stale_reason
-from repro.training.run_directory import read_progress, read_settings, write_json
+from repro.training.run_directory import has_saved, read_progress, read_settings, write_json
 
 
 class JobError(RuntimeError):
@@ -123,7 +123,7 @@ class Job(RecordedJob):
         log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
         origin = self.run_dir / "origin.json"
-        if not origin.exists():
+        if not (origin.exists() and has_saved(self.run_dir)):
             write_json(origin, {"git_commit": records.git_commit()})
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"

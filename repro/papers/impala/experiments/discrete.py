@@ -59,7 +59,7 @@ class DiscreteExperiment:
         return describe_games(self.config.env, episodes, actions)
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed)
+        return make_environment(self.config, num_envs, seed, is_continuous=False)
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
         """Returns a new network.

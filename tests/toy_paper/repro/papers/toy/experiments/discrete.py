@@ -33,7 +33,7 @@ class ToyExperiment:
         return describe_games(self.config.env, episodes, "sampled actions")
 
     def make_environment(self, num_envs, seed):
-        return make_environment(self.config, num_envs, seed)
+        return make_environment(self.config, num_envs, seed, is_continuous=False)
 
     def make_network(self, environment, seed):
         torso = make_torso(self.config.network, seed, ())
