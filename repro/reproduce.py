@@ -28,7 +28,7 @@ PAPER = flags.DEFINE_string(
 )
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
-TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
+TASK = flags.DEFINE_list("task", [], "Tasks, such as pong; the configuration's own if not given.")
 AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the first if not given. random plays and learns nothing.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)

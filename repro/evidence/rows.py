@@ -47,16 +47,16 @@ class Row:
         budget_field: frames, agent_steps or gradient_steps.
         counts: what `budget` counts, in words: frames are steps where an environment repeats no actions.
         better: how `published` is met, as in `published.Better`.
-        value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
+        value: mean of ours over seeds of the mean over episodes, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
-        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study, or
+        interval_over: `seeds` when there are several, `episodes` when there is one, `repetitions` of a study, or
             bootstrap `resamples` of them.
         random, human: reference scores of the task, printed or of our own random player, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
         seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
-        episodes: fewest games evaluated in one of our runs.
+        episodes: fewest episodes evaluated in one of our runs.
         scale: scale of our runs, None when not run.
         exact: whether `value` is exact, and needs no interval.
         finding: as in `verdicts`; None when there is no printed number to judge by.
@@ -362,7 +362,7 @@ def _shortfalls(printed: published.PublishedRow, ours: _Ours, share: float | Non
         found.append(f"{len(fields['seeds'])} of {expected} runs")
     episodes = printed.protocol.get("episodes")
     if episodes is not None and fields["episodes"] < episodes:
-        found.append(f"{fields['episodes']} of {episodes} games")
+        found.append(f"{fields['episodes']} of {episodes} episodes")
     if differing:
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
     return (*found, *ours.shortfalls)
@@ -477,7 +477,7 @@ def aggregate_of(
     return {
         "value": 100 * statistics.aggregate(means, function),
         "interval": interval,
-        "interval_over": "seeds" if several else "games",
+        "interval_over": "seeds" if several else "episodes",
         "budget": min(record[budget_field] for record in every),
         "counts": counted(every[0], budget_field),
         "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
@@ -545,7 +545,7 @@ def _own_row(key: Key, group: Group, references: claims.References, configs_dir:
 def _of_runs(
     records: Sequence[Mapping[str, Any]], budget_field: str, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
-    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+    """Our side of a row: mean over seeds, and its interval over seeds, or over episodes if there is one seed.
 
     The interval of one seed is that of its record, where the record holds one.
     """
@@ -578,7 +578,7 @@ def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
     Where a study states the interval of several values itself, they are bootstrap resamples (`study.Answer`).
     """
     if record["schedule"] != "study":
-        return "games"
+        return "episodes"
     evaluation = record["evaluation"]
     return "resamples" if "interval" in evaluation and evaluation["episodes"] > 1 else "repetitions"
 

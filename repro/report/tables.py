@@ -119,14 +119,14 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def runs(row: Row) -> str:
-    """How many seeds there are, and the games that the interval is over where there is a single one."""
+    """How many seeds there are, and the episodes that the interval is over where there is a single one."""
     if not row.seeds:
         return "-"
     if len(row.seeds) > 1:
         return f"{len(row.seeds)} seeds"
     if row.interval_over == "seeds":  # a measure with one value for each
         return "1 seed"
-    return f"1 seed, {row.episodes} {row.interval_over or 'games'}"
+    return f"1 seed, {row.episodes} {row.interval_over or 'episodes'}"
 
 
 def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:

@@ -12,7 +12,6 @@ from typing import Any, TextIO
 from repro.config import flatten
 from repro.files import write_whole
 
-
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 

@@ -59,7 +59,7 @@ def test_cells_stand_under_their_headers():
         ({"better": "equal"}, "Published", "= 20.4"),
         ({"better": "above"}, "Published", "> 20.4"),
         ({"published": None, "better": "equal"}, "Published", "-"),
-        ({"seeds": (1,), "episodes": 200, "interval_over": "games"}, "Runs", "1 seed, 200 games"),
+        ({"seeds": (1,), "episodes": 200, "interval_over": "episodes"}, "Runs", "1 seed, 200 episodes"),
         ({"seeds": ()}, "Runs", "-"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "repetitions"}, "Runs", "1 seed, 50 repetitions"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "seeds"}, "Runs", "1 seed"),

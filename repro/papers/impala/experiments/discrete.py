@@ -68,7 +68,7 @@ class DiscreteExperiment:
             ValueError: unknown torso.
         """
         network, seeds = self.config.network, distinct_seeds(seed)
-        torso = make_torso(network, next(seeds), TORSOS)
+        torso = make_torso(network, next(seeds), TORSOS, environment.time_step_spec.observation)
         return ActorCritic(torso, environment.num_actions, network.core_units or None, seed=next(seeds))
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:

@@ -36,7 +36,7 @@ class ToyExperiment:
         return make_environment(self.config, num_envs, seed, is_continuous=False)
 
     def make_network(self, environment, seed):
-        torso = make_torso(self.config.network, seed, ())
+        torso = make_torso(self.config.network, seed, (), environment.time_step_spec.observation)
         return ActorCritic(torso, environment.num_actions, seed=seed + 1)
 
     def make_agent(self, environment):
