@@ -114,7 +114,7 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     for job in jobs:
         if job not in waiting:
-            console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False)
+            console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
     began = time.monotonic()
     failures = run_jobs(waiting, JOBS.value, console)
     complete = [path for job in jobs if job.recorded() for path in job.record_paths]
@@ -123,7 +123,7 @@ def main(argv: list[str]) -> None:
         console.print(tables.terminal_table(rows.rows_for(stored), console.width))
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]
     for job, reason in failures.items():
-        console.print(f"{job.label} failed: {reason}", style="red", highlight=False)
+        console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
     if unfinished:
         console.print(f"{len(unfinished)} of {len(jobs)} runs are not finished; the same command resumes them.")
     elif waiting:
@@ -137,7 +137,7 @@ def _build_page(console: object) -> None:
     from repro.report.page import write_report
 
     out = Path("runs/report" if SCALE.value == "smoke" else "report")
-    console.print(f"Page: {write_report(out, results_dir())}", highlight=False)  # type: ignore[attr-defined]
+    console.print(f"Page: {write_report(out, results_dir())}", highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -105,9 +105,10 @@ class Job(RecordedJob):
         config.env.task = task_name(config.env.name, task)
         self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
-        super().__init__(config, seed, [records.record_path(results_dir, *names, seed)])
+        place = records.record_path("", *names, seed)
+        super().__init__(config, seed, [results_dir / place])
         self._process: subprocess.Popen | None = None
-        self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
+        self.run_dir = runs_dir / place.parent / config.scale / f"seed_{seed}"
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.
