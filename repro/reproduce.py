@@ -120,7 +120,8 @@ def main(argv: list[str]) -> None:
     complete = [path for job in jobs if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:
-        console.print(tables.terminal_table(rows.rows_for(stored), console.width))
+        others, _ = records.read_all(results_dir())
+        console.print(tables.terminal_table(rows.rows_for(stored, others=others), console.width))
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)

@@ -213,16 +213,25 @@ def make_rows(
     return [row for row in rows if experiment is None or row.experiment == experiment]
 
 
-def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Row]:
+def rows_for(
+    stored: Iterable[StoredRecord],
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    others: Iterable[StoredRecord] = (),
+) -> list[Row]:
     """Returns only the rows of the given records and the claims that they answer: what a finished run prints.
 
     Args:
         stored: valid records, as `records.read_all` gives them or those of one run.
         configs_dir: current configs.
+        others: further records, of which the random players' are read, since claims need them; they have no rows.
     """
-    groups = group_records(stored, configs_dir)
-    rows = make_rows(groups, papers=sorted({key[0] for key in groups}), configs_dir=configs_dir)
-    return [row for row in rows if row.statistic is None and (row.seeds or _key(row) in groups)]
+    stored = list(stored)
+    keys = {comparisons.key_of(item.record) for item in stored}
+    players = [item for item in others if item.record["agent"] == random_player.AGENT]
+    players = [item for item in players if comparisons.key_of(item.record) not in keys]
+    groups = group_records([*stored, *players], configs_dir)
+    rows = make_rows(groups, papers=sorted({key[0] for key in keys}), configs_dir=configs_dir)
+    return [row for row in rows if row.statistic is None and (row.claim is not None and row.seeds or _key(row) in keys)]
 
 
 def _key(row: published.PublishedRow | Row) -> Key:
@@ -271,8 +280,9 @@ def _references(
 
 
 def _random_score(used: Sequence[Mapping[str, Any]], references: claims.References) -> float | None:
-    """What a random player scores on the task of some records; None without a record of one, or for several tasks."""
-    level = references.random(used[0]) if len({record["task"] for record in used}) == 1 else None
+    """What a random player scores in the game of some records; None without a record of one, or for several games."""
+    levels = {references.random(record) for record in used}
+    level = levels.pop() if len(levels) == 1 else None
     return None if level is None else level.mean
 
 

@@ -241,6 +241,26 @@ def test_rows_for_gives_the_claims_that_the_records_decide():
     assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er"), ("HalfCheetah", "random")}
 
 
+def test_rows_for_reads_the_random_players_of_other_records_and_shows_only_its_own():
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    changed = {"config": config, "experiment": "figure_4_vracer"}
+    own = [
+        make_record(seed, agent=agent, final=final + seed, **changed) | {"paper": "refer", "task": "HalfCheetah"}
+        for agent, final in (("vracer_refer", 15.0), ("vracer_er", 5.0))
+        for seed in (1, 2)
+    ]
+    (random,) = random_records(**changed)
+    random |= {"paper": "refer", "task": "HalfCheetah"}
+    elsewhere = make_record(1, agent="ppo", **changed) | {"paper": "refer", "task": "Hopper"}
+    others = _stored(random, *random_records(), elsewhere, *own)
+    agents = [("HalfCheetah", "vracer_er"), ("HalfCheetah", "vracer_refer")]
+    alone = rows.rows_for(_stored(*own))
+    assert sorted((row.task, str(row.agent)) for row in alone) == agents
+    found = rows.rows_for(_stored(*own), others=others)
+    assert sorted((row.task, str(row.agent)) for row in found if row.claim is None) == agents
+    assert [row.value for row in found if row.column == "V-RACER, ReF-ER over ER"] == [1.0]
+
+
 def test_experiment_filter():
     made = rows.make_rows({}, experiment="atari_deep")
     assert {row.experiment for row in made} == {"atari_deep"}
