@@ -72,7 +72,7 @@ def main(argv: list[str]) -> None:
     }
     write_json(run_dir / "evaluation.json", evaluation)
     mean_text, std_text = (format_score(value, max(abs(mean), std)) for value in (mean, std))
-    print(f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)")
+    print(f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)" if episodes > 1 else mean_text)
     try:
         if VIDEO.value:
             _, single = experiment.load_policy(run_dir / "checkpoints", 1, seed, print)

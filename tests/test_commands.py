@@ -17,6 +17,10 @@ from repro.training.run_directory import RunDirectory, read_progress
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
 
 
+SNIPPETS = ("README.md", "docs/guide.md")
+"""Pages that show how an exported policy is used."""
+
+
 def run(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=300)
 
@@ -186,6 +190,11 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert all(-21 <= score <= 21 and score == int(score) for score in evaluation["returns"])
     assert video.stat().st_size > 10_000
     assert (export / "saved_model.pb").exists()
+
+    snippets = [re.search(r"```python\n(.*?)```", Path(page).read_text(), re.S)[1] for page in SNIPPETS]
+    assert len(set(snippets)) == 1
+    shown = subprocess.run([sys.executable, "-c", snippets[0]], cwd=tmp_path, capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
     blocked = run_dir / "progress.csv" / "game.mp4"  # a file stands where its folder should be
     failed = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
