@@ -629,6 +629,11 @@ def test_wrong_settings_and_arguments() -> None:
         make_own("WrongShape").reset()
 
 
+def test_emulators_print_no_banner(capfd: pytest.CaptureFixture[str]) -> None:
+    assert make("ale_py:ALE/Pong-v5", num_envs=1).image
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_example_of_the_guide(tmp_path: Path) -> None:
     """Its module, from the folder of the command; the check that it recommends; and its claim on saved episodes."""
     guide = (ROOT / "docs" / "custom_environment.md").read_text()
