@@ -54,6 +54,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     settings = dict(re.findall(r"^--config(?:\.([\w.]+))?=(.*)$", a)[0] for a in argv if _CONFIG.match(a))
     if "" in settings:
         _check_settings(_load_config(settings.pop("")), settings)
+    elif settings and "config" in flags.FLAGS:
+        fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
     try:
         rest = flags.FLAGS(list(argv))
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -90,6 +92,11 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
     """Fails for a field that the configuration does not have, or text that its type cannot hold."""
     fields = flatten(config)
     for name, text in settings.items():
+        if name not in fields and re.match(r"env\.kwargs\b", name):
+            fail(
+                f"{name} cannot be set from the command line; set it in a config of your own, "
+                'see "Arguments of the environment" in docs/custom_environment.md.'
+            )
         if name not in fields:
             same_name = [field for field in fields if field.split(".")[-1] == name.split(".")[-1]]
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")

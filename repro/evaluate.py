@@ -11,8 +11,8 @@ from absl import flags
 from repro import cli
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
-EPISODES = flags.DEFINE_integer("episodes", None, "Games to play; the protocol's number if not given.", 1)
-VIDEO = flags.DEFINE_string("video", None, "Write one more game as a video to this .mp4 file.")
+EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play; the protocol's number if not given.", 1)
+VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .mp4 file.")
 EXPORT = flags.DEFINE_string("export", None, "Write the policy as a TensorFlow SavedModel to this folder.")
 
 SEED_OFFSET = 1_000_000
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.progress_line import ProgressLine
+    from repro.training.progress_line import ProgressLine, format_score
     from repro.training.run_directory import RunDirectoryError, read_settings, write_json
 
     run_dir = Path(RUN_DIR.value)
@@ -53,29 +53,31 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
 
     scores: list[float] = []
-    with contextlib.closing(ProgressLine(f"Evaluating {experiment.config.env.task}", episodes, "games")) as line:
+    with contextlib.closing(ProgressLine(f"Evaluating {experiment.config.env.task}", episodes, "episodes")) as line:
 
         def show(game: Episode) -> None:
             scores.append(game.score)
-            line.update(len(scores), f"mean return {np.mean(scores):.1f}")
+            line.update(len(scores), f"mean return {format_score(float(np.mean(scores)))}")
 
         games = play(policy, environment, episodes, seed, show)
     returns = [game.score for game in games]
+    mean, std = float(np.mean(returns)), float(np.std(returns, ddof=1)) if episodes > 1 else 0.0
     evaluation = {
         "protocol": experiment.describe_evaluation(episodes),
         "episodes": episodes,
         "unit": experiment.evaluation.unit,
-        "mean": float(np.mean(returns)),
-        "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
+        "mean": mean,
+        "std": std,
         "returns": returns,
     }
     write_json(run_dir / "evaluation.json", evaluation)
-    print(f"{evaluation['mean']:.1f} +- {evaluation['std']:.1f} (standard deviation over {episodes} games)")
+    mean_text, std_text = (format_score(value, max(abs(mean), std)) for value in (mean, std))
+    print(f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)" if episodes > 1 else mean_text)
     try:
         if VIDEO.value:
             _, single = experiment.load_policy(run_dir / "checkpoints", 1, seed, print)
             score = record_game(policy, single, seed, Path(VIDEO.value))
-            print(f"Video of a game that returned {score:g}: {VIDEO.value}")
+            print(f"Video of an episode that returned {score:g}: {VIDEO.value}")
         if EXPORT.value:
             PolicySaver(policy, batch_size=None).save(EXPORT.value)
             print(f"SavedModel: {EXPORT.value}")

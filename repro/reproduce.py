@@ -28,7 +28,7 @@ PAPER = flags.DEFINE_string(
 )
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
-TASK = flags.DEFINE_list("task", [], "Games or tasks; the configuration's own if not given.")
+TASK = flags.DEFINE_list("task", [], "Tasks, such as pong; the configuration's own if not given.")
 AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the first if not given. random plays and learns nothing.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
@@ -114,16 +114,17 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
     for job in jobs:
         if job not in waiting:
-            console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False)
+            console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
     began = time.monotonic()
     failures = run_jobs(waiting, JOBS.value, console)
     complete = [path for job in jobs if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:
-        console.print(tables.terminal_table(rows.rows_for(stored), console.width))
+        others, _ = records.read_all(results_dir())
+        console.print(tables.terminal_table(rows.rows_for(stored, others=others), console.width))
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]
     for job, reason in failures.items():
-        console.print(f"{job.label} failed: {reason}", style="red", highlight=False)
+        console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
     if unfinished:
         console.print(f"{len(unfinished)} of {len(jobs)} runs are not finished; the same command resumes them.")
     elif waiting:
@@ -137,7 +138,7 @@ def _build_page(console: object) -> None:
     from repro.report.page import write_report
 
     out = Path("runs/report" if SCALE.value == "smoke" else "report")
-    console.print(f"Page: {write_report(out, results_dir())}", highlight=False)  # type: ignore[attr-defined]
+    console.print(f"Page: {write_report(out, results_dir())}", highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -8,14 +8,18 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import ml_collections
 from absl import flags
 
 from repro import cli
+from repro.config import budget
 
 CONFIG = cli.define_config()
 SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and action sampling.", lower_bound=0)
-RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run; one that holds a run resumes it.", required=True)
-flags.mark_flag_as_required("config")
+RUN_DIR = flags.DEFINE_string(
+    "run_dir", None, "Folder of the run; one that holds a run resumes it, also without --config.", required=True
+)
+flags.declare_key_flag("config")
 
 
 class _StopFlag:
@@ -44,18 +48,22 @@ def main(argv: list[str]) -> None:
     from repro.training.run_directory import RunDirectory, RunDirectoryError, write_json
     from repro.training.trailing_returns import NoEpisodeError
 
-    config, run_dir = CONFIG.value, Path(RUN_DIR.value)
-    label = f"{config.agent} {config.env.task} seed {SEED.value}"
+    run_dir = Path(RUN_DIR.value)
     try:
-        run = RunDirectory(run_dir, config.to_dict(), SEED.value)
+        config, seed = _read_settings(run_dir)
+        run = RunDirectory(run_dir, config.to_dict(), seed)
+        if run.complete_json.exists():
+            _say(_describe_complete(run_dir, budget(config)[0]))
+            return
         experiment = find_experiment(config)
         runtime = experiment.config.runtime
         devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
-        trainer = experiment.build_trainer(SEED.value, run, _say)
+        trainer = experiment.build_trainer(seed, run, _say)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
     if trainer.updates:
         _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
+    label = f"{config.agent} {config.env.task} seed {seed}"
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
     progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
     try:
@@ -78,6 +86,27 @@ def main(argv: list[str]) -> None:
     if not trainer.complete:
         resume = shlex.join(["python", "-m", "repro.train", *sys.argv[1:]])
         _say(f"Stopped and saved. Resume with: {resume}")
+
+
+def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
+    """The configuration and the seed of the flags; without `--config` those that the run was started with."""
+    from repro.training.run_directory import RunDirectoryError, read_settings
+
+    if CONFIG.value is not None:
+        return CONFIG.value, SEED.value
+    try:
+        settings = read_settings(run_dir)
+    except RunDirectoryError as error:
+        cli.fail(f"{str(error).rstrip('.')}; start one with --config, see python -m repro.train --help.")
+    return ml_collections.ConfigDict(settings["config"]), SEED.value if SEED.present else settings["seed"]
+
+
+def _describe_complete(run_dir: Path, unit: str) -> str:
+    evaluate = shlex.join(["python", "-m", "repro.evaluate", f"--run_dir={run_dir}"])
+    return (
+        f"{run_dir} is complete, see {run_dir / 'complete.json'}. Evaluate it with: {evaluate}. "
+        f"A longer run is a new one, with a larger budget (--config.num_env_{unit}) and another --run_dir."
+    )
 
 
 def _say(message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,10 @@ import pytest
 from repro.training.run_directory import RunDirectory, read_progress
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
+
+
+SNIPPETS = ("README.md", "docs/guide.md")
+"""Pages that show how an exported policy is used."""
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:
@@ -29,6 +34,18 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
         (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
         ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
+        (
+            [CONFIG, "--config.env.kwargs.gravity=3"],
+            "env.kwargs.gravity cannot be set from the command line; set it in a",
+        ),
+        (
+            [CONFIG, "--config.env.kwargs={'gravity': 3}"],
+            '"Arguments of the environment" in docs/custom_environment.md',
+        ),
+        (
+            ["--config.num_env_steps=100"],
+            "--config.num_env_steps changes a field of a configuration, which --config=<file> must name",
+        ),
         ([CONFIG, "--seed=-1"], "--seed=-1"),
         ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
         ([CONFIG, "now"], "unexpected argument 'now'"),
@@ -47,6 +64,10 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     ("arguments", "sentence"),
     [
         (["--config.env.task=pnog"], "pong"),
+        (
+            ["--config.network.torso=dense"],
+            "network.torso='dense', but the observations are images: choose shallow or deep.",
+        ),
         (["--config.network.torso=wide"], "network.torso='wide': choose shallow, deep or dense."),
         (["--config.loss.correction=retrace"], "loss.correction='retrace': choose vtrace"),
         (["--config.runtime.schedule=sync"], "runtime.schedule='sync': choose async or lockstep."),
@@ -59,6 +80,37 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):
+    arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--run_dir={tmp_path / 'x'}"]
+    done = run("repro.train", *arguments, "--config.env.task=Pendulum-v1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "repro.train: agent impala takes Discrete actions, but those of Pendulum-v1 are Box(1,); "
+        "take an agent of paper_configs/refer/gymnasium.py.\n"
+    )
+    done = run("repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000")
+    assert done.returncode == 0, done.stderr
+
+    again = run("repro.train", f"--run_dir={tmp_path / 'x'}")
+    assert (again.returncode, again.stdout, again.stderr.count("\n")) == (0, "", 1)
+    assert again.stderr.startswith(
+        f"{tmp_path / 'x'} is complete, see {tmp_path / 'x/complete.json'}. Evaluate it with"
+    )
+    longer = run("repro.train", *arguments, "--config.num_env_steps=2000")
+    assert (longer.returncode, longer.stderr.count("\n")) == (2, 1)
+    assert "a longer or a different one needs another --run_dir" in longer.stderr
+
+    evaluated = run("repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
+    assert re.fullmatch(r"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over 2 episodes\)\n", evaluated.stdout)
+
+
+def test_help_lists_config_with_an_example():
+    done = run("repro.train", "--help")
+    assert "--config: Configuration file and scale, such as" in done.stdout
+    assert "paper_configs/impala/atari_shallow.py:desk" in done.stdout
+    assert done.stdout.count("\n") < 25
 
 
 def test_reproduce_names_what_it_knows(tmp_path):
@@ -75,6 +127,12 @@ def test_reproduce_names_what_it_knows(tmp_path):
         done = run("repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
+
+
+def test_train_needs_a_config_or_a_run(tmp_path):
+    done = run("repro.train", f"--run_dir={tmp_path}")
+    assert done.returncode == 2
+    assert "holds no readable run (no valid config.json); start one with --config" in done.stderr
 
 
 def test_evaluate_needs_a_run(tmp_path):
@@ -132,6 +190,11 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert all(-21 <= score <= 21 and score == int(score) for score in evaluation["returns"])
     assert video.stat().st_size > 10_000
     assert (export / "saved_model.pb").exists()
+
+    snippets = [re.search(r"```python\n(.*?)```", Path(page).read_text(), re.S)[1] for page in SNIPPETS]
+    assert len(set(snippets)) == 1
+    shown = subprocess.run([sys.executable, "-c", snippets[0]], cwd=tmp_path, capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
     blocked = run_dir / "progress.csv" / "game.mp4"  # a file stands where its folder should be
     failed = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")

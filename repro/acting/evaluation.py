@@ -37,7 +37,7 @@ def play(
     """
     num_envs = environment.num_envs
     if episodes % num_envs:
-        raise ValueError(f"{episodes} games do not divide evenly among {num_envs} environments.")
+        raise ValueError(f"{episodes} episodes do not divide evenly among {num_envs} environments.")
     rollout = Rollout(environment, CompiledPolicy(policy, num_envs, seed))
     rollout.reset()
     games: list[list[Episode]] = [[] for _ in range(num_envs)]

@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 import importlib
 import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -103,6 +104,8 @@ class GymnasiumConfig:
         """
         spec = copy.copy(gymnasium.spec(self.label))
         spec.order_enforce = False
+        if "ale_py" in sys.modules:  # its emulators print a banner otherwise
+            sys.modules["ale_py"].ALEInterface.setLoggerMode(sys.modules["ale_py"].LoggerMode.Error)
         try:
             return gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True, **copy.deepcopy(self.kwargs))
         except (gymnasium.error.Error, ImportError) as error:

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import ml_collections
 
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 from repro.environments.last_step import WithLastStep
 
+FOR_DISCRETE, FOR_BOX = "paper_configs/impala/gymnasium.py", "paper_configs/refer/gymnasium.py"
+"""Configurations whose agents fit each kind of actions, for the message."""
 
-def make_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
+
+def make_environment(
+    config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None = None
+) -> BatchedEnvironment:
     """Returns a batch of environments of the package `env.name`.
 
     Args:
         config: of an experiment; `env` is read, and `runtime.env_threads` for ALE's emulators.
         num_envs: environments side by side, at least 1.
         seed: at least 0. Environments of one run need seeds of their own.
+        is_continuous: whether the agent takes Box actions, not Discrete ones; None for one that takes both.
 
     Raises:
-        ValueError: an unknown package, or a field that is missing, unknown or out of its range.
+        ValueError: an unknown package, a field that is missing, unknown or out of its range, or actions that do not fit
+            the agent.
     """
     if config.env.name == "atari":
         from repro.environments.atari import make_atari
 
-        return make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
-    environment = make_vector_environment(config, num_envs, seed)
+        environment = make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
+        return _check_actions(environment, config, is_continuous)
+    vectors = make_vector_environment(config, num_envs, seed, is_continuous)
     if config.env.get("last_action_and_reward"):
-        return WithLastStep(environment)
-    return environment
+        return WithLastStep(vectors)
+    return vectors
 
 
 def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
@@ -37,13 +47,14 @@ def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int
     return make_environment(config, num_envs, seed)
 
 
-def make_vector_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> VectorEnvironment:
-    """Returns a batch of environments that need not have images; arguments as for `make_environment`.
+def make_vector_environment(
+    config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None = None
+) -> VectorEnvironment:
+    """Returns a batch of environments that need not have images; arguments and errors as for `make_environment`."""
+    return _check_actions(_make_vectors(config.env, num_envs, seed), config, is_continuous)
 
-    Raises:
-        ValueError: an unknown package, or a field that is missing, unknown or out of its range.
-    """
-    env = config.env
+
+def _make_vectors(env: ml_collections.ConfigDict, num_envs: int, seed: int) -> VectorEnvironment:
     if env.name == "mujoco":
         from repro.environments.mujoco import make_mujoco
 
@@ -57,3 +68,22 @@ def make_vector_environment(config: ml_collections.ConfigDict, num_envs: int, se
 
         return make_gymnasium(env, num_envs, seed)
     raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks or gymnasium.")
+
+
+_Environment = TypeVar("_Environment", bound=BatchedEnvironment)
+
+
+def _check_actions(
+    environment: _Environment, config: ml_collections.ConfigDict, is_continuous: bool | None
+) -> _Environment:
+    """Returns the environment where its actions fit the agent."""
+    discrete = environment.action_spec.dtype.is_integer
+    if is_continuous is None or is_continuous != discrete:
+        return environment
+    number, task = environment.num_actions, config.env.task
+    wanted, found, other = (
+        ("Box", f"Discrete({number})", FOR_DISCRETE) if discrete else ("Discrete", f"Box({number},)", FOR_BOX)
+    )
+    raise ValueError(
+        f"agent {config.agent} takes {wanted} actions, but those of {task} are {found}; take an agent of {other}."
+    )

@@ -191,13 +191,18 @@ def _foreign_settings(by_agent: Sequence[Records], references: References) -> st
 
 
 def _at_random_level(claim: Claim, task: str, by_agent: Sequence[Records], references: References) -> str:
-    """Says that a claim about scores has none above a random player's, or nothing to tell by; empty otherwise."""
+    """Says that a claim about scores has none above a random player's, or nothing to tell by; empty otherwise.
+
+    Agents may play games that differ, as in their limits of an episode: each needs a random player.
+    """
     if claim.level is None:
         return ""
-    random, level = references.random(by_agent[0][0]), claim.level(by_agent)
-    if random is None:
+    players = [references.random(record) for group in by_agent for record in group]
+    uppers = [player.upper for player in players if player is not None]
+    if len(uppers) < len(players):
         return f"no record of a random player on {task}"
-    return "" if level > random.upper else f"{level:.4g} on {task} is not above a random player's {random.upper:.4g}"
+    upper, level = max(uppers), claim.level(by_agent)
+    return "" if level > upper else f"{level:.4g} on {task} is not above a random player's {upper:.4g}"
 
 
 def _measure(

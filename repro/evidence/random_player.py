@@ -1,8 +1,11 @@
 """What a random player scores: the level above which a score says something of learning."""
 
+import collections
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from repro.evidence import intervals
 
@@ -31,17 +34,22 @@ class Level(NamedTuple):
 
 
 def levels(records: Iterable[Mapping[str, Any]]) -> dict[str, Level]:
-    """Returns what a random player scores, by the game that `game_of` names.
+    """Returns what a random player scores, by the game that `game_of` names, over the episodes of all its records.
+
+    Records of one seed hold the same episodes, whatever their experiment or scale, and count once.
 
     Args:
         records: any; those of other agents are passed over.
     """
-    found = {}
+    returns: dict[str, dict[int, list[float]]] = collections.defaultdict(dict)
     for record in records:
         if record["agent"] == AGENT:
-            mean = record["evaluation"]["mean"]
-            interval = intervals.mean_interval(record["evaluation"]["returns"])
-            found[game_of(record)] = Level(mean, mean if interval is None else interval[1])
+            returns[game_of(record)][record["seed"]] = record["evaluation"]["returns"]
+    found = {}
+    for game, of_seeds in returns.items():
+        pooled = [value for _, values in sorted(of_seeds.items()) for value in values]
+        mean, interval = float(np.mean(pooled)), intervals.mean_interval(pooled)
+        found[game] = Level(mean, mean if interval is None else interval[1])
     return found
 
 

@@ -47,16 +47,16 @@ class Row:
         budget_field: num_env_frames, num_env_steps, agent_steps or gradient_steps; None without a published budget.
         counts: what `budget` counts, in words.
         better: how `published` is met, as in `published.Better`.
-        value: mean of ours over seeds of the mean over games, None when not run; for an aggregate, that of all
+        value: mean of ours over seeds of the mean over episodes, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
-        interval_over: `seeds` when there are several, `games` when there is one, `repetitions` of a study, or
+        interval_over: `seeds` when there are several, `episodes` when there is one, `repetitions` of a study, or
             bootstrap `resamples` of them.
         random, human: reference scores of the task, printed or of our own random player, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
         seeds: the seeds of our runs; where the best of them count, of all that these were chosen from.
-        episodes: fewest games evaluated in one of our runs.
+        episodes: fewest episodes evaluated in one of our runs.
         scale: scale of our runs, None when not run.
         exact: whether `value` is exact, and needs no interval.
         finding: as in `verdicts`; None when there is no printed number to judge by.
@@ -213,16 +213,25 @@ def make_rows(
     return [row for row in rows if experiment is None or row.experiment == experiment]
 
 
-def rows_for(stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Row]:
+def rows_for(
+    stored: Iterable[StoredRecord],
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    others: Iterable[StoredRecord] = (),
+) -> list[Row]:
     """Returns only the rows of the given records and the claims that they answer: what a finished run prints.
 
     Args:
         stored: valid records, as `records.read_all` gives them or those of one run.
         configs_dir: current configs.
+        others: further records, of which the random players' are read, since claims need them; they have no rows.
     """
-    groups = group_records(stored, configs_dir)
-    rows = make_rows(groups, papers=sorted({key[0] for key in groups}), configs_dir=configs_dir)
-    return [row for row in rows if row.statistic is None and (row.seeds or _key(row) in groups)]
+    stored = list(stored)
+    keys = {comparisons.key_of(item.record) for item in stored}
+    players = [item for item in others if item.record["agent"] == random_player.AGENT]
+    players = [item for item in players if comparisons.key_of(item.record) not in keys]
+    groups = group_records([*stored, *players], configs_dir)
+    rows = make_rows(groups, papers=sorted({key[0] for key in keys}), configs_dir=configs_dir)
+    return [row for row in rows if row.statistic is None and (row.claim is not None and row.seeds or _key(row) in keys)]
 
 
 def _key(row: published.PublishedRow | Row) -> Key:
@@ -271,8 +280,9 @@ def _references(
 
 
 def _random_score(used: Sequence[Mapping[str, Any]], references: claims.References) -> float | None:
-    """What a random player scores on the task of some records; None without a record of one, or for several tasks."""
-    level = references.random(used[0]) if len({record["task"] for record in used}) == 1 else None
+    """What a random player scores in the game of some records; None without a record of one, or for several games."""
+    levels = {references.random(record) for record in used}
+    level = levels.pop() if len(levels) == 1 else None
     return None if level is None else level.mean
 
 
@@ -362,7 +372,7 @@ def _shortfalls(printed: published.PublishedRow, ours: _Ours, share: float | Non
         found.append(f"{len(fields['seeds'])} of {expected} runs")
     episodes = printed.protocol.get("episodes")
     if episodes is not None and fields["episodes"] < episodes:
-        found.append(f"{fields['episodes']} of {episodes} games")
+        found.append(f"{fields['episodes']} of {episodes} episodes")
     if differing:
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
     return (*found, *ours.shortfalls)
@@ -476,7 +486,7 @@ def aggregate_of(
     return {
         "value": 100 * statistics.aggregate(means, function),
         "interval": interval,
-        "interval_over": "seeds" if several else "games",
+        "interval_over": "seeds" if several else "episodes",
         **_budget(every, budget_field),
         "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
         "episodes": min(record["evaluation"]["episodes"] for record in every),
@@ -543,7 +553,7 @@ def _own_row(key: Key, group: Group, references: claims.References, configs_dir:
 def _of_runs(
     records: Sequence[Mapping[str, Any]], budget_field: str | None, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
-    """Our result for a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+    """Our result for a row: mean over seeds, and its interval over seeds, or over episodes if there is one seed.
 
     The interval of one seed is that of its record, where the record holds one.
     """
@@ -581,7 +591,7 @@ def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
     Where a study states the interval of several values itself, they are bootstrap resamples (`study.StudyResult`).
     """
     if record["schedule"] != "study":
-        return "games"
+        return "episodes"
     evaluation = record["evaluation"]
     return "resamples" if "interval" in evaluation and evaluation["episodes"] > 1 else "repetitions"
 

@@ -25,7 +25,7 @@ from repro import cli
 from repro.config import budget, frames_per_step, resolve
 from repro.evidence import migrations, records
 from repro.evidence.staleness import stale_reason
-from repro.training.run_directory import read_progress, read_settings, write_json
+from repro.training.run_directory import has_saved, read_progress, read_settings, write_json
 
 
 class JobError(RuntimeError):
@@ -105,9 +105,10 @@ class Job(RecordedJob):
         config.env.task = task_name(config.env.name, task)
         self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, config.agent)
-        super().__init__(config, seed, [records.record_path(results_dir, *names, seed)])
+        place = records.record_path("", *names, seed)
+        super().__init__(config, seed, [results_dir / place])
         self._process: subprocess.Popen | None = None
-        self.run_dir = runs_dir.joinpath(*names, config.scale, f"seed_{seed}")
+        self.run_dir = runs_dir / place.parent / config.scale / f"seed_{seed}"
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.
@@ -123,7 +124,7 @@ class Job(RecordedJob):
         log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
         origin = self.run_dir / "origin.json"
-        if not origin.exists():
+        if not (origin.exists() and has_saved(self.run_dir)):
             write_json(origin, {"git_commit": records.git_commit()})
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"

@@ -73,7 +73,7 @@ class RandomJob(RecordedJob):
             raise Stopped from None
         seconds = time.monotonic() - began
         if not quiet:
-            Console().print(f"{self.label}: {EPISODES} games in {seconds:.0f} s", highlight=False)
+            Console().print(f"{self.label}: {EPISODES} episodes in {seconds:.0f} s", highlight=False)
         env = self.config.env
         protocol = describe_games(env, EPISODES, "actions sampled uniformly")
         record = identity_fields(self._played_config(), random_player.AGENT, self.seed, "random") | {

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import ml_collections
 import tensorflow as tf
+from tf_agents.typing import types
 
 from repro.networks import atari
 from repro.networks.dense import dense_torso
@@ -18,19 +19,26 @@ TORSOS = {
 }
 
 
-def make_torso(network: ml_collections.ConfigDict, seed: int, choices: Collection[str]) -> tf.keras.layers.Layer:
+def make_torso(
+    network: ml_collections.ConfigDict, seed: int, choices: Collection[str], observation_spec: types.NestedTensorSpec
+) -> tf.keras.layers.Layer:
     """Returns a Keras layer from observations [N, ...] to features, float32 [N, F].
 
     Args:
         network: section of a configuration, with `torso`, and `units` of a dense one.
         seed: integer >= 0 from which its weights are sampled.
         choices: names in `TORSOS` that the experiment has, for images; every experiment has `dense`, for vectors.
+        observation_spec: of one environment; an entry of rank 3 is an image.
 
     Raises:
-        ValueError: not one of these.
+        ValueError: not one of these, or one for other observations.
     """
+    if network.torso not in (*choices, "dense"):
+        raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
+    is_image = any(len(spec.shape) == 3 for spec in tf.nest.flatten(observation_spec))
+    if is_image == (network.torso == "dense"):
+        seen, fitting = ("images", " or ".join(choices)) if is_image else ("vectors", "dense")
+        raise ValueError(f"network.torso={network.torso!r}, but the observations are {seen}: choose {fitting}.")
     if network.torso == "dense":
         return dense_torso(network.units, seed)
-    if network.torso not in choices:
-        raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
     return TORSOS[network.torso](seed=seed)

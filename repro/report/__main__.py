@@ -11,7 +11,7 @@ from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
 from repro.report.markdown import results_page
 
-PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^/=]+)=(.+)")
+PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^=]+)=(.+)")
 
 
 def main(argv: list[str]) -> None:

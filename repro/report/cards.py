@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from repro.evidence import bands, comparisons, published, staleness
-from repro.evidence.records import RecordError, StoredRecord
+from repro.evidence.records import RecordError, StoredRecord, task_folder
 from repro.evidence.rows import Group, Key, Row
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, tables
@@ -112,7 +112,7 @@ def anchor(row: Row) -> str:
     """Returns the id of the place where a row's result is shown."""
     if row.statistic is not None or row.task in comparisons.TASK_SETS:
         return aggregates.anchor(row)
-    return "-".join(filter(None, (row.paper, row.experiment, row.task, row.agent)))
+    return "-".join(filter(None, (row.paper, row.experiment, task_folder(row.task), row.agent)))
 
 
 def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
@@ -154,7 +154,7 @@ def _card(
     configs_dir: pathlib.Path,
 ) -> Card:
     row, config = runs[0].row, runs[0].records[0]["config"]
-    place = f"{row.paper}-{row.experiment}-{row.task}"
+    place = f"{row.paper}-{row.experiment}-{task_folder(row.task)}"
     index = {str(item.row.agent): indices[str(row.experiment), str(item.row.agent)] for item in runs}
     images = []
     for timed in (False, True):

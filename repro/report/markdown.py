@@ -25,7 +25,7 @@ the rows without a run, learning curves, settings and deviations.
 READING = """
 A published value without a sign is to be reached or exceeded. `≤` marks one that is not to be exceeded, `=` one to be
 met, `>` and `<` one to be surpassed. Intervals are 95 % intervals over seeds. With a single seed they are over the
-games of its evaluation or the repetitions of its study, and say nothing about other seeds.
+episodes of its evaluation or the repetitions of its study, and say nothing about other seeds.
 
 """
 

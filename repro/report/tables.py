@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import rich.box
+import rich.console
 import rich.table
 import rich.text
 
@@ -20,10 +21,10 @@ STYLES = {
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110
-MIN_WIDTHS = {"Task": 11, "Agent": 9, "Verdict": 10}
-"""Characters that a column keeps in a narrow terminal."""
 NARROW = {"Table", "Budget", "Runs"}
-"""Columns that a terminal of fewer than `WIDE` characters does without."""
+"""Columns that a terminal of fewer than `WIDE` characters, or too few for every word, does without."""
+GAP = 3
+"""Characters between two columns."""
 
 
 PAPERS = {"impala": "IMPALA", "acer": "ACER", "refer": "ReF-ER", "ctrace": "C-trace", "stac": "STAC"}
@@ -119,39 +120,68 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def runs(row: Row) -> str:
-    """How many seeds there are, and the games that the interval is over where there is a single one."""
+    """How many seeds there are, and the episodes that the interval is over where there is a single one."""
     if not row.seeds:
         return "-"
     if len(row.seeds) > 1:
         return f"{len(row.seeds)} seeds"
     if row.interval_over == "seeds":  # a measure with one value for each
         return "1 seed"
-    return f"1 seed, {row.episodes} {row.interval_over or 'games'}"
+    return f"1 seed, {row.episodes} {row.interval_over or 'episodes'}"
 
 
 def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
-    """Returns the rows as a table for `rich.console.Console.print`.
+    """Returns the rows as a table for `rich.console.Console.print` that breaks no word where they all fit.
 
     Args:
         rows: to show.
-        width: of the terminal, in characters; `NARROW` columns are left out where it is below `WIDE`.
+        width: of the terminal, in characters. Where it is too small for all columns, `NARROW` ones are left out, and
+            then the agent stands below the task.
     """
+    every = {header: list(texts) for header, *texts in zip(HEADERS, *map(cells, rows))}
+    fewer = {header: texts for header, texts in every.items() if header not in NARROW}
+    stacked = {"Task, agent": list(map("\n".join, zip(every["Task"], every["Agent"])))}
+    stacked |= {header: texts for header, texts in fewer.items() if header not in ("Task", "Agent")}
+    layouts = [every, fewer, stacked] if width >= WIDE else [fewer, stacked]
+    columns = next((columns for columns in layouts if sum(_least_widths(columns)) <= _room(columns, width)), stacked)
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    shown = [header for header in HEADERS if width >= WIDE or header not in NARROW]
-    for header in shown:
-        numeric, min_width = header in NUMERIC, MIN_WIDTHS.get(header)
-        table.add_column(
-            header,
-            justify="right" if numeric else "left",
-            no_wrap=numeric,
-            min_width=min_width,
-            overflow="fold",
-        )
-    for row in rows:
-        texts = dict(zip(HEADERS, cells(row)))
-        verdict = rich.text.Text(texts["Verdict"], STYLES.get(judgement(row), ""))
-        table.add_row(*(texts[header] for header in shown[:-1]), verdict)
+    for header, column_width in zip(columns, _widths(columns, width)):
+        justify: rich.console.JustifyMethod = "right" if header in NUMERIC else "left"
+        table.add_column(header, justify=justify, width=column_width, overflow="fold")
+    for row, *texts, verdict in zip(rows, *columns.values()):
+        table.add_row(*texts, rich.text.Text(verdict, STYLES.get(judgement(row), "")))
     return table
+
+
+def _room(columns: Mapping[str, Sequence[str]], width: int) -> int:
+    """Characters that a terminal has for the texts of some columns."""
+    return width - 2 - GAP * (len(columns) - 1)
+
+
+def _least_widths(columns: Mapping[str, Sequence[str]]) -> list[int]:
+    """Width of each column in which no word, and no number with its interval, is broken."""
+    return [
+        max(
+            len(word)
+            for text in (header, *texts)
+            for word in (text.splitlines() if header in NUMERIC else text.split())
+        )
+        for header, texts in columns.items()
+    ]
+
+
+def _widths(columns: Mapping[str, Sequence[str]], width: int) -> list[int]:
+    """Width of each column: at least that of its words where all fit, and more for those with the longest texts."""
+    whole = [
+        max(len(line) for text in (header, *texts) for line in text.splitlines()) for header, texts in columns.items()
+    ]
+    widths, room = _least_widths(columns), _room(columns, width)
+    while sum(widths) > room and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    while sum(widths) < min(room, sum(whole)):
+        fullness = [text / column for text, column in zip(whole, widths)]
+        widths[fullness.index(max(fullness))] += 1
+    return widths
 
 
 def markdown_table(rows: Sequence[Row]) -> str:

@@ -16,9 +16,9 @@ from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
 from repro.files import flush
+from repro.training.run_directory import CHECKPOINT_PREFIX
 
 KEEP = 3
-PREFIX = "checkpoint_"
 MANIFEST = "manifest.json"
 CHUNK_BYTES = 1 << 24
 """Bytes of a file that are read at once."""
@@ -50,7 +50,7 @@ def save(
     Raises:
         CheckpointError: the disk is full or not writable.
     """
-    final = directory / f"{PREFIX}{updates:09d}"
+    final = directory / f"{CHECKPOINT_PREFIX}{updates:09d}"
     partial = directory / f"partial_{final.name}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str
 
 
 def _newest_first(directory: Path) -> list[Path]:
-    return sorted(directory.glob(f"{PREFIX}*"), reverse=True)
+    return sorted(directory.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
 
 
 def _damage(path: Path) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from repro.files import write_whole
-from repro.training.progress_line import ProgressLine
+from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, read_progress
 from repro.training.trainer import Update
 
@@ -54,8 +54,8 @@ class Progress:
 
     def __call__(self, update: Update) -> None:
         """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then."""
-        score = "-" if math.isnan(update.mean_return) else f"{update.mean_return:.1f}"
-        texts = [f"return {score} ({min(update.games, 100)} games)"]
+        mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
+        texts = [f"return {mean_return} ({min(update.games, 100)} episodes)"]
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
         texts += [f"{name} {known[name]:.3g}" for name in self._progress_scalars if name in known]
         self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))

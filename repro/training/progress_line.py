@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import sys
 import time
 from collections import deque
@@ -82,6 +83,19 @@ def short(number: float) -> str:
         if number >= 0.9995 * size:
             return f"{number / size:#.3g}".removesuffix(".") + letter
     return f"{number:.3g}"
+
+
+def format_score(value: float, size: float | None = None) -> str:
+    """Returns a score without an exponent, with at least three digits, and with at least one decimal below 1000.
+
+    Args:
+        value: finite.
+        size: of the numbers that it is read with, at least 0; its own if not given.
+    """
+    size = abs(value) if size is None else size
+    if size >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.{1 if size >= 10 or size == 0 else min(2 - math.floor(math.log10(size)), 9)}f}"
 
 
 def _make_bar(console: Console) -> Progress:

@@ -12,6 +12,9 @@ from typing import Any, TextIO
 from repro.config import flatten
 from repro.files import write_whole
 
+CHECKPOINT_PREFIX = "checkpoint_"
+"""Beginning of the names of a run's checkpoints; the number of updates follows."""
+
 
 class RunDirectoryError(RuntimeError):
     """The folder cannot be used; the message says what to do."""
@@ -25,7 +28,8 @@ class RunDirectory:
 
     Args:
         path: created if missing.
-        config: plain dictionaries; a folder that holds a run must hold the same configuration and seed.
+        config: plain dictionaries; a folder whose training has saved something must hold the same configuration and
+            seed. Where nothing was saved, the folder becomes that of this run.
         seed: of the run.
 
     Raises:
@@ -48,7 +52,7 @@ class RunDirectory:
     def _check_settings(self, settings: dict[str, Any]) -> None:
         file = self.path / "config.json"
         settings = json.loads(json.dumps(settings))
-        if not file.exists():
+        if not file.exists() or not has_saved(self.path):
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             write_json(file, {"started": now, **settings})
             return
@@ -60,10 +64,18 @@ class RunDirectory:
             if flatten(saved).get(name) != flatten(settings).get(name)
         )
         if changed:
+            state, way = "", "give the same settings to resume it, or another --run_dir to start a new one."
+            if self.complete_json.exists():
+                state, way = "complete ", "a longer or a different one needs another --run_dir."
             raise RunDirectoryError(
-                f"{self.path} holds a run with other settings ({', '.join(changed[:5])}); "
-                "give the same settings to resume it, or another --run_dir to start anew."
+                f"{self.path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}"
             )
+
+
+def has_saved(path: Path) -> bool:
+    """Returns whether the run in a folder has a checkpoint or is complete, so that training would go on from there."""
+    saved = (path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")
+    return any(saved) or (path / "complete.json").exists()
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -383,6 +383,28 @@ def _printed(claim, **protocol):
 
 
 @pytest.mark.parametrize(
+    ("uppers", "reason"),
+    [
+        ((-990.0, -990.0), None),
+        ((-990.0, None), "no record of a random player on pong"),
+        ((-990.0, 60.0), "is not above a random player's 60"),
+        ((60.0, -990.0), "is not above a random player's 60"),
+    ],
+)
+def test_the_random_player_of_every_agent_s_game_counts(uppers, reason):
+    of_agent = dict(zip(("impala_shallow", "other"), uppers))
+
+    def random(record):
+        upper = of_agent[record["agent"]]
+        return None if upper is None else random_player.Level(-1000.0, upper)
+
+    by_key = {("impala", "atari_shallow", "pong", name): _runs(name, {}, {}) for name in of_agent}
+    references = claims.References(random, lambda record: {})
+    found = claims.answer(_printed("improvement", against=["other"]), by_key, np.random.default_rng(0), references)
+    assert found.value is not None if reason is None else reason in found
+
+
+@pytest.mark.parametrize(
     ("ours", "theirs", "reason"),
     [
         ({}, {}, None),

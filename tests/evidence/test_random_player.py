@@ -23,6 +23,17 @@ def test_the_bound_is_the_upper_end_of_the_interval_of_the_mean_over_games():
     assert level.upper == intervals.mean_interval(returns)[1] > level.mean
 
 
+def test_seeds_are_pooled_and_the_same_episodes_count_once():
+    first, second = (random_records(final=final)[0] for final in (-20.0, -10.0))
+    again = first | {"scale": "paper", "experiment": "atari_deep"}
+    returns = first["evaluation"]["returns"] + second["evaluation"]["returns"]
+    for order in ([first, second | {"seed": 2}, again], [again, second | {"seed": 2}]):
+        (level,) = random_player.levels(order).values()
+        assert level.mean == pytest.approx(np.mean(returns))
+        assert level.upper == pytest.approx(intervals.mean_interval(returns)[1])
+        assert -20.0 < level.mean < -10.0
+
+
 def test_a_random_player_that_always_scores_the_same_has_this_bound():
     (record,) = random_records()
     record["evaluation"] |= {"mean": -21.0, "std": 0.0, "returns": [-21.0] * 20}

@@ -187,6 +187,21 @@ def test_a_second_record_of_a_run_and_a_scale_misnamed_are_faults(tmp_path):
     assert "wrong place" in faults[1].message
 
 
+@pytest.mark.parametrize("task", ["my_module:MyEnv-v0", "ale_py:ALE/Pong-v5", "_package.envs:_Env-v1"])
+def test_a_task_with_a_module_is_recorded_as_given_in_a_folder_without_signs(tmp_path, task):
+    path = write(tmp_path, make_record() | {"task": task})
+    assert path.parent.parent.name == task.replace(":", "+").replace("/", "+")
+    (stored,), faults = records.read_all(tmp_path)
+    assert (stored.path, stored.record["task"], faults) == (path, task, [])
+    assert (tmp_path / "SHA256SUMS").read_text().endswith(f"{path.relative_to(tmp_path)}\n")
+
+
+@pytest.mark.parametrize("task", ["", "../pong", "/pong", "a b"])
+def test_a_task_that_is_no_name_is_refused(tmp_path, task):
+    with pytest.raises(records.RecordError, match="task"):
+        records.write_record(tmp_path / "seed_1.json", make_record() | {"task": task})
+
+
 def test_read_all_of_an_absent_directory_is_empty(tmp_path):
     assert records.read_all(tmp_path / "none") == ([], [])
 

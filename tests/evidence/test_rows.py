@@ -76,7 +76,7 @@ def test_aggregate_follows_from_all_tasks_with_the_row_s_normaliser(all_games, s
 
 def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
     row = _table_4([*all_games[0][::2], *all_games[1][:1]], "median")
-    assert (row.interval_over, row.seeds) == ("games", (1,))
+    assert (row.interval_over, row.seeds) == ("episodes", (1,))
     assert row.interval[0] < row.value < row.interval[1]
 
 
@@ -120,7 +120,7 @@ def test_several_seeds_are_averaged_and_the_interval_is_over_them():
 def test_one_seed_has_an_interval_over_its_games():
     record = make_record(1)
     row = _row(record)
-    assert row.interval_over == "games"
+    assert row.interval_over == "episodes"
     games = record["evaluation"]["returns"]
     assert row.interval == intervals.mean_interval(games)
 
@@ -135,7 +135,7 @@ def test_the_interval_of_a_record_goes_before_that_of_its_returns():
     stated = [record["evaluation"]["mean"] - 3.0, record["evaluation"]["mean"] + 9.0]
     record["evaluation"]["interval"] = stated
     row = _row(record)
-    assert row.interval_over == "games"
+    assert row.interval_over == "episodes"
     assert row.interval == tuple(stated)
 
 
@@ -164,7 +164,7 @@ def test_full_budget_is_judged():
     assert _row(*_seeds(5, final=21.0)).verdict == "reproduced"
     assert _row(*_seeds(5, final=15.0)).verdict == "contradicts"
     few = _row(*_seeds(5, final=21.0, episodes=50))
-    assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 games",))
+    assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 episodes",))
 
 
 def test_stale_record_is_said_and_not_counted():
@@ -239,6 +239,26 @@ def test_rows_for_gives_the_claims_that_the_records_decide():
     found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(_stored(*made, random))}
     assert found.pop(("mujoco_gym", "V-RACER, ReF-ER over ER")) == 1.0
     assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er"), ("HalfCheetah", "random")}
+
+
+def test_rows_for_reads_the_random_players_of_other_records_and_shows_only_its_own():
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    changed = {"config": config, "experiment": "figure_4_vracer"}
+    own = [
+        make_record(seed, agent=agent, final=final + seed, **changed) | {"paper": "refer", "task": "HalfCheetah"}
+        for agent, final in (("vracer_refer", 15.0), ("vracer_er", 5.0))
+        for seed in (1, 2)
+    ]
+    (random,) = random_records(**changed)
+    random |= {"paper": "refer", "task": "HalfCheetah"}
+    elsewhere = make_record(1, agent="ppo", **changed) | {"paper": "refer", "task": "Hopper"}
+    others = _stored(random, *random_records(), elsewhere, *own)
+    agents = [("HalfCheetah", "vracer_er"), ("HalfCheetah", "vracer_refer")]
+    alone = rows.rows_for(_stored(*own))
+    assert sorted((row.task, str(row.agent)) for row in alone) == agents
+    found = rows.rows_for(_stored(*own), others=others)
+    assert sorted((row.task, str(row.agent)) for row in found if row.claim is None) == agents
+    assert [row.value for row in found if row.column == "V-RACER, ReF-ER over ER"] == [1.0]
 
 
 def test_experiment_filter():
@@ -329,7 +349,7 @@ def test_the_scale_stands_for_a_budget_that_is_not_printed(tmp_path):
 
 
 def test_games_of_the_evaluation_are_counted(tmp_path):
-    assert _one(tmp_path, _seeds(5, episodes=30), protocol={"episodes": 31}).shortfalls == ("30 of 31 games",)
+    assert _one(tmp_path, _seeds(5, episodes=30), protocol={"episodes": 31}).shortfalls == ("30 of 31 episodes",)
     assert _one(tmp_path, _seeds(5, episodes=30), protocol={"episodes": 30}).shortfalls == ()
 
 
@@ -416,7 +436,7 @@ def test_a_study_needs_no_five_runs(tmp_path):
 def test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds(tmp_path):
     one, five = _seeds(1), _seeds(5)
     row = _one(tmp_path, one)
-    assert (row.interval_over, row.interval) == ("games", intervals.mean_interval(one[0]["evaluation"]["returns"]))
+    assert (row.interval_over, row.interval) == ("episodes", intervals.mean_interval(one[0]["evaluation"]["returns"]))
     row = _one(tmp_path, five)
     means = [record["evaluation"]["mean"] for record in five]
     assert (row.interval_over, row.interval) == ("seeds", intervals.mean_interval(means))
@@ -450,14 +470,14 @@ def test_sentences_count_once_with_their_weakest_part(tmp_path):
     assert [row.finding for row in made] == [*first, "agrees", "agrees", "agrees", None, "not run"]
     found = rows.sentences(made)
     assert [(row.column, finding, shortfalls) for row, finding, shortfalls in found] == [
-        ("c0", "contradicts", ("30 of 50 games", "30 of 60 games")),
+        ("c0", "contradicts", ("30 of 50 episodes", "30 of 60 episodes")),
         ("c2", "contradicts", ()),
         ("c6", "agrees", ()),
         ("c7", "agrees", ()),
     ]
     answered = [row for row in made if row.finding == "agrees"]
     assert [(finding, shortfalls) for _, finding, shortfalls in rows.sentences(answered)] == [
-        ("agrees", ("30 of 50 games",)),
+        ("agrees", ("30 of 50 episodes",)),
         ("agrees", ()),
         ("agrees", ()),
         ("agrees", ()),

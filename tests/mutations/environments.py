@@ -7,7 +7,16 @@ GYMNASIUM = "repro/environments/gymnasium.py"
 SPACES = "repro/environments/gymnasium_spaces.py"
 TEST = "tests/environments/test_gymnasium.py"
 
+MAKE = "repro/environments/make.py"
+
 VARIANTS = [
+    Variant(
+        "make: any actions fit",
+        MAKE,
+        "if is_continuous is None or is_continuous != discrete:",
+        "if True:",
+        "tests/papers/test_actions.py::test_actions_of_the_other_kind_are_refused",
+    ),
     Variant(
         "gymnasium: a time limit is an end",
         STEPPED,

@@ -371,6 +371,20 @@ VARIANTS = [
         f"{TEST_RANDOM}::test_the_bound_is_the_upper_end_of_the_interval_of_the_mean_over_games",
     ),
     Variant(
+        "random play: one seed for all",
+        RANDOM,
+        '[record["seed"]] =',
+        "[0] =",
+        f"{TEST_RANDOM}::test_seeds_are_pooled_and_the_same_episodes_count_once",
+    ),
+    Variant(
+        "claims: the random player of our own game alone",
+        CLAIMS,
+        "references.random(record) for group in by_agent for",
+        "references.random(record) for group in by_agent[:1] for",
+        f"{TEST_CLAIMS}::test_the_random_player_of_every_agent_s_game_counts",
+    ),
+    Variant(
         "random play: every agent plays at random",
         RANDOM,
         'if record["agent"] == AGENT:',

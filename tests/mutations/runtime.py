@@ -10,7 +10,24 @@ TEST_ACTOR = "tests/acting/test_actor.py"
 TEST_ROLLOUT = "tests/acting/test_rollout.py"
 TEST_TRAINING = "tests/training/test_trainer.py"
 
+RUN_DIRECTORY = "repro/training/run_directory.py"
+TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
+
 VARIANTS = [
+    Variant(
+        "run directory: a run that saved nothing is in the way",
+        RUN_DIRECTORY,
+        "if not file.exists() or not has_saved(self.path):",
+        "if not file.exists():",
+        f"{TEST_RUN_DIRECTORY}::test_a_run_that_saved_nothing_is_not_in_the_way",
+    ),
+    Variant(
+        "run directory: a run with checkpoints is replaced",
+        RUN_DIRECTORY,
+        "return any(saved) or (path",
+        "return (path",
+        f"{TEST_RUN_DIRECTORY}::test_the_same_settings_resume_and_others_are_refused",
+    ),
     Variant(
         "runtime: a snapshot follows the learner",
         WEIGHTS,

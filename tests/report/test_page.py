@@ -118,6 +118,17 @@ def test_no_file_is_written_that_nothing_links_to(folder, outline):
     assert written - {"index.html"} <= {urllib.parse.unquote(link) for link in linked}
 
 
+def test_a_task_with_a_module_has_its_figures_and_records_on_the_page(tmp_path):
+    write(tmp_path / "results", make_record() | {"task": "ale_py:ALE/Pong-v5"})
+    folder = page.write_report(tmp_path / "report", tmp_path / "results").parent
+    outline = Outline()
+    outline.feed((folder / "index.html").read_text())
+    test_every_link_leads_to_a_file_a_place_on_the_page_or_a_paper(folder, outline)
+    test_no_file_is_written_that_nothing_links_to(folder, outline)
+    names = {path.name for path in folder.rglob("*Pong-v5*")}
+    assert {"ale_py+ALE+Pong-v5", "impala-atari_shallow-ale_py+ALE+Pong-v5-curve.svg"} <= names
+
+
 def test_records_on_the_page_are_copies(folder, results):
     copies = {path.relative_to(folder / "records"): path.read_bytes() for path in folder.rglob("seed_*.json")}
     assert len(copies) == 5  # three of pong, one of beam_rider, one of freeway; none of the stale and the broken one

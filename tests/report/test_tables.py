@@ -1,5 +1,6 @@
 """Texts of the tables."""
 
+import collections
 import dataclasses
 import io
 
@@ -59,7 +60,7 @@ def test_cells_stand_under_their_headers():
         ({"better": "equal"}, "Published", "= 20.4"),
         ({"better": "above"}, "Published", "> 20.4"),
         ({"published": None, "better": "equal"}, "Published", "-"),
-        ({"seeds": (1,), "episodes": 200, "interval_over": "games"}, "Runs", "1 seed, 200 games"),
+        ({"seeds": (1,), "episodes": 200, "interval_over": "episodes"}, "Runs", "1 seed, 200 episodes"),
         ({"seeds": ()}, "Runs", "-"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "repetitions"}, "Runs", "1 seed, 50 repetitions"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "seeds"}, "Runs", "1 seed"),
@@ -80,7 +81,7 @@ def test_counts_as_markdown():
 
 def test_terminal_table_shows_every_cell():
     file = io.StringIO()
-    rich.console.Console(file=file, width=200).print(tables.terminal_table([ROW]))
+    rich.console.Console(file=file, width=200).print(tables.terminal_table([ROW], 200))
     assert all(cell in file.getvalue() for cell in tables.cells(ROW))
 
 
@@ -90,6 +91,32 @@ def test_narrow_terminal_keeps_task_result_and_verdict_whole():
     for text in ("pong", "20.4", "-4.03 [-6.07, -1.98]", "undecided"):
         assert text in file.getvalue()
     assert "IMPALA C.1" not in file.getvalue()
+
+
+LONG = dataclasses.replace(
+    ROW, task="InvertedDoublePendulum", column="recurrent_vracer_refer", value=-1234.5, interval=(-1300.0, -1200.0)
+)
+
+
+@pytest.mark.parametrize("width", [80, 81, 99, 100, 104, 110, 120, 160])
+@pytest.mark.parametrize("rows", [[LONG], [ROW, LONG], [ROW]])
+def test_no_word_is_broken_and_no_line_is_too_long(rows, width):
+    file = io.StringIO()
+    rich.console.Console(file=file, width=width).print(tables.terminal_table(rows, width))
+    words = set(file.getvalue().split())
+    kept = {"Task", "Agent", "Published", "Ours [95 %]", "Verdict"}
+    for row in rows:
+        cells = dict(zip(tables.HEADERS, tables.cells(row), strict=True))
+        assert {word for header in kept for word in cells[header].split()} <= words
+        assert cells["Ours [95 %]"] in file.getvalue()
+    assert max(map(len, file.getvalue().splitlines())) <= width
+
+
+def test_a_very_narrow_terminal_has_every_letter():
+    file = io.StringIO()
+    rich.console.Console(file=file, width=40).print(tables.terminal_table([LONG], 40))
+    assert collections.Counter("InvertedDoublePendulum") <= collections.Counter(file.getvalue())
+    assert max(map(len, file.getvalue().splitlines())) <= 40
 
 
 def test_markdown_table_has_as_many_cells_in_each_line():

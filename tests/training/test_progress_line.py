@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from repro.training import progress_line
-from repro.training.progress_line import ProgressLine, short
+from repro.training.progress_line import ProgressLine, format_score, short
 
 
 class Terminal(io.StringIO):
@@ -99,3 +99,23 @@ def test_a_dumb_terminal_gets_plain_lines(clock, monkeypatch):
 )
 def test_numbers_have_three_digits(number, text):
     assert short(number) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "size", "text"),
+    [
+        (0.883, None, "0.883"),
+        (0.05, 0.883, "0.050"),
+        (-0.0123456, None, "-0.0123"),
+        (9.5, None, "9.50"),
+        (-20.34, None, "-20.3"),
+        (361.24, None, "361.2"),
+        (-1223.4, None, "-1223"),
+        (499_999.6, None, "500000"),
+        (0.4, 20_000.0, "0"),
+        (0.0, None, "0.0"),
+        (1e-30, None, "0.000000000"),
+    ],
+)
+def test_a_score_has_digits_for_its_size_and_no_exponent(value, size, text):
+    assert format_score(value, size) == text

@@ -11,21 +11,42 @@ from repro.training import run_directory
 from repro.training.run_directory import RunDirectory, RunDirectoryError
 
 
+def save_something(path):
+    (path / "checkpoints/checkpoint_000000001").mkdir(parents=True)
+
+
 def test_the_same_settings_resume_and_others_are_refused(tmp_path):
     config = {"learner": {"rate": 0.1, "sizes": (1, 2)}}
     del_me = RunDirectory(tmp_path, config, seed=1)
     del del_me
     del_me = RunDirectory(tmp_path, config, seed=1)
     del del_me
+    save_something(tmp_path)
     with pytest.raises(RunDirectoryError, match=r"other settings \(config\.learner\.rate\)"):
         RunDirectory(tmp_path, {"learner": {"rate": 0.2, "sizes": (1, 2)}}, seed=1)
     with pytest.raises(RunDirectoryError, match=r"other settings \(seed\)"):
         RunDirectory(tmp_path, config, seed=2)
+    run_directory.write_json(tmp_path / "complete.json", {})
+    with pytest.raises(RunDirectoryError, match="a complete run with other settings .* needs another --run_dir"):
+        RunDirectory(tmp_path, config, seed=2)
+
+
+def test_a_run_that_saved_nothing_is_not_in_the_way(tmp_path):
+    del_me = RunDirectory(tmp_path, {"env": {"task": "Pendulum-v1"}}, seed=1)
+    del del_me
+    (tmp_path / "checkpoints/partial_checkpoint_000000001").mkdir(parents=True)
+    RunDirectory(tmp_path, {"env": {"task": "CartPole-v1"}}, seed=2)
+    settings = run_directory.read_settings(tmp_path)
+    assert (settings["config"]["env"]["task"], settings["seed"]) == ("CartPole-v1", 2)
+    assert not run_directory.has_saved(tmp_path)
 
 
 def test_settings_keep_when_the_run_began(tmp_path):
     first = RunDirectory(tmp_path, {}, seed=1)
-    started = run_directory.read_settings(tmp_path)["started"]
+    settings = run_directory.read_settings(tmp_path)
+    started = settings["started"] = "2020-02-20T20:20:20+00:00"
+    run_directory.write_json(tmp_path / "config.json", settings)
+    save_something(tmp_path)
     del first
     RunDirectory(tmp_path, {}, seed=1)
     assert run_directory.read_settings(tmp_path)["started"] == started

@@ -81,7 +81,7 @@ class AcerExperiment(abc.ABC):
         return {}
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed)
+        return make_environment(self.config, num_envs, seed, self.is_continuous)
 
     def make_replay(self, agent: tf.Module) -> UnrollReplay | None:
         """Returns the replay, whose size is in frames or steps of the environment; None for a ratio of 0.

@@ -136,7 +136,7 @@ class SequenceExperiment(abc.ABC):
         return describe_games(self.config.env, episodes, f"epsilon {self.config.evaluation.epsilon:g}")
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed)
+        return make_environment(self.config, num_envs, seed, is_continuous=False)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> CtraceAgent:
         """Returns the agent with newly initialised weights; call it under the strategy's scope."""

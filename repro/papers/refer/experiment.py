@@ -74,7 +74,7 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         return describe_games(self.config.env, episodes, "mean actions")
 
     def make_environment(self, num_envs: int, seed: int) -> VectorEnvironment:
-        return make_vector_environment(self.config, num_envs, seed)
+        return make_vector_environment(self.config, num_envs, seed, is_continuous=True)
 
     def make_environment_and_rng(self, seed: int) -> tuple[VectorEnvironment, np.random.Generator]:
         """Returns the environment of a run, and the generator of its weights, actions and minibatches."""

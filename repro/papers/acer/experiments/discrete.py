@@ -29,7 +29,7 @@ class DiscreteExperiment(AcerExperiment):
             ValueError: unknown torso.
         """
         seeds = distinct_seeds(seed)
-        torso = make_torso(self.config.network, next(seeds), TORSOS)
+        torso = make_torso(self.config.network, next(seeds), TORSOS, environment.time_step_spec.observation)
         return PolicyQ(torso, environment.num_actions, seed=next(seeds))
 
     def make_agent(self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]) -> AcerAgent:

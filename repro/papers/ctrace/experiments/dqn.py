@@ -53,7 +53,7 @@ class DqnExperiment(SequenceExperiment):
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> QNetwork:
         seeds = distinct_seeds(seed)
-        torso = make_torso(self.config.network, next(seeds), TORSOS)
+        torso = make_torso(self.config.network, next(seeds), TORSOS, environment.time_step_spec.observation)
         return QNetwork(torso, environment.num_actions, seed=next(seeds))
 
     def make_exploration(self) -> Sequence[Exploration]:

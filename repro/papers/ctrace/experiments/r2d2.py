@@ -69,7 +69,7 @@ class R2d2Experiment(SequenceExperiment):
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> RecurrentQ:
         network, seeds = self.config.network, distinct_seeds(seed)
-        torso = make_torso(network, next(seeds), TORSOS)
+        torso = make_torso(network, next(seeds), TORSOS, environment.time_step_spec.observation)
         return RecurrentQ(torso, environment.num_actions, network.core_units, network.dueling_units, seed=next(seeds))
 
     def make_exploration(self) -> Sequence[Exploration]:

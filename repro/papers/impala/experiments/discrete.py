@@ -59,7 +59,7 @@ class DiscreteExperiment:
         return describe_games(self.config.env, episodes, actions)
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed)
+        return make_environment(self.config, num_envs, seed, is_continuous=False)
 
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
         """Returns a new network.
@@ -68,7 +68,7 @@ class DiscreteExperiment:
             ValueError: unknown torso.
         """
         network, seeds = self.config.network, distinct_seeds(seed)
-        torso = make_torso(network, next(seeds), TORSOS)
+        torso = make_torso(network, next(seeds), TORSOS, environment.time_step_spec.observation)
         return ActorCritic(torso, environment.num_actions, network.core_units or None, seed=next(seeds))
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:

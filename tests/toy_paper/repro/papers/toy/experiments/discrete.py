@@ -33,10 +33,10 @@ class ToyExperiment:
         return describe_games(self.config.env, episodes, "sampled actions")
 
     def make_environment(self, num_envs, seed):
-        return make_environment(self.config, num_envs, seed)
+        return make_environment(self.config, num_envs, seed, is_continuous=False)
 
     def make_network(self, environment, seed):
-        torso = make_torso(self.config.network, seed, ())
+        torso = make_torso(self.config.network, seed, (), environment.time_step_spec.observation)
         return ActorCritic(torso, environment.num_actions, seed=seed + 1)
 
     def make_agent(self, environment):
