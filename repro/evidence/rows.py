@@ -543,7 +543,7 @@ def _own_row(key: Key, group: Group, references: claims.References, configs_dir:
 def _of_runs(
     records: Sequence[Mapping[str, Any]], budget_field: str | None, measure: published.Measure = "evaluation"
 ) -> dict[str, Any]:
-    """Our result for a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
+    """Our side of a row: mean over seeds, and its interval over seeds, or over games if there is one seed.
 
     The interval of one seed is that of its record, where the record holds one.
     """

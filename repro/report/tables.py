@@ -20,7 +20,7 @@ STYLES = {
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
 NUMERIC = {"Published", "Ours [95 %]"}
 WIDE = 110
-MIN_WIDTHS = {"Task": 11, "Agent": 9, "Verdict": 10}
+LEAST = {"Task": 11, "Agent": 9, "Verdict": 10}
 """Characters that a column keeps in a narrow terminal."""
 NARROW = {"Table", "Budget", "Runs"}
 """Columns that a terminal of fewer than `WIDE` characters does without."""
@@ -139,12 +139,12 @@ def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
     shown = [header for header in HEADERS if width >= WIDE or header not in NARROW]
     for header in shown:
-        numeric, min_width = header in NUMERIC, MIN_WIDTHS.get(header)
+        numeric, least = header in NUMERIC, LEAST.get(header)
         table.add_column(
             header,
             justify="right" if numeric else "left",
             no_wrap=numeric,
-            min_width=min_width,
+            min_width=least,
             overflow="fold",
         )
     for row in rows:
