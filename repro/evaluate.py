@@ -30,6 +30,7 @@ def main(argv: list[str]) -> None:
     from repro.acting.evaluation import play
     from repro.acting.rollout import Episode
     from repro.acting.video import record_game
+    from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
@@ -41,7 +42,7 @@ def main(argv: list[str]) -> None:
         cli.fail(f"--video={VIDEO.value}: the name must end in .mp4.")
     try:
         settings = read_settings(run_dir)
-        experiment = find_experiment(ml_collections.ConfigDict(settings["config"]))
+        experiment = find_experiment(ml_collections.ConfigDict(migrations.rename_config(settings["config"])))
         episodes = EPISODES.value or experiment.evaluation.episodes
         num_envs = largest_divisor(episodes, experiment.evaluation.num_envs)
         seed = SEED_OFFSET + settings["seed"]

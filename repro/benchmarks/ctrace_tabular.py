@@ -42,12 +42,12 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     def counted(body: Callable[[], Any]) -> list[Callable[[], int]]:
         return [lambda: (body(), steps)[1]]
 
-    kept = simulate()
+    trajectories = simulate()
     results = []
     for _ in range(repeats):
         parts = {
             "simulation": timing.rate(counted(simulate), seconds),
-            "targets": timing.rate(counted(lambda: targets(kept)), seconds),
+            "targets": timing.rate(counted(lambda: targets(trajectories)), seconds),
         }
         results.append({"parts": parts, "whole": timing.rate(counted(lambda: targets(simulate())), seconds)})
     result = timing.summarise("ctrace_tabular", UNIT, results)  # its hardware: the one core

@@ -219,9 +219,9 @@ class MujocoEnvironment(SteppedEnvironment):
             simulation = np.empty(mujoco.mj_stateSize(task.model, _STATE))
             mujoco.mj_getState(task.model, task.data, simulation, _STATE)
             poses = {name: getattr(task.data, name).copy() for name in _POSES}
-            # 128-bit integers fit no array, so the generator's state is kept as text.
+            # 128-bit integers fit no array, so the state of the rng is kept as text.
             rng = json.dumps(task.np_random.bit_generator.state)
-            tasks[str(row)] = {"simulation": simulation, **poses, "generator": rng}
+            tasks[str(row)] = {"simulation": simulation, **poses, "rng": rng}
         return super().get_state() | {"tasks": tasks}
 
     def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
@@ -232,7 +232,7 @@ class MujocoEnvironment(SteppedEnvironment):
             mujoco.mj_setState(task.model, task.data, saved["simulation"], _STATE)
             for name in _POSES:
                 getattr(task.data, name)[:] = saved[name]
-            task.np_random.bit_generator.state = json.loads(str(saved["generator"]))
+            task.np_random.bit_generator.state = json.loads(str(saved["rng"]))
         return observation
 
 

@@ -70,7 +70,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
 
     @abc.abstractmethod
     def _episode_seed(self, row: int) -> int:
-        """Seed of one task's generator, for `reset`."""
+        """Seed of one task's rng, for `reset`."""
 
     @abc.abstractmethod
     def _begin(self, row: int, seed: int | None) -> np.ndarray:
@@ -78,7 +78,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
 
         Args:
             row: number of the task.
-            seed: of the task's generator; None goes on with the one it has.
+            seed: of the task's rng; None goes on with the one it has.
         """
 
     @abc.abstractmethod
@@ -96,7 +96,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins an episode in every task, each with a generator of its own, newly seeded.
+        """Begins an episode in every task, each with an rng of its own, newly seeded.
 
         Args:
             seed: replaces the run's seed; None takes it again.

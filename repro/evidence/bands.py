@@ -103,13 +103,13 @@ class Regression:
         assert end is not None
         expected = np.mean(self.band.values)
         return (
-            f"{self.path} holds {self.value:.6g} {band_unit(self.band)}, {abs(self.value - end):.4g} {side} the end "
+            f"{self.path} holds {self.value:.6g} {unit_of(self.band)}, {abs(self.value - end):.4g} {side} the end "
             f"{end:.6g} of its band (mean {expected:.6g} over {len(self.band.values)} runs, false alarms "
             f"{100 * self.band.false_alarm_rate:g} %); rerun it with: {self.command}"
         )
 
 
-def band_unit(band: Band) -> str:
+def unit_of(band: Band) -> str:
     """Returns the unit of a band's values."""
     return band.unit if band.measure == "evaluation" else band.measure.replace("_", " ")
 

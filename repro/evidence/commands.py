@@ -53,10 +53,10 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
     for run, seed in seeds.items():
         tasks.setdefault(run._replace(task="", seed=seed), []).append(run.task)
     agents: dict[Run, list[str]] = {}
-    for run, of in tasks.items():
+    for run, names in tasks.items():
         if not _is_known(run, configs_dir):
             return None
-        agents.setdefault(run._replace(agent="", task=",".join(of)), []).append(run.agent)
+        agents.setdefault(run._replace(agent="", task=",".join(names)), []).append(run.agent)
     return " && ".join(_command(run, names, configs_dir) for run, names in agents.items())
 
 

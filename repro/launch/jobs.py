@@ -192,6 +192,8 @@ class Job(RecordedJob):
         config = resolve(self.config)
         unit, _ = budget(config)
         counted = f"num_env_{unit}"
+        if counted not in complete:
+            raise JobError(f"{self.run_dir} holds a run of an older version; remove it, or give another --runs_dir.")
         return {
             **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
             **budget_fields(unit, complete[counted], complete["seconds"]),

@@ -277,7 +277,7 @@ def _band(path: pathlib.Path) -> str:
         return f"none: it takes {bands.MIN_RUNS} seeds"
     ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
     alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
-    return f"{' '.join(ends)} {bands.band_unit(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
+    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
 
 
 def _protocol(protocol: str | Mapping[str, Any]) -> str:

@@ -102,7 +102,7 @@ def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
         "Note": lambda row: row.note,
         **({"Command": lambda row: f"`{row.command}`" if row.command else ""} if with_command else {}),
     }
-    return tables.markdown_columns({name: texts for name, of in columns.items() if any(texts := [*map(of, rows)])})
+    return tables.markdown_columns({name: texts for name, text in columns.items() if any(texts := [*map(text, rows)])})
 
 
 def _grouped(rows: Iterable[Row], key: Callable[[Row], str | None]) -> Mapping[str | None, list[Row]]:

@@ -209,7 +209,7 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
         "| Paper | " + " | ".join(VERDICTS) + " | printed numbers and sentences |",
         "| --- |" + " ---: |" * (len(VERDICTS) + 1),
     ]
-    for paper, of in counts.items():
-        numbers = [str(of[name]) for name in VERDICTS]
-        lines.append(f"| {PAPERS.get(paper, paper)} | " + " | ".join(numbers) + f" | {sum(of.values())} |")
+    for paper, by_verdict in counts.items():
+        numbers = [str(by_verdict[name]) for name in VERDICTS]
+        lines.append(f"| {PAPERS.get(paper, paper)} | " + " | ".join(numbers) + f" | {sum(by_verdict.values())} |")
     return "\n".join(lines) + "\n"

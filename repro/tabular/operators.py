@@ -78,7 +78,7 @@ def operator(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, hor
         ValueError: unknown rule, or an n-step rule without n.
     """
     if method.rule in TRACES:
-        return _trace_operator(mdp, mix(pi, mu, method.alpha), kept(pi, mu, method), horizon)
+        return _trace_operator(mdp, mix(pi, mu, method.alpha), weighted_trace(pi, mu, method), horizon)
     n = _steps(method)
     if horizon is not None:
         n = min(n, horizon)
@@ -89,14 +89,14 @@ def operator(mdp: FiniteMDP, pi: np.ndarray, mu: np.ndarray, method: Method, hor
     return Operator(matrix, offset)
 
 
-def kept(pi: np.ndarray, mu: np.ndarray, method: Method) -> np.ndarray:
+def weighted_trace(pi: np.ndarray, mu: np.ndarray, method: Method) -> np.ndarray:
     """mu(a|x) c(x, a) of a trace rule with its mixture and lambda, [S, A]."""
     return method.lambda_ * TRACES[method.rule](mix(pi, mu, method.alpha), mu, method)
 
 
 def trace_coefficients(pi: np.ndarray, mu: np.ndarray, method: Method) -> np.ndarray:
     """c(x, a) of a trace rule, [S, A]; 0 for actions that mu never takes."""
-    return ratio(kept(pi, mu, method), mu)
+    return ratio(weighted_trace(pi, mu, method), mu)
 
 
 def step_matrix(mdp: FiniteMDP, weights: np.ndarray) -> np.ndarray:

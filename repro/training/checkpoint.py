@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or absent: weights, optimiser, counters, generators, actors."""
+"""Checkpoints that are whole or absent: weights, optimiser, counters, rngs, actors."""
 
 from __future__ import annotations
 

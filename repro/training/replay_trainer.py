@@ -104,13 +104,13 @@ class ReplayTrainer(OnPolicyTrainer):
         return steps
 
     def _get_state(self) -> dict[str, Any]:
-        own = {"generator": pack_rng(self._rng), "scalars": self._scalars}
+        own = {"rng": pack_rng(self._rng), "scalars": self._scalars}
         replay = {"replay": self._replay.get_state()} if self._replay is not None else {}
         return super()._get_state() | own | replay
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
-        unpack_rng(self._rng, state["generator"])
+        unpack_rng(self._rng, state["rng"])
         self._scalars = state["scalars"]
         if self._replay is not None:
             self._replay.set_state(state["replay"])

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def pack_rng(rng: np.random.Generator) -> str:
-    """The state of a generator as text: its 128-bit integers fit no array."""
+    """The state of an rng as text: its 128-bit integers fit no array."""
     return json.dumps(rng.bit_generator.state)
 
 

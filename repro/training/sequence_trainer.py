@@ -38,12 +38,12 @@ class ReplayTrainingConfig(NamedTuple):
 class SequenceTrainer(Trainer):
     """An update is some new steps, stored, and one gradient step on a batch of the replay.
 
-    Where sampling is by priority, players give a new sequence its first, and each gradient step on it another.
+    Where sampling is by priority, actors give a new sequence its first, and each gradient step on it another.
 
     Args:
         learner, weights: sharing one agent.
-        players: fill the replay.
-        episodes: filled by the players.
+        actor_pool: fills the replay.
+        episodes: filled by the actors.
         run: see `RunSettings`.
         frames_per_update: units of the budget played between two gradient steps.
         replay: not yet started.
@@ -56,7 +56,7 @@ class SequenceTrainer(Trainer):
     def __init__(
         self,
         learner: Learner,
-        players: ActorPool,
+        actor_pool: ActorPool,
         weights: WeightsPublisher,
         episodes: EpisodeLog,
         run: RunSettings,
@@ -67,7 +67,7 @@ class SequenceTrainer(Trainer):
     ) -> None:
         super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
         self._learner = learner
-        self._players = players
+        self._actor_pool = actor_pool
         self._weights = weights
         self._replay = replay
         self._settings = settings
@@ -77,10 +77,10 @@ class SequenceTrainer(Trainer):
 
     @property
     def can_save(self) -> bool:
-        return self._players.can_save
+        return self._actor_pool.can_save
 
     def close(self) -> None:
-        self._players.close()
+        self._actor_pool.close()
         self._replay.close()
 
     @property
@@ -91,12 +91,12 @@ class SequenceTrainer(Trainer):
     def _begin(self) -> None:
         if not self.updates:
             self._replay.start()
-        self._players.start()
+        self._actor_pool.start()
         self._weights.publish(self._gradient_steps)
 
     def _update(self) -> tuple[dict[str, float], float]:
         frames = self.frames + self.frames_per_update
-        lag = self._players.play(self._gradient_steps, frames)
+        lag = self._actor_pool.play(self._gradient_steps, frames)
         if frames > self._settings.first_frames and (self._gradient_steps or len(self._replay)):
             self._scalars = self._learn(self._replay.sample(self._settings.batch_size))
         if (self.updates + 1) % self._settings.publish_period == 0:
@@ -118,18 +118,18 @@ class SequenceTrainer(Trainer):
 
     def _get_state(self) -> dict[str, Any]:
         return {
-            "players": self._players.get_state(),
+            "actor_pool": self._actor_pool.get_state(),
             "gradient_steps": self._gradient_steps,
             "scalars": self._scalars,
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
-        self._players.set_state(state["players"])
+        self._actor_pool.set_state(state["actor_pool"])
         self._gradient_steps = state["gradient_steps"]
         self._scalars = state["scalars"]
 
     def _save_more(self, folder: Path) -> None:
-        self._players.flush()
+        self._actor_pool.flush()
         self._replay.save(folder / FOLDER)
 
     def _restore_more(self, folder: Path) -> None:

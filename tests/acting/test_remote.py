@@ -104,7 +104,7 @@ class _Anything:
     address = "localhost:1"
 
 
-def _players(folder, command=None, warn=print):
+def _actor_pool(folder, command=None, warn=print):
     return RemoteActorPool(
         _Anything(),
         _Anything(),
@@ -118,27 +118,27 @@ def _players(folder, command=None, warn=print):
 
 
 def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
-    players = _players(tmp_path)
+    actor_pool = _actor_pool(tmp_path)
     reports = [remote_actor_pool.PlayedUnroll(i % 3, 5, i) for i in range(12)]
-    players._reports = _Reports(reports)
+    actor_pool._reports = _Reports(reports)
     left, lags = [], []
     for update in range(1, 4):
-        lags.append(players.play(10, frames=60 * update))  # three unrolls of 20 frames
-        left.append(len(players._reports.unrolls))
+        lags.append(actor_pool.play(10, frames=60 * update))  # three unrolls of 20 frames
+        left.append(len(actor_pool._reports.unrolls))
     assert left == [9, 6, 3]
     assert lags == [10 - 1, 10 - 4, 10 - 7]  # the mean of each update's three, not the last's
-    assert players.get_state() == {"frames": 180}
+    assert actor_pool.get_state() == {"frames": 180}
 
 
 def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
     monkeypatch.setattr(remote_actor_pool, "SILENT_SECONDS", 0.5)
     warnings = []
-    players = _players(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
-    players._reports = _Reports([])
-    players._looked = time.monotonic()
-    players._keepers[0].start()
+    actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
+    actor_pool._reports = _Reports([])
+    actor_pool._looked = time.monotonic()
+    actor_pool._keepers[0].start()
     with pytest.raises(ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start"):
-        players.play(0, 20)
+        actor_pool.play(0, 20)
     assert warnings.count("Actor 0 reported nothing for 0 seconds.") >= MOST_FAILED_STARTS - 1
     assert any("ended with code -9 and was started again" in line for line in warnings)
 
@@ -147,16 +147,16 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     monkeypatch.setattr(remote_actor_pool, "AWAY_SECONDS", 0.1)
     monkeypatch.setattr(remote_actor_pool, "SILENT_SECONDS", 0.5)
     warnings = []
-    players = _players(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
-    players._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
-    players._looked = time.monotonic()
-    players._keepers[0].start()
-    wait(lambda: 0 in players._processes)
-    players.play(0, 20)
+    actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
+    actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
+    actor_pool._looked = time.monotonic()
+    actor_pool._keepers[0].start()
+    wait(lambda: 0 in actor_pool._processes)
+    actor_pool.play(0, 20)
     time.sleep(1.0)  # a checkpoint
-    players.play(1, 40)
-    players.check()
-    players.close()
+    actor_pool.play(1, 40)
+    actor_pool.check()
+    actor_pool.close()
     assert not warnings
 
 

@@ -93,7 +93,7 @@ class ControlTask(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begins an episode; a seed renews the random generator. Options are not read."""
+        """Begins an episode; a seed makes a new rng. Options are not read."""
         super().reset(seed=seed)
         mujoco.mj_resetData(self.model, self.data)
         self.begin(self.np_random)

@@ -59,9 +59,9 @@ class ControlTrainer(Trainer):
         return self._rollout.step().info
 
     def _get_state(self) -> dict[str, Any]:
-        return {"environment": self._environment.get_state(), "generator": pack_rng(self._rng)}
+        return {"environment": self._environment.get_state(), "rng": pack_rng(self._rng)}
 
     def _set_state(self, state: dict[str, Any]) -> None:
         # Never saved between the end of an episode and `_begin_episode`, so the step type is not LAST.
         self._rollout.set_state({"environment": state["environment"], "step_type": self._rollout.step_type})
-        unpack_rng(self._rng, state["generator"])
+        unpack_rng(self._rng, state["rng"])

@@ -77,7 +77,7 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         return make_vector_environment(self.config, num_envs, seed, is_continuous=True)
 
     def make_environment_and_rng(self, seed: int) -> tuple[VectorEnvironment, np.random.Generator]:
-        """Returns the environment of a run, and the generator of its weights, actions and minibatches."""
+        """Returns the environment of a run, and the rng of its weights, actions and minibatches."""
         environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
         return self.make_environment(1, int(environment_seed)), np.random.default_rng(int(agent_seed))
 

@@ -161,7 +161,7 @@ def make_loop(
     learner, spec = Learner(agent, tf.distribute.get_strategy()), agent.collect_data_spec
     variables, episodes = agent.collect_policy.variables(), EpisodeLog()
     settings = SequenceSettings(STEPS, period, 0, capacity, 0.6 if prioritised else 0.0)
-    players: ActorPool
+    actor_pool: ActorPool
     if schedule == "lockstep":
         weights, exploration = WeightsPublisher(variables), LinearEpsilon(1.0, 0.1, 4000, begin=FIRST_FRAMES)
         environment = CountingCatch(ENVIRONMENTS, seed, folder / "played_local")
@@ -175,7 +175,7 @@ def make_loop(
             to_device=None,
         )
         replay = SequenceReplay(spec, settings, folder / "saving")
-        players = LocalActorPool(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
+        actor_pool = LocalActorPool(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
     else:
         weights = RemoteWeights(variables)
         replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
@@ -184,7 +184,7 @@ def make_loop(
             own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
             return [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
 
-        players = RemoteActorPool(
+        actor_pool = RemoteActorPool(
             replay,
             weights,
             command,
@@ -197,7 +197,7 @@ def make_loop(
     frames = ENVIRONMENTS * steps_per_update
     loop = SequenceTrainer(
         learner,
-        players,
+        actor_pool,
         weights,
         episodes,
         RunSettings(updates * frames, "frames", folder / "checkpoints", 1e9, warn),

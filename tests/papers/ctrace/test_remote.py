@@ -53,7 +53,7 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
 
     warnings = []
     failing = [sys.executable, "-c", "import sys; sys.exit('no such game')"]
-    players = RemoteActorPool(
+    actor_pool = RemoteActorPool(
         Replay(),
         Weights(),
         lambda index, start, address: failing,
@@ -63,11 +63,11 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
         logs=tmp_path,
         warn=warnings.append,
     )
-    players._supervise(0)
+    actor_pool._supervise(0)
     with pytest.raises(
         ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start; see .*actor_0.txt"
     ):
-        players.check()
+        actor_pool.check()
     assert (tmp_path / "actor_0.txt").read_text().splitlines() == ["no such game"] * MOST_FAILED_STARTS
     assert len(warnings) == MOST_FAILED_STARTS - 1
 

@@ -1,0 +1,20 @@
+"""The record of a run that is complete."""
+
+import json
+
+import pytest
+
+from paper_configs.refer import figure_4_vracer
+from repro.launch.jobs import Job, JobError
+
+
+def test_a_run_of_an_older_version_is_refused(tmp_path):
+    """It is complete and evaluated, so that only its record is missing, and its budget has another name."""
+    job = Job(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    job.run_dir.mkdir(parents=True)
+    complete = {"frames": 20_000, "seconds": 1.0, "evaluation": {"episodes": 1}}
+    (job.run_dir / "complete.json").write_text(json.dumps(complete))
+    (job.run_dir / "progress.csv").write_text("updates,frames\n1,20000\n")
+    with pytest.raises(JobError, match=r"holds a run of an older version; remove it, or give another --runs_dir\.$"):
+        job.run([0], quiet=True)
+    assert not (tmp_path / "results").exists()
