@@ -2,7 +2,8 @@
 
 The exit code is 1 when a file is no valid record in its place and in the unit of the number it answers, when a
 record fell out of the band that the others of its group make, or when a published number was changed. A record whose
-experiment's config has changed since is stale: shown, not counted. Records of another folder, those of a rerun, are
+experiment's config or whose agent's behaviour version has changed since is stale: shown, not counted, and an error
+where a row of `docs/results.md` or of `README.md` still rests on it. Records of another folder, those of a rerun, are
 judged by the committed ones: `--results_dir=runs/again/records`.
 """
 
@@ -12,6 +13,7 @@ import collections
 import dataclasses
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import rich.console
@@ -19,9 +21,13 @@ from absl import flags
 
 from repro import cli
 from repro.evidence import checksums, comparisons, judgements, published, settings, staleness
-from repro.evidence.records import StoredRecord, ValidationError, read_all
+from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Row, count_verdicts, group_records, make_rows, stale_records
 from repro.report import tables
+from repro.report.markdown import shows
+
+PAGES = (ROOT / "docs" / "results.md", ROOT / "README.md")
+"""Where results are shown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +74,7 @@ def check(
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     committed_dir: pathlib.Path | None = None,
+    pages: Sequence[pathlib.Path] = (),
 ) -> CheckResult:
     """Reads and judges the records below a directory.
 
@@ -78,6 +85,7 @@ def check(
         published_dir: published numbers.
         configs_dir: current configs.
         committed_dir: records to judge by; None for those of `results_dir` alone.
+        pages: Markdown files no row of which may rest on a stale record.
 
     Raises:
         PublishedError: the published numbers themselves cannot be read.
@@ -106,6 +114,9 @@ def check(
     found = judgements.judge_by(committed, every, published_dir, configs_dir)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
+    stale = stale_records(groups)
+    if stale:
+        faults += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)
     held: dict[str, collections.Counter[str]] = {
         name: collections.Counter(s.status for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in published.papers(published_dir)
@@ -178,7 +189,8 @@ def main(argv: list[str]) -> None:
     if values.paper and values.paper not in (papers := _papers(results_dir)):
         cli.fail(f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)}.")
     try:
-        result = check(results_dir, values.paper, values.experiment, committed_dir=pathlib.Path(values.committed_dir))
+        committed_dir = pathlib.Path(values.committed_dir)
+        result = check(results_dir, values.paper, values.experiment, committed_dir=committed_dir, pages=PAGES)
     except published.PublishedError as error:
         cli.fail(error, code=1)
     if values.experiment and not result.rows and not result.faults:
@@ -201,6 +213,30 @@ def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationEr
     return ValidationError(
         item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}."
     )
+
+
+def _stale_rows(
+    stored: Sequence[StoredRecord],
+    rows: Sequence[Row],
+    experiment: str | None,
+    pages: Sequence[pathlib.Path],
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> list[ValidationError]:
+    """A fault for each line of the pages with a row as stale records would make it, were they current."""
+    groups = group_records(stored, configs_dir, keep_stale=True)
+    papers = sorted({item.record["paper"] for item in stored})
+    as_current = make_rows(
+        groups, papers=papers, experiment=experiment, published_dir=published_dir, configs_dir=configs_dir
+    )
+    resting = [row for row in as_current if row.seeds and row not in rows]
+    return [
+        ValidationError(page, f"A row of {page} rests on stale records, make report writes it again: {line}")
+        for page in pages
+        if page.is_file()
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if any(shows(line, row) for row in resting)
+    ]
 
 
 def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:

@@ -25,6 +25,13 @@ TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
     Variant(
+        "staleness: the behaviour version is not read",
+        "repro/evidence/staleness.py",
+        "if behaviour.of_record(record) < version:",
+        "if False:",
+        "tests/evidence/test_behaviour.py::test_a_raised_version_makes_older_records_of_these_agents_stale",
+    ),
+    Variant(
         "band: a further run's own spread is missing",
         BANDS,
         "np.sqrt(1 + 1 / count)",
