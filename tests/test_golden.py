@@ -1,5 +1,6 @@
 """Every agent's golden values are those of its behaviour version, and each agent has its own."""
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -64,6 +65,15 @@ def test_the_sentence_names_the_agent_and_the_command():
     slightly = {name: [value * (1 + 1e-4) for value in series] for name, series in values.items()}
     assert differences(slightly, values) == []
     assert differences({}, values) == sorted(values)
+
+
+def test_the_other_sign_of_the_entropy_bonus_changes_them(monkeypatch):
+    case = golden.CASES["impala.shallow"]
+    assert case.config().loss.entropy_cost == 0.01
+    other = dataclasses.replace(case, changes={**case.changes, "loss.entropy_cost": -0.01})
+    monkeypatch.setitem(golden.CASES, "impala.shallow", other)
+    values = behaviour.load("impala", staleness.CONFIGS_DIR)["shallow"].values
+    assert {"loss", "gradient_norm", "weights_moved"} <= set(differences(golden.measure("impala.shallow"), values))
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -9,13 +9,6 @@ TEST_AGENT = "tests/papers/impala/test_agent.py"
 
 VARIANTS = [
     Variant(
-        "IMPALA: entropy penalised, by its golden values",
-        LOSS,
-        "-settings.entropy_cost * entropy]",
-        "settings.entropy_cost * entropy]",
-        "tests/test_golden.py::test_agents_learn_as_their_golden_values_say[impala]",
-    ),
-    Variant(
         "IMPALA: entropy penalised",
         LOSS,
         "-settings.entropy_cost * entropy]",
