@@ -1,8 +1,10 @@
 """Checks all records: `python -m repro.check [--json=out.json] [--paper=...] [--experiment=...]`.
 
 The exit code is 1 when a file is no valid record in its place and in the unit of the number it answers, when a
-record fell out of the band of its experiment, or when a published number was changed. A record whose experiment's
-config has changed since is stale: shown, not counted.
+record fell out of the band that the others of its group make, or when a published number was changed. A record whose
+experiment's config or whose agent's behaviour version has changed since is stale: shown, not counted, and an error
+where a row of `docs/results.md` or of `README.md` still rests on it. Records of another folder, those of a rerun, are
+judged by the committed ones: `--results_dir=runs/again/records`.
 """
 
 from __future__ import annotations
@@ -11,16 +13,21 @@ import collections
 import dataclasses
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evidence import bands, checksums, comparisons, published, settings, staleness
-from repro.evidence.records import StoredRecord, ValidationError, read_all
+from repro.evidence import checksums, comparisons, judgements, published, settings, staleness
+from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Row, count_verdicts, group_records, make_rows, stale_records
 from repro.report import tables
+from repro.report.markdown import shows
+
+PAGES = (ROOT / "docs" / "results.md", ROOT / "README.md")
+"""Where results are shown."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,9 +37,8 @@ class CheckResult:
     Attributes:
         records: valid records, stale ones among them.
         stale: path of each stale record to the reason.
-        faults: files that are not valid records or bands, are in a wrong unit, or hold changed published numbers.
-        regressions: records that fell out of their band.
-        banded: number of records that a band judged.
+        faults: files that are not valid records, are in a wrong unit, or hold changed published numbers.
+        judged: what the bands say of each record that is not stale.
         rows: every row of the papers looked at.
         settings: paper to how many printed settings its configs at paper scale hold, and hold otherwise.
     """
@@ -40,10 +46,20 @@ class CheckResult:
     records: list[StoredRecord]
     stale: dict[pathlib.Path, str]
     faults: list[ValidationError]
-    regressions: list[bands.Regression]
-    banded: int
+    judged: list[judgements.Judgement]
     rows: list[Row]
     settings: dict[str, collections.Counter[str]]
+
+    @property
+    def regressions(self) -> list[judgements.Judgement]:
+        """Records that fell out of their band."""
+        return [found for found in self.judged if found.fell_out]
+
+    @property
+    def judged_by(self) -> dict[str, int]:
+        """How many records are judged by what; see `judgements.KINDS`."""
+        counts = collections.Counter(found.kind for found in self.judged)
+        return {kind: counts[kind] for kind in judgements.KINDS}
 
     @property
     def passed(self) -> bool:
@@ -57,6 +73,8 @@ def check(
     experiment: str | None = None,
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    committed_dir: pathlib.Path | None = None,
+    pages: Sequence[pathlib.Path] = (),
 ) -> CheckResult:
     """Reads and judges the records below a directory.
 
@@ -66,6 +84,8 @@ def check(
         experiment: only this experiment.
         published_dir: published numbers.
         configs_dir: current configs.
+        committed_dir: records to judge by; None for those of `results_dir` alone.
+        pages: Markdown files no row of which may rest on a stale record.
 
     Raises:
         PublishedError: the published numbers themselves cannot be read.
@@ -75,12 +95,12 @@ def check(
         parts = path.relative_to(results_dir).parts
         return parts[0] == (paper or parts[0]) and (experiment is None or experiment in parts[1:2])
 
-    stored, faults = read_all(results_dir)
-    stored = [item for item in stored if wanted(item.path)]
+    every, faults = read_all(results_dir)
+    faults += [fault for item in every if (fault := _unit_fault(item, published_dir))]
+    refused = {fault.path for fault in faults}
+    every = [item for item in every if item.path not in refused]
+    stored = [item for item in every if wanted(item.path)]
     faults = [fault for fault in faults if wanted(fault.path)]
-    in_wrong_unit = [fault for item in stored if (fault := _unit_fault(item, published_dir))]
-    refused = {fault.path for fault in in_wrong_unit}
-    stored = [item for item in stored if item.path not in refused]
     groups = group_records(stored, configs_dir)
     rows = make_rows(
         groups,
@@ -89,53 +109,20 @@ def check(
         published_dir=published_dir,
         configs_dir=configs_dir,
     )
-    stale = stale_records(groups)
-    faults += in_wrong_unit
-    regressions, banded = [], 0
-    judged_by = collections.defaultdict(list)
-    for item in stored:
-        if item.path not in stale:
-            judged_by[bands.band_path(item.path, item.record["scale"])].append(item)
-    for path, items in judged_by.items():
-        try:
-            band = bands.read_band(path)
-        except bands.BandError as error:
-            faults.append(ValidationError(path, str(error)))
-            continue
-        if band is not None:
-            banded += len(items)
-            regressions += [found for item in items if (found := bands.find_regression(item, band))]
+    elsewhere = committed_dir is not None and committed_dir.resolve() != results_dir.resolve()
+    committed = read_all(committed_dir)[0] if committed_dir is not None and elsewhere else []
+    found = judgements.judge_by(committed, every, published_dir, configs_dir)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
-    judged: dict[str, collections.Counter[str]] = {
+    stale = stale_records(groups)
+    if stale:
+        faults += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)
+    held: dict[str, collections.Counter[str]] = {
         name: collections.Counter(s.status for s in settings.compare_settings(name, configs_dir, published_dir))
         for name in published.papers(published_dir)
         if name == (paper or name)
     }
-    return CheckResult(stored, stale, faults, regressions, banded, rows, judged)
-
-
-def write_bands(result: CheckResult, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> list[pathlib.Path]:
-    """Writes a band for every experiment, task, agent and scale with enough current records; returns their paths.
-
-    Args:
-        findings: from `check`; stale records are left out.
-        published_dir: says for each row what is better.
-
-    Raises:
-        BandError: a band cannot be written.
-    """
-    runs = collections.defaultdict(list)
-    for item in result.records:
-        if item.path not in result.stale:
-            runs[bands.band_path(item.path, item.record["scale"])].append(item.record)
-    written = []
-    for path, group in runs.items():
-        if len(group) >= bands.MIN_RUNS:
-            printed = published.published_row(*comparisons.key_of(group[0]), published_dir)
-            bands.write_band(path, bands.make_band(group, printed.better if printed else "more"))
-            written.append(path)
-    return written
+    return CheckResult(stored, stale_records(groups), faults, [item for item in found if wanted(item.path)], rows, held)
 
 
 def as_json(result: CheckResult) -> dict[str, Any]:
@@ -153,8 +140,9 @@ def as_json(result: CheckResult) -> dict[str, Any]:
                 "message": found.message,
             }
             for found in result.regressions
+            if found.band is not None
         ],
-        "judged_by_a_band": result.banded,
+        "judged": result.judged_by,
         "settings": {paper: dict(counts) for paper, counts in result.settings.items()},
         "verdicts": _counts(result.rows),
         "rows": [dataclasses.asdict(row) | {"verdict": row.verdict} for row in result.rows],
@@ -181,9 +169,11 @@ def show(result: CheckResult, console: rich.console.Console) -> None:
         console.print(f"fault: {fault.message}", soft_wrap=True)
     for found in result.regressions:
         console.print(f"regression: {found.message}", soft_wrap=True)
+    judged = ", ".join(f"{count} {kind}" for kind, count in result.judged_by.items())
     console.print(
-        f"{len(result.records)} records, {result.banded} judged by a band: {len(result.regressions)} regressions,"
-        f" {len(result.faults)} faults, {len(result.stale)} stale"
+        f"{len(result.records)} records ({judged}): {len(result.regressions)} regressions,"
+        f" {len(result.faults)} faults, {len(result.stale)} stale",
+        soft_wrap=True,
     )
     if not result.records and not result.faults:
         console.print("No records were found: nothing to check.")
@@ -199,7 +189,8 @@ def main(argv: list[str]) -> None:
     if values.paper and values.paper not in (papers := _papers(results_dir)):
         cli.fail(f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)}.")
     try:
-        result = check(results_dir, values.paper, values.experiment)
+        committed_dir = pathlib.Path(values.committed_dir)
+        result = check(results_dir, values.paper, values.experiment, committed_dir=committed_dir, pages=PAGES)
     except published.PublishedError as error:
         cli.fail(error, code=1)
     if values.experiment and not result.rows and not result.faults:
@@ -212,12 +203,6 @@ def main(argv: list[str]) -> None:
             cli.fail(f"{values.json} could not be written ({error.strerror}).")
     if not result.passed:
         raise SystemExit(1)
-    if values.write_bands:
-        try:
-            for path in write_bands(result):
-                print(f"Band: {path}")
-        except bands.BandError as error:
-            cli.fail(error)
 
 
 def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationError | None:
@@ -228,6 +213,30 @@ def _unit_fault(item: StoredRecord, published_dir: pathlib.Path) -> ValidationEr
     return ValidationError(
         item.path, f"The record {item.path} is in {unit!r} but the paper's number in {printed.unit!r}."
     )
+
+
+def _stale_rows(
+    stored: Sequence[StoredRecord],
+    rows: Sequence[Row],
+    experiment: str | None,
+    pages: Sequence[pathlib.Path],
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
+) -> list[ValidationError]:
+    """A fault for each line of the pages with a row as stale records would make it, were they current."""
+    groups = group_records(stored, configs_dir, keep_stale=True)
+    papers = sorted({item.record["paper"] for item in stored})
+    as_current = make_rows(
+        groups, papers=papers, experiment=experiment, published_dir=published_dir, configs_dir=configs_dir
+    )
+    resting = [row for row in as_current if row.seeds and row not in rows]
+    return [
+        ValidationError(page, f"A row of {page} rests on stale records, make report writes it again: {line}")
+        for page in pages
+        if page.is_file()
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if any(shows(line, row) for row in resting)
+    ]
 
 
 def _counts(rows: list[Row]) -> dict[str, dict[str, int]]:
@@ -247,9 +256,9 @@ def _papers(results_dir: pathlib.Path) -> list[str]:
 def _define_flags() -> None:
     flags.DEFINE_string("json", None, "File to write the findings to.")
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
+    flags.DEFINE_string("committed_dir", "results", "Folder with the records to judge those of another folder by.")
     flags.DEFINE_string("paper", None, "Check only this paper.")
     flags.DEFINE_string("experiment", None, "Check only this experiment.")
-    flags.DEFINE_bool("write_bands", False, "Where all is sound, write a band from every five records or more.")
 
 
 if __name__ == "__main__":

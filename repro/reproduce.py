@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ml_collections
 from absl import flags
@@ -23,6 +24,11 @@ from repro.evidence import random_player
 from repro.launch.jobs import Job, RecordedJob, StudyJob, run_jobs
 from repro.launch.random_job import RandomJob
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from repro.evidence.records import StoredRecord
+
 PAPER = flags.DEFINE_string(
     "paper", None, "Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
 )
@@ -31,11 +37,13 @@ EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>
 TASK = flags.DEFINE_list("task", [], "Tasks, such as pong; the configuration's own if not given.")
 AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the first if not given. random plays and learns nothing.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
+SEED = flags.DEFINE_list("seed", [], "Only these seeds, in place of 1 to --seeds.")
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
 
 CONFIGS = Path("paper_configs")
+COMMITTED = Path("results")
 
 
 def find_jobs() -> Iterator[RecordedJob]:
@@ -54,7 +62,7 @@ def find_jobs() -> Iterator[RecordedJob]:
         module = importlib.import_module(f"paper_configs.{PAPER.value}.{name}")
         config = module.get_config(SCALE.value)
         for task, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
-            for seed in range(1, SEEDS.value + 1):
+            for seed in _seeds():
                 own = module.get_config(SCALE.value)
                 if agent != random_player.AGENT:
                     own.agent = agent
@@ -80,6 +88,14 @@ def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
     return AGENT.value or [config.agent]
 
 
+def _seeds() -> Sequence[int]:
+    """The seeds asked for."""
+    for text in SEED.value:
+        if not text.isdecimal():
+            raise ValueError(f"--seed={text!r} is no seed: a whole number, 0 or more.")
+    return [int(text) for text in SEED.value] or range(1, SEEDS.value + 1)
+
+
 def _expand(names: list[str], known: list[str]) -> Iterator[str]:
     """Experiments by name, by a beginning up to an underscore (`tabular`), or `all`."""
     for name in names:
@@ -94,7 +110,7 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
 
 def results_dir() -> Path:
     """Records of smoke scale prove the path and stay out of version control."""
-    default = "runs/records" if SCALE.value == "smoke" else "results"
+    default = Path("runs/records") if SCALE.value == "smoke" else COMMITTED
     return Path(RESULTS_DIR.value or default)
 
 
@@ -122,6 +138,7 @@ def main(argv: list[str]) -> None:
     if stored:
         others, _ = records.read_all(results_dir())
         console.print(tables.terminal_table(rows.rows_for(stored, others=others), console.width))
+        _show_bands(stored, console)
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
@@ -132,6 +149,20 @@ def main(argv: list[str]) -> None:
     if not unfinished:
         _build_page(console)
     sys.exit(1 if failures else 0)
+
+
+def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
+    """Says of each run whether it is in the band of the committed runs, and how many have none."""
+    from repro.evidence import judgements, records
+
+    same = results_dir().resolve() == COMMITTED.resolve()
+    committed, _ = records.read_all(results_dir() if same else COMMITTED)
+    judged = judgements.judge_by(committed, stored)
+    for found in judged:
+        if found.band is not None:
+            console.print(found.message, style="red" if found.fell_out else None, highlight=False, soft_wrap=True)
+    if unknown := sum(found.band is None for found in judged):
+        console.print(f"{unknown} of {len(judged)} records have no band: too few committed runs.", highlight=False)
 
 
 def _build_page(console: object) -> None:

@@ -1,52 +1,54 @@
-"""Bands: where a further run of an experiment is expected, written from runs that are trusted.
+"""Bands: where a further run of an experiment is expected, from runs that are at hand.
 
-A band lies beside the records it comes from, `<results>/<paper>/<experiment>/<task>/<agent>/band_<scale>.json`. It
-keeps what it was made from, so that a record that is replaced later is judged by the runs of before.
+A band is the prediction interval of one further run,
+
+    mean -+ t s sqrt(1 + 1/n),
+
+with Student's quantile t. The spread s is the standard deviation of the n runs themselves where there are enough, and
+otherwise that of their family: related groups of runs. Scores for which more is better count as log(score - random),
+with the score of a random player, where every run surpasses it: runs differ by factors rather than by points, and a
+score at the random level is then below any band. Bands are computed from records each time and kept in no file.
 """
 
+from __future__ import annotations
+
 import dataclasses
-import json
-import math
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jsonschema
 import numpy as np
 import scipy.stats
 
-from repro.evidence import published, records, staleness
-from repro.evidence.rows import measured
-from repro.files import write_whole
+from repro.evidence import published
 
 MIN_RUNS = 5
-FALSE_ALARM_RATE = 0.01
-"""Chance that a sound run, one more of the same kind, falls out of its band."""
+"""Runs of a group of which each is judged by the spread of the others."""
+MIN_DOF = MIN_RUNS - 2
+"""Fewest degrees of freedom behind a spread: those of the others."""
+FALSE_ALARM_RATE = 0.002
+"""Chance that one or more sound normally distributed runs of all that are judged together fall out.
 
-SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": [
-        "scale", "unit", "measure", "better", "low", "high", "seeds", "values", "false_alarm_rate", "method", "config",
-    ],
-    "properties": {
-        "scale": {"enum": ["smoke", "desk", "paper"]},
-        "unit": {"type": "string", "minLength": 1},
-        "measure": {"enum": ["evaluation", "frames_per_second", "wall_minutes"]},
-        "better": {"enum": ["more", "less", "equal", "above", "under"]},
-        "low": {"type": ["number", "null"]},
-        "high": {"type": ["number", "null"]},
-        "seeds": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": MIN_RUNS},
-        "values": {"type": "array", "items": {"type": "number"}, "minItems": MIN_RUNS},
-        "false_alarm_rate": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        "method": {"type": "string", "minLength": 1},
-        "config": {"type": "object", "minProperties": 1},
-    },
-}  # fmt: skip
+`tests.evidence.test_false_alarms` measures that it stays under `MAX_FALSE_ALARM_RATE` for other distributions."""
+MAX_FALSE_ALARM_RATE = 0.01
+ROUNDING = 1e-9
+"""Relative; a run of equal runs may miss them by rounding."""
 
 
 class BandError(Exception):
-    """A band cannot be made, read or written; the message is one sentence that names the file or the runs."""
+    """A band cannot be made; the message is one sentence that says what it lacks."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """How far runs of one kind lie apart.
+
+    Attributes:
+        std: standard deviation; an array where `spread_of` was given arrays.
+        dof: degrees of freedom behind it.
+    """
+
+    std: np.ndarray
+    dof: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,165 +57,124 @@ class Band:
 
     Attributes:
         scale: scale of the runs.
-        unit: unit of the evaluation.
-        measure: which number of a record is judged, one of `published.Measure`.
+        unit: of the values.
         better: `more`, `above`: only a number below `low` is a regression; `less`, `under`: only one above `high`;
             `equal`: both.
         low, high: ends of the band, None on a side that is never a regression.
         seeds, values: the runs it was made from.
+        spread: `own`, or `pooled` for that of the family.
         false_alarm_rate: chance that one sound run falls out.
         method: how the ends follow from the values, in words.
-        config: of the runs, for staleness.
     """
 
     scale: str
     unit: str
-    measure: published.Measure
     better: published.Better
     low: float | None
     high: float | None
     seeds: Sequence[int]
     values: Sequence[float]
+    spread: str
     false_alarm_rate: float
     method: str
-    config: Mapping[str, Any]
+
+    def holds(self, value: float) -> bool:
+        """Whether a run's number is no regression."""
+        below = self.low is not None and value < self.low - ROUNDING * abs(self.low)
+        above = self.high is not None and value > self.high + ROUNDING * abs(self.high)
+        return not (below or above)
 
 
-@dataclasses.dataclass(frozen=True)
-class Regression:
-    """A record that fell out of its band.
+def spread_of(groups: Sequence[np.ndarray]) -> Spread:
+    """Returns the spread of a family: the largest standard deviation of its groups.
 
-    Attributes:
-        path: of the record.
-        value: what it holds.
-        band: what was expected.
-        command: runs the experiment again, apart from the committed records.
+    Groups of one family differ in their spread, so the average of all is too narrow for the widest. The degrees of
+    freedom are Satterthwaite's for a sum of variances, (sum d s^2)^2 / sum d s^4: all d = n - 1 of a single group,
+    and few where one group alone decides.
+
+    Args:
+        groups: [..., n] scores of each group, n two or more; leading axes, if any, are equal and stay.
+
+    Raises:
+        BandError: no group.
     """
-
-    path: pathlib.Path
-    value: float
-    band: Band
-    command: str
-
-    @property
-    def message(self) -> str:
-        """Which record, by how much, and how to rerun it."""
-        low, high = self.band.low, self.band.high
-        end, side = (low, "below") if low is not None and self.value < low else (high, "above")
-        assert end is not None
-        expected = np.mean(self.band.values)
-        return (
-            f"{self.path} holds {self.value:.6g} {unit_of(self.band)}, {abs(self.value - end):.4g} {side} the end "
-            f"{end:.6g} of its band (mean {expected:.6g} over {len(self.band.values)} runs, false alarms "
-            f"{100 * self.band.false_alarm_rate:g} %); rerun it with: {self.command}"
-        )
+    if not groups:
+        raise BandError("A spread needs two runs of one kind.")
+    dofs = np.array([group.shape[-1] - 1.0 for group in groups])
+    variances = np.stack([group.var(axis=-1, ddof=1) for group in groups], axis=-1)
+    squares = (dofs * variances**2).sum(axis=-1)
+    positive = squares > 0
+    dof = np.where(positive, (dofs * variances).sum(axis=-1) ** 2 / np.where(positive, squares, 1.0), dofs.sum())
+    return Spread(np.sqrt(variances.max(axis=-1)), dof)
 
 
-def unit_of(band: Band) -> str:
-    """Returns the unit of a band's values."""
-    return band.unit if band.measure == "evaluation" else band.measure.replace("_", " ")
+def reach(spread: Spread, count: int, rate: float) -> np.ndarray:
+    """Returns how far one further run may lie from the mean of `count` runs, on one side, with this chance to miss."""
+    return scipy.stats.t.isf(rate, spread.dof) * spread.std * np.sqrt(1 + 1 / count)
+
+
+def dof_of(groups: Sequence[np.ndarray]) -> int:
+    """Returns how many runs there are beyond the first of each group."""
+    return sum(group.shape[-1] - 1 for group in groups)
+
+
+def on_band_scale(values: np.ndarray, level: float | None) -> np.ndarray:
+    """Returns scores as bands compare them: log(score - level), or as they are without a level.
+
+    Args:
+        values: any shape; at or below the level they become -inf.
+        level: what a random player scores, or None.
+    """
+    if level is None:
+        return values
+    return np.log(np.maximum(values - level, 0.0), where=values > level, out=np.full(np.shape(values), -np.inf))
 
 
 def make_band(
     runs: Sequence[Mapping[str, Any]],
     better: published.Better = "more",
-    measure: published.Measure = "evaluation",
+    level: float | None = None,
+    family: Sequence[np.ndarray] = (),
     false_alarm_rate: float = FALSE_ALARM_RATE,
 ) -> Band:
     """Makes the band of one experiment, task, agent and scale.
 
-    The band is the prediction interval of one further run,
-
-        mean -+ t s sqrt(1 + 1/n),
-
-    with s the standard deviation of the n runs and t Student's quantile, n - 1 degrees of freedom, at
-    `false_alarm_rate` on the side that is worse, at half of it on both sides for `equal`.
-
     Args:
-        runs: valid current records of one scale, `MIN_RUNS` or more.
+        runs: valid current records of one scale, one or more; those of a group of `MIN_RUNS` without the one to be
+            judged have a spread of their own.
         better: as in `published.Better`.
-        measure: as in `published.Measure`.
-        false_alarm_rate: chance that one sound run falls out, in (0, 1), for normally distributed runs.
+        level: what a random player scores, below every run; None for a band in plain scores.
+        family: [n] scores of each related group, as `on_band_scale` gives them, for fewer runs.
+        false_alarm_rate: chance that one sound run falls out, in (0, 1), for normally distributed runs; at half of it
+            on both sides for `equal`.
 
     Raises:
-        BandError: too few runs.
+        BandError: too few runs here and in the family.
     """
-    if len(runs) < MIN_RUNS:
-        raise BandError(f"A band needs {MIN_RUNS} runs or more, there are {len(runs)}.")
-    values = np.array([measured(run, measure) for run in runs])
-    n = len(values)
-    tail = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
-    reach = scipy.stats.t.isf(tail, n - 1) * values.std(ddof=1) * math.sqrt(1 + 1 / n)
+    plain = np.array([run["evaluation"]["mean"] for run in runs])
+    values = on_band_scale(plain, level)
+    own = len(values) >= MIN_RUNS - 1
+    groups = [values] if own else family
+    if dof_of(groups) < MIN_DOF:
+        raise BandError(
+            f"A band needs {MIN_RUNS - 1} runs or more, or a family with {MIN_DOF} runs beyond the first of each "
+            f"group; there are {len(values)} and {dof_of(groups)}."
+        )
+    spread = spread_of(groups)
+    side = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
+    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side)
+    low, high = ends if level is None else level + np.exp(ends)
+    whose = "the runs' own spread" if own else f"the pooled spread of {len(family)} groups"
+    scale = "" if level is None else f" in log(score - {level:.6g})"
     return Band(
         scale=runs[0]["scale"],
         unit=runs[0]["evaluation"]["unit"],
-        measure=measure,
         better=better,
-        low=None if better in ("less", "under") else float(values.mean() - reach),
-        high=None if better in ("more", "above") else float(values.mean() + reach),
+        low=None if better in ("less", "under") else float(low),
+        high=None if better in ("more", "above") else float(high),
         seeds=[run["seed"] for run in runs],
-        values=values.tolist(),
+        values=plain.tolist(),
+        spread="own" if own else "pooled",
         false_alarm_rate=false_alarm_rate,
-        method=f"prediction interval of one further run, Student's t with {n - 1} degrees of freedom",
-        config=runs[0]["config"],
-    )
-
-
-def band_path(record: pathlib.Path, scale: str) -> pathlib.Path:
-    """Returns where the band of a record's experiment, task, agent and scale lies."""
-    return record.with_name(f"band_{scale}.json")
-
-
-def write_band(path: pathlib.Path, band: Band) -> None:
-    """Writes a band in one step.
-
-    Raises:
-        BandError: the file cannot be written; one already there stays as it was.
-    """
-    lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in dataclasses.asdict(band).items()]
-    try:
-        write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
-    except OSError as error:
-        raise BandError(f"The band {path} could not be written ({error.strerror or error}).") from error
-
-
-def read_band(path: pathlib.Path) -> Band | None:
-    """Reads a band; None where there is none.
-
-    Raises:
-        BandError: the file cannot be read or is not a band.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        jsonschema.validate(data, SCHEMA)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, jsonschema.ValidationError) as error:
-        reason = getattr(error, "message", None) or error
-        raise BandError(f"The band {path} could not be read ({reason}).") from error
-    return Band(**data)
-
-
-def find_regression(stored: records.StoredRecord, band: Band) -> Regression | None:
-    """Judges a current record by the band of its scale; a band whose config has changed since judges nothing.
-
-    Args:
-        stored: a valid record that is not stale.
-        band: of its scale.
-    """
-    record = stored.record
-    if record["scale"] != band.scale or staleness.config_difference(band.config, record["config"]):
-        return None
-    value = measured(record, band.measure)
-    below = band.low is not None and value < band.low
-    above = band.high is not None and value > band.high
-    return Regression(stored.path, value, band, rerun_command(record)) if below or above else None
-
-
-def rerun_command(record: Mapping[str, Any]) -> str:
-    """Returns the command that makes a record again in `runs/again`, apart from the committed one."""
-    return (
-        f"python -m repro.reproduce --paper={record['paper']} --experiment={record['experiment']} "
-        f"--task={record['task']} --scale={record['scale']} --seeds={max(record['seed'], 1)} "
-        "--results_dir=runs/again/records --runs_dir=runs/again"
+        method=f"Student's t, {float(spread.dof):.3g} degrees of freedom, from {whose}{scale}",
     )

@@ -133,7 +133,7 @@ class Group:
 
 
 def group_records(
-    stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR
+    stored: Iterable[StoredRecord], configs_dir: pathlib.Path = staleness.CONFIGS_DIR, *, keep_stale: bool = False
 ) -> dict[Key, Group]:
     """Sorts records by what they answer, leaving stale ones aside.
 
@@ -143,6 +143,7 @@ def group_records(
     Args:
         stored: valid records.
         configs_dir: current configs, for staleness.
+        keep_stale: counts stale records as if they were not, to see what rests on them.
 
     Returns:
         (paper, experiment, task, agent) to its group; a group may be empty when all its records are stale.
@@ -154,7 +155,7 @@ def group_records(
         record = item.record
         key = comparisons.key_of(record)
         current[key]  # a key with stale records only still has its row
-        reason = staleness.stale_reason(record, configs_dir)
+        reason = None if keep_stale else staleness.stale_reason(record, configs_dir)
         if reason:
             notes[key].append(f"seed {record['seed']} is stale: {reason}")
             stale[key][item.path] = reason

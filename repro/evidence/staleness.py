@@ -1,4 +1,4 @@
-"""Whether a record still belongs to its experiment: the config it was made with against the current one."""
+"""Whether a record still belongs to its experiment: the config and the behaviour it was made with against today's."""
 
 import functools
 import importlib.util
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from repro.config import flatten, resolve_plain
-from repro.evidence import random_player
+from repro.evidence import behaviour, random_player
 from repro.evidence.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
@@ -99,7 +99,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     """Says why a record no longer belongs to its experiment, or None when it does.
 
     Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`; a field or an agent
-    that the current config has in addition leaves the record valid.
+    that the current config has in addition leaves the record valid. So does any change of the code that leaves the
+    agent's behaviour version as it was.
 
     Args:
         record: a valid record.
@@ -109,6 +110,9 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
         current = agent_config(record["paper"], record["experiment"], record["scale"], record["agent"], configs_dir)
     except RecordError as error:
         return str(error).rstrip(".")
+    version = behaviour.version_of(record["paper"], record["experiment"], record["agent"], configs_dir)
+    if behaviour.of_record(record) < version:
+        return f"its agent's behaviour version was {behaviour.of_record(record)} and is {version}"
     difference = config_difference(record["config"], current)
     if not difference:
         return None

@@ -23,8 +23,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from repro import cli
 from repro.config import budget, frames_per_step, resolve
-from repro.evidence import migrations, records
-from repro.evidence.staleness import stale_reason
+from repro.evidence import behaviour, migrations, records
+from repro.evidence.staleness import CONFIGS_DIR, stale_reason
 from repro.training.run_directory import has_saved, read_progress, read_settings, write_json
 
 
@@ -124,8 +124,14 @@ class Job(RecordedJob):
         log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
         origin = self.run_dir / "origin.json"
+        version = self._behaviour_version()
         if not (origin.exists() and has_saved(self.run_dir)):
-            write_json(origin, {"git_commit": records.git_commit()})
+            write_json(origin, {"git_commit": records.git_commit(), "behaviour": version})
+        elif (begun := behaviour.of_record(json.loads(origin.read_text()))) != version:
+            raise JobError(
+                f"the run in {self.run_dir} began with behaviour version {begun} of its agent, which is {version} now: "
+                "move the folder away."
+            )
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
             self._call(
@@ -186,6 +192,10 @@ class Job(RecordedJob):
         played = json.loads(path.read_text()) if path.exists() else None
         return played if played and played["episodes"] == self.config.evaluation.episodes else None
 
+    def _behaviour_version(self) -> int:
+        names = (self.config.paper, self.config.experiment, self.config.agent)
+        return behaviour.version_of(*names, CONFIGS_DIR)
+
     def _make_record(self, cores: int) -> dict[str, object]:
         complete = json.loads((self.run_dir / "complete.json").read_text())
         rows = read_progress(self.run_dir / "progress.csv")
@@ -207,6 +217,7 @@ class Job(RecordedJob):
             **({"sampled_hparams": complete["sampled_hparams"]} if "sampled_hparams" in complete else {}),
             **_series(rows, counted, config.get("recorded", ())),
             **circumstances(cores),
+            "behaviour": self._behaviour_version(),
             "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],
             "finished": utc_now(),

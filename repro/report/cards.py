@@ -7,9 +7,9 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from repro.evidence import bands, comparisons, published, staleness
+from repro.evidence import bands, comparisons, judgements, published, staleness
 from repro.evidence.records import RecordError, StoredRecord, task_folder
-from repro.evidence.rows import Group, Key, Row
+from repro.evidence.rows import Group, Key, Row, stale_records
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, tables
 
@@ -94,12 +94,14 @@ def make_cards(
         published_dir, configs_dir: as for `contents.collect`.
     """
     item_of = {_run_key(item.record): item for item in stored}
+    stale = stale_records(groups)
+    reference = judgements.Reference([item for item in item_of.values() if item.path not in stale], published_dir)
     found: dict[Key, Runs] = {}
     for row in sorted(rows, key=lambda row: not is_evaluation(row, groups)):
         key = row_key(row)
         if row.seeds and row.statistic is None and key in groups and key not in found:
             items = [item_of[_run_key(record)] for record in groups[key].records]
-            found[key] = _runs(row, items, configs_dir)
+            found[key] = _runs(row, items, reference, configs_dir)
     by_task = collections.defaultdict(list)
     for runs in found.values():
         by_task[str(runs.row.experiment), runs.row.task].append(runs)
@@ -220,7 +222,7 @@ def _curve_alt(runs: Sequence[Runs]) -> str:
     return f"Learning curve{'s' if len(runs) > 1 else ''} of {agents} on {runs[0].row.task}. {ends}."
 
 
-def _runs(row: Row, stored: Sequence[StoredRecord], configs_dir: pathlib.Path) -> Runs:
+def _runs(row: Row, stored: Sequence[StoredRecord], reference: judgements.Reference, configs_dir: pathlib.Path) -> Runs:
     config = stored[0].record["config"]
     try:
         where = row.paper, str(row.experiment), "paper"
@@ -231,7 +233,7 @@ def _runs(row: Row, stored: Sequence[StoredRecord], configs_dir: pathlib.Path) -
     except RecordError:
         difference = {}
     differences = [(field, value, reference) for field, (value, reference) in difference.items()]
-    return Runs(anchor(row), row, stored, _facts(row, stored), differences)
+    return Runs(anchor(row), row, stored, _facts(row, stored, reference), differences)
 
 
 def _unread_sections(config: Mapping[str, Any], own: Mapping[str, Any]) -> set[str]:
@@ -251,7 +253,7 @@ def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -
     ]
 
 
-def _facts(row: Row, stored: Sequence[StoredRecord]) -> list[tuple[str, str]]:
+def _facts(row: Row, stored: Sequence[StoredRecord], reference: judgements.Reference) -> list[tuple[str, str]]:
     records = [item.record for item in stored]
 
     def unique(values: Iterable[str]) -> str:
@@ -261,23 +263,22 @@ def _facts(row: Row, stored: Sequence[StoredRecord]) -> list[tuple[str, str]]:
     if row.value is not None and row.random is not None and row.human is not None:
         facts.append(("Human-normalized", f"{100 * human_normalised(row.value, row.random, row.human):.1f} %"))
     facts += [
-        ("Band", _band(bands.band_path(stored[0].path, records[0]["scale"]))),
+        ("Band", _band(records[0], reference)),
         ("Hardware", unique(_hardware(record["hardware"]) for record in records)),
         ("Versions", unique(_pairs(record["versions"]) for record in records)),
     ]
     return facts
 
 
-def _band(path: pathlib.Path) -> str:
+def _band(record: Mapping[str, Any], reference: judgements.Reference) -> str:
+    """Where one further run like a record is expected."""
     try:
-        band = bands.read_band(path)
+        band = reference.band(record)
     except bands.BandError as error:
-        return str(error)
-    if band is None:
-        return f"none: it takes {bands.MIN_RUNS} seeds"
+        return f"none: {error}"
     ends = [f"{word} {tables.number(end)}" for word, end in (("from", band.low), ("to", band.high)) if end is not None]
     alarms = f"false alarms {100 * band.false_alarm_rate:g} % a run"
-    return f"{' '.join(ends)} {bands.unit_of(band)}, {band.method}, from {len(band.values)} seeds, {alarms}"
+    return f"{' '.join(ends)} {band.unit} for one further run, {len(band.values)} seeds, {band.method}, {alarms}"
 
 
 def _protocol(protocol: str | Mapping[str, Any]) -> str:

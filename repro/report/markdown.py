@@ -105,6 +105,13 @@ def _table(rows: Sequence[Row], *, with_unit: bool, with_command: bool) -> str:
     return tables.markdown_columns({name: texts for name, text in columns.items() if any(texts := [*map(text, rows)])})
 
 
+def shows(line: str, row: Row) -> bool:
+    """Whether a line of `results_page` is that of a row, with our side as the row has it."""
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    ours = {tables.task(row), row.column or row.agent or "", tables.ours(row)}
+    return line.startswith("|") and ours <= set(cells)
+
+
 def _grouped(rows: Iterable[Row], key: Callable[[Row], str | None]) -> Mapping[str | None, list[Row]]:
     """Rows by a key, in the order in which the keys first come up."""
     groups: dict[str | None, list[Row]] = {}

@@ -1,13 +1,11 @@
-"""Bands: their width, their false alarms, what falls out, and what they no longer judge."""
-
-import copy
-import json
+"""Bands: their width, their false alarms, and whose spread they have."""
 
 import numpy as np
 import pytest
+import scipy.stats
 
-from repro.evidence import bands, records
-from tests.evidence.synthetic_records import make_record, write
+from repro.evidence import bands
+from tests.evidence.synthetic_records import make_record
 
 FINALS = (10.0, 11.0, 12.0, 13.0, 14.0)
 
@@ -50,68 +48,54 @@ def test_false_alarms_are_as_rare_as_written(better):
     assert 0.04 <= alarms / trials <= 0.06
 
 
-def test_four_runs_are_too_few(runs):
-    with pytest.raises(bands.BandError, match="needs 5 runs or more, there are 4"):
-        bands.make_band(runs[:4])
+def test_three_runs_alone_are_too_few(runs):
+    with pytest.raises(bands.BandError, match="needs 4 runs or more, .* there are 3 and 0"):
+        bands.make_band(runs[:3])
+    assert bands.make_band(runs[:4]).spread == "own"
 
 
-def test_band_comes_back_as_written(tmp_path, runs):
-    band = bands.make_band(runs)
-    bands.write_band(tmp_path / "band_desk.json", band)
-    assert bands.read_band(tmp_path / "band_desk.json") == band
-    assert [path.name for path in tmp_path.iterdir()] == ["band_desk.json"]
-    assert bands.read_band(tmp_path / "band_paper.json") is None
+def test_pooled_band_of_a_hand_case(runs):
+    """Variances 2 and 8 with 1 and 4 degrees of freedom: 34^2 / (1 4 + 4 64) = 4.446 of Satterthwaite's."""
+    family = [np.array([0.0, 2.0]), np.sqrt(8.0) * np.array([-1.0, -1.0, 0.0, 1.0, 1.0])]
+    spread = bands.spread_of(family)
+    assert (spread.std, spread.dof) == (pytest.approx(np.sqrt(8.0)), pytest.approx(34**2 / 260))
+    band = bands.make_band(runs[:2], family=family, false_alarm_rate=0.05)
+    quantile = scipy.stats.t.isf(0.05, 34**2 / 260)
+    assert band.low == pytest.approx(10.5 - quantile * np.sqrt(8.0 * 1.5))
+    assert (band.spread, "pooled spread of 2 groups" in band.method) == ("pooled", True)
 
 
-@pytest.mark.parametrize("text", ["{", "{}", '{"scale": "desk"}'])
-def test_broken_band_is_named(tmp_path, text):
-    (tmp_path / "band_desk.json").write_text(text)
-    with pytest.raises(bands.BandError, match="band_desk.json could not be read"):
-        bands.read_band(tmp_path / "band_desk.json")
+def test_three_related_runs_beyond_the_first_make_a_family(runs):
+    pair = np.array([1.0, 2.0])
+    with pytest.raises(bands.BandError, match="there are 1 and 2"):
+        bands.make_band(runs[:1], family=[pair, pair])
+    assert bands.make_band(runs[:1], family=[pair, pair, pair]).low < 10.0
 
 
-def test_band_that_cannot_be_written_is_one_sentence(tmp_path, runs):
-    with pytest.raises(bands.BandError, match="could not be written"):
-        bands.write_band(tmp_path / "none" / "band_desk.json", bands.make_band(runs))
+def test_scores_above_random_play_count_as_logarithms(runs):
+    band = bands.make_band(runs, level=4.0, false_alarm_rate=0.05)
+    logs = np.log(np.array(FINALS) - 4.0)
+    low = logs.mean() - 2.131847 * logs.std(ddof=1) * np.sqrt(1.2)
+    assert band.low == pytest.approx(4.0 + np.exp(low), rel=1e-6)
+    assert not band.holds(4.0)
+    assert band.values == list(FINALS)
 
 
-def _judge(record, band):
-    return bands.find_regression(records.StoredRecord(records.record_path("r", "p", "e", "t", "a", 1), record), band)
+def test_runs_that_are_all_equal_hold_only_that(runs):
+    band = bands.make_band([_with_score(run, 0.1) for run in runs])
+    assert band.holds(0.1)
+    assert not band.holds(0.0999)
 
 
-def test_only_the_worse_side_is_a_regression(runs):
-    band = bands.make_band(runs)
-    assert _judge(_with_score(runs[0], band.low), band) is None
-    assert _judge(_with_score(runs[0], 1000.0), band) is None
-    found = _judge(_with_score(runs[0], band.low - 0.5), band)
-    assert "0.5 below the end" in found.message
-    assert "mean 12 over 5 runs" in found.message
-    assert found.message.endswith(found.command)
-    assert "--paper=impala --experiment=atari_shallow --task=pong --scale=desk --seeds=1 " in found.command
-    assert "--results_dir=runs/again" in found.command
+def test_equal_groups_have_a_spread_of_zero():
+    spread = bands.spread_of([np.ones(3), np.ones(2)])
+    assert (spread.std, spread.dof) == (0.0, 3.0)
 
 
-def test_throughput_is_judged_where_the_band_says_so(runs):
-    band = bands.make_band(runs, measure="frames_per_second")
-    slow = runs[0] | {"frames_per_second": band.low / 2}
-    assert "frames per second" in _judge(slow, band).message
-    assert _judge(_with_score(runs[0], -1000.0), band) is None
-
-
-def test_band_of_another_scale_or_config_judges_nothing(runs):
-    band = bands.make_band(runs)
-    bad = _with_score(runs[0], -1000.0)
-    assert _judge(bad, band) is not None
-    assert _judge(bad | {"scale": "paper"}, band) is None
-    changed = copy.deepcopy(bad)
-    changed["config"]["learner"]["learning_rate"] *= 2
-    assert _judge(changed, band) is None
-
-
-def test_band_lies_beside_its_records_and_is_no_record(tmp_path, runs):
-    paths = [write(tmp_path, run) for run in runs]
-    path = bands.band_path(paths[0], "desk")
-    bands.write_band(path, bands.make_band(runs))
-    assert path.parent == paths[0].parent
-    assert len(records.read_all(tmp_path)[0]) == 5
-    assert json.loads(path.read_text())["method"].startswith("prediction interval")
+def test_groups_may_have_leading_axes():
+    rng = np.random.default_rng(0)
+    groups = [rng.normal(size=(7, 3)), rng.normal(size=(7, 2))]
+    found = bands.spread_of(groups)
+    for i in range(7):
+        alone = bands.spread_of([group[i] for group in groups])
+        assert (found.std[i], found.dof[i]) == (pytest.approx(alone.std), pytest.approx(alone.dof))

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from repro import check
 from repro.evidence import checksums, published, records
 from tests.evidence.synthetic_records import make_record, write
 
@@ -65,12 +66,17 @@ def test_a_record_that_is_lowered_is_noticed(tmp_path, lowered):
     assert "seed_1.json have changed" in sentence
 
 
-def test_two_records_that_are_swapped_are_noticed(tmp_path):
-    paths = [write(tmp_path, make_record(seed, final=10.0 * seed)) for seed in (1, 2)]
-    first, second = (path.read_text() for path in paths)
-    paths[0].write_text(second.replace('"seed": 2', '"seed": 1'))
-    paths[1].write_text(first.replace('"seed": 1', '"seed": 2'))
+@pytest.mark.parametrize("changed", [{"seed": 2}, {"agent": "other"}, {"task": "qbert"}])
+def test_two_records_that_are_swapped_are_noticed(tmp_path, changed):
+    """Between seeds, agents or games, each with the other's names in its fields."""
+    (field, other), record = *changed.items(), make_record(1)
+    paths = [write(tmp_path, record), write(tmp_path, make_record(**{"final": 10.0, "seed": 1} | changed))]
+    texts = [json.loads(path.read_text()) for path in paths]
+    paths[0].write_text(json.dumps(texts[1] | {field: record[field]}))
+    paths[1].write_text(json.dumps(texts[0] | {field: other}))
+    assert [item.path for item in records.read_all(tmp_path)[0]] == sorted(paths)
     assert len(checksums.changes(tmp_path, checksums.RECORDS)) == 2
+    assert not check.check(tmp_path).passed
 
 
 def test_a_replaced_record_gets_its_new_checksum(tmp_path):

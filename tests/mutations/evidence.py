@@ -10,7 +10,11 @@ MEASURES = "repro/evidence/task_measures.py"
 ROWS = "repro/evidence/rows.py"
 RANDOM = "repro/evidence/random_player.py"
 SETTINGS = "repro/evidence/settings.py"
+BANDS = "repro/evidence/bands.py"
+JUDGEMENTS = "repro/evidence/judgements.py"
 PUBLISHED = "repro/evidence/published.py"
+TEST_BANDS = "tests/evidence/test_bands.py"
+TEST_JUDGEMENTS = "tests/evidence/test_judgements.py"
 TEST_VERDICTS = "tests/evidence/test_verdicts.py"
 TEST_INTERVALS = "tests/evidence/test_intervals.py"
 TEST_CLAIMS = "tests/evidence/test_claims.py"
@@ -20,6 +24,48 @@ TEST_ROWS = "tests/evidence/test_rows.py"
 TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
+    Variant(
+        "staleness: the behaviour version is not read",
+        "repro/evidence/staleness.py",
+        "if behaviour.of_record(record) < version:",
+        "if False:",
+        "tests/evidence/test_behaviour.py::test_a_raised_version_makes_older_records_of_these_agents_stale",
+    ),
+    Variant(
+        "band: a further run's own spread is missing",
+        BANDS,
+        "np.sqrt(1 + 1 / count)",
+        "np.sqrt(1 / count)",
+        f"{TEST_BANDS}::test_band_of_a_hand_case",
+    ),
+    Variant(
+        "band: the average spread of a family",
+        BANDS,
+        "variances.max(axis=-1)",
+        "variances.mean(axis=-1)",
+        f"{TEST_BANDS}::test_pooled_band_of_a_hand_case",
+    ),
+    Variant(
+        "band: all degrees of freedom of a family",
+        BANDS,
+        "(dofs * variances).sum(axis=-1) ** 2 / np.where(positive, squares, 1.0)",
+        "dofs.sum()",
+        f"{TEST_BANDS}::test_pooled_band_of_a_hand_case",
+    ),
+    Variant(
+        "band: a run is part of its own band",
+        JUDGEMENTS,
+        "reference.band(item.record, item.path, rate)",
+        "reference.band(item.record, None, rate)",
+        f"{TEST_JUDGEMENTS}::test_each_run_is_judged_by_the_others",
+    ),
+    Variant(
+        "band: each record of a suite has the whole rate of false alarms",
+        JUDGEMENTS,
+        "bands.FALSE_ALARM_RATE / max(len(items) - len(reasons), 1)",
+        "bands.FALSE_ALARM_RATE",
+        f"{TEST_JUDGEMENTS}::test_each_run_is_judged_by_the_others",
+    ),
     Variant(
         "finding: no difference surpasses no difference",
         VERDICTS,

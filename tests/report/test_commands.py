@@ -91,16 +91,15 @@ def test_wrong_unit_is_a_fault(results):
 
 @pytest.fixture
 def banded(tmp_path):
-    """Five sound records and their band."""
+    """Five sound records, which have a band each."""
     for seed in range(1, 6):
         write(tmp_path / "results", make_record(seed, final=15.0 + 0.1 * seed))
-    check.write_bands(check.check(tmp_path / "results"))
     return tmp_path / "results"
 
 
 def test_sound_records_stay_in_their_band(banded):
     findings = check.check(banded)
-    assert (findings.banded, findings.regressions, findings.passed) == (5, [], True)
+    assert (list(findings.judged_by.values()), findings.regressions, findings.passed) == ([5, 0, 0], [], True)
 
 
 def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(banded):
@@ -113,21 +112,21 @@ def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(b
     assert f"regression: {path} holds" in done.stdout
     assert "below the end" in done.stdout
     assert "rerun it with: python -m repro.reproduce --paper=impala --experiment=atari_shallow" in done.stdout
-    (listed,) = json.loads((banded / "out.json").read_text())["regressions"]
+    assert "5 records (5 judged by the others of their group, 0 by the pooled spread of their family" in done.stdout
+    out = json.loads((banded / "out.json").read_text())
+    (listed,) = out["regressions"]
     assert listed["value"] < listed["low"]
+    assert list(out["judged"].values()) == [5, 0, 0]
 
 
-def test_bands_are_not_written_over_a_regression(banded):
-    before = (banded / "impala/atari_shallow/pong/impala_shallow/band_desk.json").read_bytes()
-    write(banded, make_record(3, final=-15.0))
-    assert run("repro.check", f"--results_dir={banded}", "--write_bands").returncode == 1
-    assert (banded / "impala/atari_shallow/pong/impala_shallow/band_desk.json").read_bytes() == before
-
-
-def test_broken_band_is_one_fault(banded):
-    (banded / "impala/atari_shallow/pong/impala_shallow/band_desk.json").write_text("{")
-    (fault,) = check.check(banded).faults
-    assert "band_desk.json could not be read" in fault.message
+@pytest.mark.parametrize(("final", "code"), [(15.0, 0), (-15.0, 1)])
+def test_a_rerun_in_another_folder_is_judged_by_the_committed_records(banded, tmp_path, final, code):
+    path = write(tmp_path / "again", make_record(9, final=final))
+    done = run("repro.check", f"--results_dir={tmp_path / 'again'}", f"--committed_dir={banded}")
+    assert (done.returncode, f"regression: {path} holds" in done.stdout) == (code, bool(code))
+    assert "1 records (1 judged by the others of their group" in done.stdout
+    alone = check.check(tmp_path / "again")
+    assert (list(alone.judged_by.values()), alone.passed) == ([0, 0, 1], True)
 
 
 def test_changed_published_number_is_a_fault(results, tmp_path):

@@ -1,0 +1,87 @@
+"""Behaviour versions: whose they are, and which records and rows they make stale."""
+
+import json
+import shutil
+
+import pytest
+
+from paper_configs.impala import atari_shallow
+from repro import check
+from repro.evidence import behaviour, records, rows, staleness
+from repro.launch.jobs import Job, JobError
+from tests.evidence.synthetic_records import make_record, random_records
+
+PAGES = (records.ROOT / "docs" / "results.md",)
+
+
+def _raise_version(configs_dir, paper, *names):
+    path = behaviour.behaviour_path(configs_dir, paper)
+    known = json.loads(path.read_text())
+    for name in names:
+        known[name]["version"] += 1
+    path.write_text(json.dumps(known))
+
+
+@pytest.fixture
+def configs(tmp_path):
+    shutil.copytree(staleness.CONFIGS_DIR, tmp_path / "paper_configs")
+    return tmp_path / "paper_configs"
+
+
+def test_records_without_a_version_are_of_the_first(configs):
+    record = make_record()
+    assert staleness.stale_reason(record, configs) is None
+    assert staleness.stale_reason(record | {"behaviour": 1}, configs) is None
+
+
+def test_a_raised_version_makes_older_records_of_these_agents_stale(configs):
+    _raise_version(configs, "impala", "shallow")
+    record = make_record()
+    assert staleness.stale_reason(record, configs) == "its agent's behaviour version was 1 and is 2"
+    assert staleness.stale_reason(record | {"behaviour": 2}, configs) is None
+    assert staleness.stale_reason(make_record(experiment="atari_deep", agent="impala_deep"), configs) is None
+    assert staleness.stale_reason(random_records()[0], configs) is None
+
+
+def test_a_version_of_a_record_is_a_whole_number_from_1(tmp_path):
+    records.write_record(tmp_path / "record.json", make_record() | {"behaviour": 2})
+    assert behaviour.of_record(records.read_record(tmp_path / "record.json")) == 2
+    with pytest.raises(records.RecordError, match="behaviour"):
+        records.write_record(tmp_path / "record.json", make_record() | {"behaviour": 0})
+
+
+def test_rows_that_rest_on_stale_records_fail_the_check(configs, tmp_path):
+    """The committed records and pages, with IMPALA's version raised in a copy of the configs."""
+    results = records.ROOT / "results"
+    assert check.check(results, "impala", configs_dir=configs, pages=PAGES).passed
+    _raise_version(configs, "impala", "shallow")
+    behaviour.load.cache_clear()
+    found = check.check(results, "impala", configs_dir=configs, pages=PAGES)
+    stale = {path.parent.relative_to(results / "impala").as_posix() for path in found.stale}
+    assert stale == {"atari_shallow/breakout/impala_shallow"}
+    assert len(found.stale) == 5
+    assert not found.passed
+    (row, *_) = [fault.message for fault in found.faults if "| breakout |" in fault.message]
+    assert "docs/results.md rests on stale records, make report writes it again" in row
+    assert not [row for row in found.rows if row.agent == "impala_shallow" and row.task == "breakout" and row.seeds]
+    written = tmp_path / "results.md"
+    written.write_text("| another page |\n")
+    assert check.check(results, "impala", configs_dir=configs, pages=[written]).passed
+
+
+def test_records_that_are_kept_though_stale_make_their_rows(configs):
+    _raise_version(configs, "impala", "shallow")
+    stored = [records.StoredRecord(records.ROOT / "x", make_record())]
+    (group,) = rows.group_records(stored, configs).values()
+    (kept,) = rows.group_records(stored, configs, keep_stale=True).values()
+    assert (len(group.records), len(group.stale), len(kept.records), len(kept.stale)) == (0, 1, 1, 0)
+
+
+@pytest.mark.parametrize("origin", [{"git_commit": None}, {"git_commit": None, "behaviour": 1}])
+def test_a_run_that_began_with_another_version_is_not_continued(tmp_path, monkeypatch, origin):
+    job = Job(atari_shallow.get_config("smoke"), "pong", 1, tmp_path / "records", tmp_path / "runs")
+    job.run_dir.mkdir(parents=True)
+    (job.run_dir / "origin.json").write_text(json.dumps(origin))
+    monkeypatch.setattr(behaviour, "version_of", lambda *_: 2)
+    with pytest.raises(JobError, match="began with behaviour version 1 of its agent, which is 2 now"):
+        job.run([0], quiet=True)

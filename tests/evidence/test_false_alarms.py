@@ -1,0 +1,145 @@
+"""How often sound records fall out of their bands, by simulation.
+
+As a program, `python -m tests.evidence.test_false_alarms`, it prints the table of `docs/guide.md`.
+"""
+
+import collections
+import functools
+import pathlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from repro.evidence import bands, judgements, records
+
+GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
+REPEATS = 10_000
+
+Sample = Callable[[tuple[int, ...], np.random.Generator], np.ndarray]
+Suite = Sequence[Sequence[int]]
+"""Families, each the number of runs of its groups."""
+
+
+def normal(std, shape, rng):
+    """Normal scores of mean 1; a random player scores 0."""
+    return 1 + std * rng.standard_normal(shape)
+
+
+def lognormal(std, shape, rng):
+    """Scores whose logarithm has this standard deviation."""
+    return np.exp(std * rng.standard_normal(shape))
+
+
+def two_levels(lower, std, shape, rng):
+    """Half of the runs end at a lower level, each level with this relative standard deviation."""
+    return np.where(rng.random(shape) < 0.5, lower, 1.0) * normal(std, shape, rng)
+
+
+def unequal(low, high, shape, rng):
+    """Lognormal scores, the standard deviation of each group log-uniform between two numbers."""
+    std = np.exp(rng.uniform(np.log(low), np.log(high), (shape[0], 1)))
+    return lognormal(std, shape, rng)
+
+
+SAMPLES: dict[str, Sample] = {
+    "normal, relative std 0.1": functools.partial(normal, 0.1),
+    "normal, relative std 0.2": functools.partial(normal, 0.2),
+    "lognormal, std 0.5": functools.partial(lognormal, 0.5),
+    "lognormal, std 1": functools.partial(lognormal, 1.0),
+    "lognormal, std of each group 0.02 to 1": functools.partial(unequal, 0.02, 1.0),
+    "half of the runs at half the score, std 0.2": functools.partial(two_levels, 0.5, 0.2),
+}
+FAR_LEVELS = functools.partial(two_levels, 0.25, 0.1)
+SUITES: dict[str, Suite] = {
+    "one group of 5": [[5]],
+    "ten groups of 5": [[5]] * 10,
+    "seven groups of 2 and 3": [[2, 2, 3, 3, 3, 3, 3]],
+    "these and three of 5": [[2, 2, 3, 3, 3, 3, 3], [5], [5], [5]],
+}
+
+
+def fall_out(scores: Sequence[np.ndarray], rate: float) -> np.ndarray:
+    """Whether any run of one family falls out, [REPEATS].
+
+    Args:
+        scores: [REPEATS, n] of each group.
+        rate: chance of each run.
+    """
+    values = [bands.on_band_scale(group, 0.0) for group in scores]
+    found = np.zeros(REPEATS, bool)
+    for place, group in enumerate(values):
+        for run in range(group.shape[1]):
+            others = np.delete(group, run, axis=1)
+            family = [others, *values[:place], *values[place + 1 :]]
+            own = others.shape[1] >= bands.MIN_RUNS - 1
+            spread = bands.spread_of([others] if own else [item for item in family if item.shape[1] > 1])
+            with np.errstate(invalid="ignore"):  # a group with a run at random level has no logarithms
+                found |= group[:, run] < others.mean(axis=1) - bands.reach(spread, others.shape[1], rate)
+    return found
+
+
+def false_alarms(sample: Sample, suite: Suite) -> float:
+    """The share of sound suites in which one or more runs fall out, always from the same random numbers."""
+    rng = np.random.default_rng(0)
+    rate = bands.FALSE_ALARM_RATE / sum(map(sum, suite))
+    found = np.zeros(REPEATS, bool)
+    for family in suite:
+        found |= fall_out([sample((REPEATS, size), rng) for size in family], rate)
+    return float(found.mean())
+
+
+@functools.cache
+def measured(name: str, suite: str) -> float:
+    return false_alarms(SAMPLES[name], SUITES[suite])
+
+
+def table() -> str:
+    """All cases in Markdown, in percent."""
+    lines = ["| sound scores above random play | " + " | ".join(SUITES) + " |"]
+    lines.append("| --- |" + " ---: |" * len(SUITES))
+    for name in SAMPLES:
+        lines.append(f"| {name} | " + " | ".join(f"{100 * measured(name, suite):.1f}" for suite in SUITES) + " |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_false_alarms_are_at_most_one_percent_of_a_whole_suite(name):
+    found = {suite: measured(name, suite) for suite in SUITES}
+    assert max(found.values()) <= bands.MAX_FALSE_ALARM_RATE, found
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_so_are_those_of_the_committed_suite(name):
+    items = records.read_all(records.ROOT / "results")[0]
+    judged = [item.record for item in judgements.judge_by(items, items) if item.band is not None]
+    groups = collections.Counter(map(judgements.group_of, judged))
+    families = collections.defaultdict(list)
+    for (paper, *_), size in groups.items():
+        families[paper].append(size)
+    assert sum(groups.values()) > 20
+    assert false_alarms(SAMPLES[name], list(families.values())) <= bands.MAX_FALSE_ALARM_RATE
+
+
+def test_the_guide_has_the_measured_table():
+    assert table() in GUIDE.read_text(encoding="utf-8")
+
+
+def test_an_average_spread_would_fail_groups_of_unequal_spread(monkeypatch):
+    def pooled(groups):
+        dofs = [group.shape[-1] - 1 for group in groups]
+        squares = sum(dof * group.var(axis=-1, ddof=1) for dof, group in zip(dofs, groups))
+        return bands.Spread(np.sqrt(squares / sum(dofs)), np.array(sum(dofs)))
+
+    monkeypatch.setattr(bands, "spread_of", pooled)
+    sample = SAMPLES["lognormal, std of each group 0.02 to 1"]
+    assert false_alarms(sample, SUITES["seven groups of 2 and 3"]) > 3 * bands.MAX_FALSE_ALARM_RATE
+
+
+def test_a_level_far_below_the_other_is_what_a_lowered_record_looks_like():
+    """One run of five at a quarter of the score of the rest falls out, be it sound or not."""
+    assert false_alarms(FAR_LEVELS, SUITES["one group of 5"]) > bands.MAX_FALSE_ALARM_RATE
+
+
+if __name__ == "__main__":
+    print(table(), end="")

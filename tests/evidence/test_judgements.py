@@ -1,0 +1,177 @@
+"""Which band judges a record: what falls out, by whose spread, and the command that runs it again."""
+
+import copy
+import functools
+import io
+import pathlib
+
+import pytest
+import rich.console
+from absl import flags
+from absl.testing import flagsaver
+
+from repro import reproduce
+from repro.evidence import bands, judgements, random_player, records
+from repro.launch.random_job import RandomJob
+from tests.evidence.synthetic_records import make_record, random_records
+
+FINALS = (10.0, 11.0, 12.0, 13.0, 14.0)
+
+
+def _with_score(record, score):
+    evaluation = record["evaluation"] | {"returns": [score, score], "episodes": 2, "mean": score, "std": 0.0}
+    return record | {"evaluation": evaluation}
+
+
+def _store(record):
+    names = [record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
+    return records.StoredRecord(records.record_path("r", *names), record)
+
+
+@pytest.fixture
+def runs():
+    return [_with_score(make_record(seed), final) for seed, final in enumerate(FINALS, start=1)]
+
+
+@functools.cache
+def committed():
+    return tuple(records.read_all(records.ROOT / "results")[0])
+
+
+def _judge_rerun(record, runs):
+    (found,) = judgements.judge([_store(record | {"seed": 9})], judgements.Reference(map(_store, runs)))
+    return found
+
+
+def test_only_the_worse_side_is_a_regression(runs):
+    band = _judge_rerun(runs[0], runs).band
+    assert not _judge_rerun(_with_score(runs[0], band.low), runs).fell_out
+    assert not _judge_rerun(_with_score(runs[0], 1000.0), runs).fell_out
+    found = _judge_rerun(_with_score(runs[0], band.low - 0.5), runs)
+    assert found.fell_out
+    assert "0.5 below the end" in found.message
+    assert "mean 12 over 5 runs" in found.message
+    assert found.message.endswith(found.command)
+
+
+def test_each_run_is_judged_by_the_others(runs):
+    found = judgements.judge([_store(run) for run in runs], judgements.Reference(map(_store, runs)))
+    for i, item in enumerate(found):
+        others = [run for run in runs if run is not runs[i]]
+        assert item.band == bands.make_band(others, false_alarm_rate=bands.FALSE_ALARM_RATE / 5)
+        assert (item.kind, item.fell_out) == (judgements.OWN, False)
+
+
+def test_a_band_of_all_runs_would_hold_any_of_them(runs):
+    """One run of n lies at most (n - 1) / sqrt(n) standard deviations from their mean, so it cannot fall out of it."""
+    runs = [_with_score(run, score) for run, score in zip(runs, (20.0, 20.1, 20.2, 20.3, -20.0))]
+    assert bands.make_band(runs).holds(-20.0)
+    found = judgements.judge([_store(run) for run in runs], judgements.Reference(map(_store, runs)))
+    assert [item.fell_out for item in found] == [False] * 4 + [True]
+
+
+def test_three_runs_have_the_spread_of_their_family(runs):
+    others = [_with_score(make_record(seed, agent="other"), 50.0 + seed) for seed in (1, 2, 3, 4)]
+    found = judgements.judge([_store(run) for run in runs[:3]], judgements.Reference(map(_store, [*runs[:3], *others])))
+    assert [item.kind for item in found] == [judgements.POOLED] * 3
+    elsewhere = [run | {"task": "alien"} for run in others]
+    found = judgements.judge([_store(runs[0])], judgements.Reference(map(_store, [*runs[:3], *elsewhere])))
+    assert (found[0].kind, "needs 4 runs" in found[0].reason) == (judgements.UNJUDGED, True)
+
+
+def test_above_random_play_other_tasks_are_of_the_family(runs):
+    others = [_with_score(make_record(seed, "alien"), 5000.0 + 100 * seed) for seed in (1, 2, 3, 4)]
+    random = random_records(("pong", "alien"), final=1.0)
+    reference = judgements.Reference(map(_store, [*runs[:3], *others, *random]))
+    (found,) = judgements.judge([_store(runs[0])], reference)
+    assert found.kind == judgements.POOLED
+    assert "pooled spread of 2 groups" in found.band.method
+    low = found.band.low
+    assert random[0]["evaluation"]["mean"] < low < 10.0
+
+
+def test_a_single_run_is_not_judged_and_says_so(runs):
+    (found,) = judgements.judge([_store(runs[0])], judgements.Reference([_store(runs[0])]))
+    assert (found.kind, found.fell_out) == (judgements.UNJUDGED, False)
+    assert "no other run of it" in found.message
+
+
+def test_band_of_another_scale_or_config_judges_nothing(runs):
+    bad = _with_score(runs[0], -1000.0)
+    assert _judge_rerun(bad, runs).fell_out
+    assert not _judge_rerun(bad | {"scale": "paper"}, runs).fell_out
+    changed = copy.deepcopy(bad)
+    changed["config"]["learner"]["learning_rate"] *= 2
+    assert not _judge_rerun(changed, runs).fell_out
+
+
+def test_the_committed_runs_of_a_group_judge_before_those_of_the_folder(runs):
+    again = [_store(_with_score(run, -50.0 - run["seed"])) for run in runs]
+    assert not any(item.fell_out for item in judgements.judge_by([], again))
+    elsewhere = [records.StoredRecord(pathlib.Path("committed") / item.path, item.record) for item in map(_store, runs)]
+    assert all(item.fell_out for item in judgements.judge_by(elsewhere, again))
+
+
+def _groups_of_five():
+    groups = {}
+    for item in committed():
+        groups.setdefault(judgements.group_of(item.record), []).append(item)
+    return [items for items in groups.values() if len(items) >= bands.MIN_RUNS]
+
+
+def test_committed_records_are_in_their_bands():
+    found = judgements.judge_by((), committed())
+    assert [item.message for item in found if item.fell_out] == []
+    kinds = [item.kind for item in found]
+    assert kinds.count(judgements.OWN) == sum(map(len, _groups_of_five())) >= 5
+    assert kinds.count(judgements.POOLED) > 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
+def test_a_committed_record_lowered_to_random_play_falls_out(seed):
+    """Whichever of the five runs of IMPALA on Breakout it is; nothing else falls out because of it."""
+    levels = random_player.levels(item.record for item in committed())
+    (item,) = (item for item in committed() if item.record["agent"] == "impala_shallow" and item.record["seed"] == seed)
+    lowered = _with_score(item.record, levels[random_player.game_of(item.record)].upper)
+    others = [other for other in committed() if other is not item]
+    found = judgements.judge_by((), [*others, records.StoredRecord(item.path, lowered)])
+    assert [judged.path for judged in found if judged.fell_out] == [item.path]
+
+
+def test_the_command_makes_exactly_that_record():
+    """Of every committed record: one job, at its place below another folder."""
+    assert len({item.record["agent"] for item in committed()}) > 20
+    for item in committed():
+        command = judgements.rerun_command(item.record).split()
+        assert command[:3] == ["python", "-m", "repro.reproduce"]
+        with flagsaver.flagsaver():
+            flags.FLAGS(command[2:])
+            (job,) = reproduce.find_jobs()
+        assert (job.config.scale, job.seed) == (item.record["scale"], item.record["seed"])
+        names = [item.record[key] for key in ("paper", "experiment", "task", "agent", "seed")]
+        place = records.record_path("runs/again/records", *names)
+        assert place in job.record_paths
+        if item.record["agent"] == random_player.AGENT:
+            assert isinstance(job, RandomJob)
+        elif "study" not in item.record["config"]:
+            assert (job.config.agent, job.record_paths) == (item.record["agent"], [place])
+
+
+@pytest.mark.parametrize(("score", "words"), [(20.0, "in its band from"), (1.0, "below the end")])
+def test_reproduce_says_whether_a_rerun_is_in_the_committed_band(monkeypatch, score, words):
+    monkeypatch.chdir(records.ROOT)
+    (item,) = (item for item in committed() if item.record["agent"] == "impala_shallow" and item.record["seed"] == 3)
+    other = next(item for item in committed() if item.record["schedule"] == "study")
+    again = [
+        records.StoredRecord(pathlib.Path("runs/again") / stored.path.name, record)
+        for stored, record in ((item, _with_score(item.record, score)), (other, other.record | {"seed": 2}))
+    ]
+    console = rich.console.Console(file=io.StringIO(), width=80)
+    with flagsaver.flagsaver():
+        flags.FLAGS(judgements.rerun_command(item.record).split()[2:])
+        reproduce._show_bands(again, console)
+    said = console.file.getvalue()
+    assert said.startswith(f"runs/again/seed_3.json holds {score:g} game score")
+    assert words in said
+    assert "mean 20.571 over 5 runs" in said
+    assert said.endswith("1 of 2 records have no band: too few committed runs.\n")

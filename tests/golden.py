@@ -1,0 +1,352 @@
+"""Golden values: what each agent logs of its first updates, from a fixed seed, in lockstep, on a small environment.
+
+`paper_configs/behaviour/<paper>.json` keeps them beside a version for each agent; `tests/test_golden.py` compares. As a
+program it computes them again:
+
+    python -m tests.golden --raise=refer.vracer_refer  # after a change that is meant; its older records are then stale
+    python -m tests.golden --add                       # of agents that have none; their version is 1
+    python -m tests.golden --paper=refer --out=x.json  # what the code gives now, and nothing else
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from repro import cli
+from repro.config import resolve
+from repro.evidence import behaviour
+from repro.evidence.staleness import CONFIGS_DIR
+from repro.files import write_whole
+
+SEED = 3
+BATCH = 4
+UPDATES = 4
+DIGITS = 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """How an agent is run.
+
+    Attributes:
+        experiment: `<paper>.<file>` in `paper_configs`.
+        agent: one of the experiment.
+        agents: of which experiments and agents the values are, as `behaviour.Behaviour` has them.
+        changes: dotted names of fields to the values that make the run small.
+        updates: how many.
+    """
+
+    experiment: str
+    agent: str
+    agents: Sequence[str]
+    changes: Mapping[str, Any]
+    updates: int = UPDATES
+
+    def config(self, compile_: str = "graph") -> ml_collections.ConfigDict:
+        """The configuration as the agent reads it, at desk scale, with the changes."""
+        config = importlib.import_module(f"paper_configs.{self.experiment}").get_config("desk")
+        config.agent = self.agent
+        config = resolve(config)
+        for name, value in {**self.changes, "runtime.compile": compile_}.items():
+            *sections, field = name.split(".")
+            section = config
+            for part in sections:
+                section = section[part]
+            with section.unlocked(), section.ignore_type():
+                section[field] = value
+        return config
+
+
+def gymnasium(task: str, max_steps: int) -> dict[str, Any]:
+    """The section `env` of a classic control task."""
+    return {"env": {"name": "gymnasium", "task": task, "max_steps": max_steps, "kwargs": {}}}
+
+
+PENDULUM = gymnasium("Pendulum-v1", 30)
+ATARI = {"env.task": "breakout", "env.noop_max": 5, "env.max_frames": 400, "runtime.num_actors": 1}
+IMPALA = ATARI | {
+    "learner.batch_size": 4,
+    "learner.unroll_length": 8,
+    "learner.learning_rate": 3e-3,
+    "runtime.envs_per_actor": 4,
+    "runtime.schedule": "lockstep",
+}
+ACER = ATARI | {
+    "learner.unroll_length": 8,
+    "learner.learning_rate": 3e-3,
+    "loss.delta": 1e-5,
+    "loss.truncation": 0.995,
+    "replay.frames": 2_000,
+    "runtime.envs_per_actor": 2,
+}
+CONTINUOUS = PENDULUM | {
+    "learner.unroll_length": 8,
+    "loss.truncation": 0.995,
+    "replay.frames": 500,
+    "runtime.envs_per_actor": 2,
+}
+FIXED_RATE = CONTINUOUS | {
+    "learner.policy_learning_rate": 1e-3,
+    "loss.delta": 1e-4,
+    "replay.batch_size": 3,
+    "replay.gradients_per_step": 0.25,
+    "runtime.envs_per_actor": 1,
+}
+REPLAY = PENDULUM | {
+    "learner.batch_size": 16,
+    "learner.learning_rate": 3e-3,
+    "learner.steps_per_call": 4,
+    "memory.capacity": 256,
+    "memory.start_steps": 90,
+    "refer.beta_step_size": 0.05,
+    "refer.c": 0.1,
+}
+DDPG = REPLAY | {"learner.policy_learning_rate": 3e-3}
+LSTM = REPLAY | {"network.lstm_units": (8, 8), "network.window": 4, "refer.c": 0.01}
+PPO = PENDULUM | {
+    "memory.start_steps": 60,
+    "ppo.batch_size": 32,
+    "ppo.clip": 0.01,
+    "ppo.epochs": 2,
+    "ppo.policy_learning_rate": 3e-3,
+    "ppo.steps": 64,
+}
+SEQUENCES = ATARI | {"learner.batch_size": BATCH, "learner.target_period": 2, "loss.rate_steps": 3}
+DQN = {**SEQUENCES, "replay.steps": 6}
+R2D2 = {**SEQUENCES, "network.core_units": 16, "network.dueling_units": 16, "replay.steps": 6, "replay.burn_in": 3}
+REPLAYS = ("refer", "er", "refer1", "refer2", "per")
+
+CASES: dict[str, Case] = {
+    "impala.shallow": Case(
+        "impala.atari_shallow",
+        "impala_shallow",
+        ("*/impala_shallow", "*/impala_async", "gymnasium/impala"),
+        IMPALA,
+    ),
+    "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
+    "acer.discrete": Case("acer.atari", "acer_ratio_4", ("atari/acer_ratio_[0-9]", "gymnasium/acer"), ACER),
+    "acer.discrete_no_trust_region": Case(
+        "acer.atari", "acer_ratio_4_no_trust_region", ("atari/acer_ratio_[0-9]_no_trust_region",), ACER
+    ),
+    "acer.continuous_acer": Case(
+        "acer.continuous", "acer", ("continuous/acer", "gymnasium/acer_continuous"), CONTINUOUS
+    ),
+    **{
+        f"acer.continuous_{agent}": Case("acer.continuous", agent, (f"continuous/{agent}",), CONTINUOUS)
+        for agent in ("a3c", "trust_a3c", "tis", "trust_tis")
+    },
+    **{
+        f"refer.ddpg_{rule}": Case("refer.figure_1_ddpg", f"ddpg_{rule}", (f"*/ddpg_{rule}",), DDPG) for rule in REPLAYS
+    },
+    **{f"refer.naf_{rule}": Case("refer.figure_3_naf", f"naf_{rule}", (f"*/naf_{rule}",), REPLAY) for rule in REPLAYS},
+    "refer.vracer_refer": Case(
+        "refer.figure_4_vracer", "vracer_refer", ("*/vracer_refer", "*/vracer_half_*", "*/vracer_twice_*"), REPLAY
+    ),
+    **{
+        f"refer.vracer_{rule}": Case("refer.figure_4_vracer", f"vracer_{rule}", (f"*/vracer_{rule}",), REPLAY)
+        for rule in REPLAYS[1:]
+    },
+    **{
+        f"refer.vracer_{form}": Case("refer.figure_8_sensitivity", f"vracer_{form}", (f"*/vracer_{form}",), REPLAY)
+        for form in ("gaussian", "quadratic")
+    },
+    **{
+        f"refer.{agent}": Case("refer.recurrent", agent, (f"recurrent/{agent}",), LSTM)
+        for agent in ("lstm_refer", "lstm_er")
+    },
+    "refer.ppo": Case("refer.figure_4_vracer", "ppo", ("*/ppo",), PPO),
+    "refer.acer": Case("refer.figure_4_vracer", "acer", ("*/acer", "*/acer_fast"), FIXED_RATE),
+    **{
+        f"ctrace.dqn_{target}": Case("ctrace.dqn", agent, (f"dqn/{pattern}", f"gymnasium/{pattern}"), DQN)
+        for target, agent, pattern in (
+            ("double", "double_dqn", "double_dqn"),
+            ("n_step", "n_step_3", "n_step_*"),
+            ("retrace", "retrace", "retrace*"),
+            ("ctrace", "ctrace_gamma10", "ctrace*"),
+        )
+    },
+    **{
+        f"ctrace.r2d2_{target}": Case("ctrace.r2d2", agent, (f"r2d2/{agent.removesuffix('_5')}*",), R2D2)
+        for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
+    },
+}
+"""Behaviour to how it is run; the settings make clips, trust regions, rules and far policies matter at once."""
+
+
+def measure(name: str, compile_: str = "graph") -> dict[str, list[float]]:
+    """Returns what an agent logs of each of its updates by name, and how far its weights moved.
+
+    `weights_moved` is the geometric mean, over the variables that are learned, of the distance from their start.
+    """
+    case = CASES[name]
+    run = _learn_from_sequences if case.experiment.startswith("ctrace.") else _train
+    series: dict[str, list[float]] = {}
+    for scalars in run(case, case.config(compile_)):
+        for key, value in scalars.items():
+            series.setdefault(key, []).append(float(f"{value:.{DIGITS}g}"))
+    return series
+
+
+def _train(case: Case, config: ml_collections.ConfigDict) -> Iterator[dict[str, float]]:
+    """A run of the experiment itself."""
+    from repro.papers import find_experiment
+    from repro.training.run_directory import RunDirectory
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunDirectory(Path(folder), config.to_dict(), SEED)
+        trainer = find_experiment(config).build_trainer(SEED, run, print)
+        moved = _displacement(trainer._variables)
+        try:
+            for update in trainer:
+                yield update.scalars | {"weights_moved": moved()}
+                if update.updates == case.updates:
+                    break
+        finally:
+            trainer.close()
+
+
+def _learn_from_sequences(case: Case, config: ml_collections.ConfigDict) -> Iterator[dict[str, float]]:
+    """Updates of the learner on the same random sequences each: samples of a Reverb server cannot be seeded."""
+    import tensorflow as tf
+
+    from repro.papers import find_experiment
+    from repro.training import devices
+    from repro.training.learner import Learner
+
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, SEED)
+    agent = experiment.make_agent(environment, SEED)
+    environment.close()
+    strategy = devices.make_strategy()
+    learner = Learner(agent, strategy, devices.use_xla(config.runtime.compile, strategy))
+    moved = _displacement(agent)
+    steps = experiment.sequence_settings.steps
+    batch = _sequences(agent.collect_data_spec, agent.action_spec.maximum + 1, steps)
+    for _ in range(case.updates):
+        output = learner.step(learner.place(batch), tf.constant([1.0, 0.5, 0.25, 0.75]))
+        priorities = {"priorities": float(output.per_sequence["priorities"].mean())}
+        yield output.scalars | priorities | {"weights_moved": moved()}
+
+
+def _sequences(spec: Any, num_actions: int, steps: int) -> Any:
+    """Random observations, actions and rewards, with ends: [B, T + 1, ...], burn-in among them."""
+    import tensorflow as tf
+
+    rng = np.random.default_rng(SEED)
+    shape = BATCH, steps + 1
+
+    def sample(item: tf.TensorSpec) -> np.ndarray:
+        kind = item.dtype.as_numpy_dtype
+        if item.dtype == tf.uint8:
+            return rng.integers(0, 256, (*shape, *item.shape), kind)
+        if item.dtype == tf.int32:
+            return rng.integers(0, num_actions, (*shape, *item.shape), kind)
+        return rng.normal(size=(*shape, *item.shape)).astype(kind)
+
+    batch = tf.nest.map_structure(sample, spec)
+    info = batch.policy_info | {"epsilon": rng.choice(np.float32([0.1, 0.6]), shape)}
+    if "core_state" in info:
+        info["core_state"] = tf.nest.map_structure(lambda part: part[:, 0], info["core_state"])
+    step_type = np.where(rng.random(shape) < 0.15, 2, 1).astype(np.int32)
+    step_type[:, 0] = 0
+    discount = (rng.random(shape) > 0.15).astype(np.float32)
+    return batch._replace(step_type=step_type, discount=discount, policy_info=info)
+
+
+def _displacement(trackable: Any) -> Callable[[], float]:
+    """Returns how far the variables that are learned have moved since this call."""
+    import tensorflow as tf
+
+    found = tf.train.TrackableView(trackable).descendants()
+    learned = [item for item in found if isinstance(item, tf.Variable) and item.trainable]
+    start = [variable.numpy() for variable in learned]
+
+    def moved() -> float:
+        norms = [np.linalg.norm(variable.numpy() - before) for variable, before in zip(learned, start, strict=True)]
+        return math.exp(np.mean([math.log(norm) for norm in norms if norm > 0]))
+
+    return moved
+
+
+def store(measured: Mapping[str, Mapping[str, Sequence[float]]], raised: bool) -> list[Path]:
+    """Writes golden values beside those of other agents, and returns the files.
+
+    Args:
+        measured: of some `CASES`.
+        raised: whether they are of a new version.
+    """
+    papers = sorted({name.partition(".")[0] for name in measured})
+    for paper in papers:
+        known = dict(behaviour.load(paper, CONFIGS_DIR))
+        for name, case in CASES.items():
+            if name in measured and name.startswith(f"{paper}."):
+                short = name.removeprefix(f"{paper}.")
+                version = known[short].version + raised if short in known else behaviour.FIRST
+                known[short] = behaviour.Behaviour(version, case.agents, measured[name])
+        path = behaviour.behaviour_path(CONFIGS_DIR, paper)
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, _text(known))
+    return [behaviour.behaviour_path(CONFIGS_DIR, paper) for paper in papers]
+
+
+def _text(known: Mapping[str, behaviour.Behaviour]) -> str:
+    """The JSON of a paper's file, a line for each series."""
+    blocks = []
+    for name, found in known.items():
+        lines = ",\n".join(f"      {json.dumps(key)}: {json.dumps(list(row))}" for key, row in found.values.items())
+        blocks.append(
+            f"  {json.dumps(name)}: {{\n"
+            f'    "version": {found.version},\n'
+            f'    "agents": {json.dumps(list(found.agents))},\n'
+            f'    "values": {{\n{lines}\n    }}\n  }}'
+        )
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.golden")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--raise", dest="raised", help="names of behaviours with commas between, as refer.vracer_er")
+    what.add_argument("--add", action="store_true", help="compute those that the files do not have")
+    what.add_argument("--paper", help="compute those of a paper")
+    parser.add_argument("--out", type=Path, help="file for those of a paper")
+    parser.add_argument("--compile", default="graph", choices=("graph", "xla"))
+    parser.add_argument("--threads", default=1, type=int)
+    arguments = parser.parse_args()
+    if arguments.raised:
+        names = arguments.raised.split(",")
+    elif arguments.add:
+        names = [name for name in CASES if not _stored(name)]
+    else:
+        names = [name for name in CASES if name.startswith(f"{arguments.paper}.")]
+    if unknown := sorted({*names} - {*CASES}):
+        parser.error(f"there is no behaviour {', '.join(unknown)}; there are {', '.join(CASES)}")
+    cli.quiet()
+    from repro.training import devices
+
+    devices.configure_threads(deterministic=False, threads=arguments.threads)
+    measured = {name: measure(name, arguments.compile) for name in names}
+    if arguments.paper:
+        (arguments.out or Path("/dev/stdout")).write_text(json.dumps(measured) + "\n")
+    else:
+        print("\n".join(map(str, store(measured, bool(arguments.raised)))))
+
+
+def _stored(name: str) -> behaviour.Behaviour | None:
+    paper, _, short = name.partition(".")
+    return behaviour.load(paper, CONFIGS_DIR).get(short)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Every agent's golden values are those of its behaviour version, and each agent has its own."""
+
+import dataclasses
+import itertools
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from repro.config import agents
+from repro.evidence import behaviour, records, staleness
+from tests import golden
+
+PAPERS = sorted({name.partition(".")[0] for name in golden.CASES})
+TOLERANCE = 1e-3
+"""Relative to a value and to the largest of its series. Two threads in place of one change at most 0.006 of it, XLA in
+place of the graph 0.1, but for ACER's dueling samples, which have other random numbers there."""
+
+
+def differences(values, golden_values):
+    """The names of series that are not the golden ones."""
+    if set(values) != set(golden_values):
+        return sorted(set(values) ^ set(golden_values))
+    return [
+        name
+        for name, series in golden_values.items()
+        if len(values[name]) != len(series)
+        or not np.allclose(values[name], series, TOLERANCE, TOLERANCE * np.abs(series).max() + 1e-9, equal_nan=True)
+    ]
+
+
+def sentence(name, values, golden_values):
+    """What is to be done about values that differ; None where none does."""
+    found = differences(values, golden_values)
+    if not found:
+        return None
+    return (
+        f"{name} learns otherwise than its golden values ({', '.join(found)}): undo the change or, if it is meant, "
+        f"raise its behaviour version, which makes its records stale: python -m tests.golden --raise={name}"
+    )
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_agents_learn_as_their_golden_values_say(paper, tmp_path):
+    command = [sys.executable, "-m", "tests.golden", f"--paper={paper}", f"--out={tmp_path / 'out.json'}"]
+    done = subprocess.run(command, cwd=records.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "out.json").read_text())
+    known = behaviour.load(paper, staleness.CONFIGS_DIR)
+    assert {name.removeprefix(f"{paper}.") for name in found} == set(known), "python -m tests.golden --add"
+    said = [sentence(name, values, known[name.removeprefix(f"{paper}.")].values) for name, values in found.items()]
+    assert not any(said), "\n".join(filter(None, said))
+
+
+def test_the_sentence_names_the_agent_and_the_command():
+    values = behaviour.load("impala", staleness.CONFIGS_DIR)["shallow"].values
+    assert sentence("impala.shallow", values, values) is None
+    changed = {**values, "entropy_loss": [-value for value in values["entropy_loss"]]}
+    assert sentence("impala.shallow", changed, values).startswith(
+        "impala.shallow learns otherwise than its golden values (entropy_loss)"
+    )
+    assert sentence("impala.shallow", changed, values).endswith("python -m tests.golden --raise=impala.shallow")
+    slightly = {name: [value * (1 + 1e-4) for value in series] for name, series in values.items()}
+    assert differences(slightly, values) == []
+    assert differences({}, values) == sorted(values)
+
+
+def test_the_other_sign_of_the_entropy_bonus_changes_them(monkeypatch):
+    case = golden.CASES["impala.shallow"]
+    assert case.config().loss.entropy_cost == 0.01
+    other = dataclasses.replace(case, changes={**case.changes, "loss.entropy_cost": -0.01})
+    monkeypatch.setitem(golden.CASES, "impala.shallow", other)
+    values = behaviour.load("impala", staleness.CONFIGS_DIR)["shallow"].values
+    assert {"loss", "gradient_norm", "weights_moved"} <= set(differences(golden.measure("impala.shallow"), values))
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_no_two_agents_have_the_same_values(paper):
+    """Otherwise what tells them apart plays no part in them."""
+    for one, other in itertools.combinations(behaviour.load(paper, staleness.CONFIGS_DIR).values(), 2):
+        assert differences(one.values, other.values), (one.agents, other.agents)
+
+
+def test_every_agent_that_trains_has_one_behaviour():
+    configs = sorted(staleness.CONFIGS_DIR.glob("*/[a-z]*.py"))
+    found = set()
+    for path in configs:
+        config = staleness.current_config(path.parent.name, path.stem, "desk")
+        for agent in agents(config):
+            names = behaviour.names_of(path.parent.name, path.stem, agent, staleness.CONFIGS_DIR)
+            assert len(names) == ("study" not in config), (path, agent, names)
+            found.update(f"{path.parent.name}.{name}" for name in names)
+    assert found == set(golden.CASES)
+
+
+def test_committed_files_are_as_the_program_writes_them():
+    for paper in PAPERS:
+        known = behaviour.load(paper, staleness.CONFIGS_DIR)
+        assert behaviour.behaviour_path(staleness.CONFIGS_DIR, paper).read_text() == golden._text(known)
+        for name, found in known.items():
+            assert tuple(found.agents) == tuple(golden.CASES[f"{paper}.{name}"].agents)
