@@ -177,7 +177,12 @@ CASES: dict[str, Case] = {
         )
     },
     **{
-        f"ctrace.r2d2_{target}": Case("ctrace.r2d2", agent, (f"r2d2/{agent.removesuffix('_5')}*",), R2D2)
+        f"ctrace.r2d2_{target}": Case(
+            "ctrace.r2d2",
+            agent,
+            (f"r2d2/{agent.removesuffix('_5')}*", f"gymnasium/r2d2_{agent.removesuffix('_5')}*"),
+            R2D2,
+        )
         for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
     },
 }
@@ -234,7 +239,7 @@ def _learn_from_sequences(case: Case, config: ml_collections.ConfigDict) -> Iter
     steps = experiment.sequence_settings.steps
     batch = _sequences(agent.collect_data_spec, agent.action_spec.maximum + 1, steps)
     for _ in range(case.updates):
-        output = learner.step(learner.place(batch), tf.constant([1.0, 0.5, 0.25, 0.75]))
+        output = learner.step(learner.to_device(batch), tf.constant([1.0, 0.5, 0.25, 0.75]))
         priorities = {"priorities": float(output.per_sequence["priorities"].mean())}
         yield output.scalars | priorities | {"weights_moved": moved()}
 
