@@ -16,6 +16,7 @@ ROW = Row(
     interval=(-6.071, -1.984),
     interval_over="seeds",
     budget=40_000_000,
+    counts="frames",
     share=0.2,
     seeds=(1, 2, 3),
     finding="undecided",
