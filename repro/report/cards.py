@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from repro.evidence import bands, comparisons, judgements, published, staleness
+from repro.evidence.comparisons import Key
+from repro.evidence.groups import Group, stale_records
 from repro.evidence.records import RecordError, StoredRecord, task_folder
-from repro.evidence.rows import Group, Key, Row, stale_records
+from repro.evidence.rows import Row
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, tables
 

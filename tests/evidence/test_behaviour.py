@@ -7,7 +7,8 @@ import pytest
 
 from paper_configs.impala import atari_shallow
 from repro import check
-from repro.evidence import behaviour, records, rows, staleness
+from repro.evidence import behaviour, records, staleness
+from repro.evidence.groups import group_records
 from repro.launch.jobs import Job, JobError
 from tests.evidence.synthetic_records import make_record, random_records
 
@@ -72,8 +73,8 @@ def test_rows_that_rest_on_stale_records_fail_the_check(configs, tmp_path):
 def test_records_that_are_kept_though_stale_make_their_rows(configs):
     _raise_version(configs, "impala", "shallow")
     stored = [records.StoredRecord(records.ROOT / "x", make_record())]
-    (group,) = rows.group_records(stored, configs).values()
-    (kept,) = rows.group_records(stored, configs, keep_stale=True).values()
+    (group,) = group_records(stored, configs).values()
+    (kept,) = group_records(stored, configs, keep_stale=True).values()
     assert (len(group.records), len(group.stale), len(kept.records), len(kept.stale)) == (0, 1, 1, 0)
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from repro.evidence import claims, intervals, published, random_player, records, rows, statistics
+from repro.evidence.groups import group_records
+from repro.evidence.references import References
 from tests.evidence.synthetic_records import make_record, random_records
 
 ROW = {
@@ -47,7 +49,7 @@ def _table(tmp_path, made, *changed, random=RANDOM, settings=(), **changes):
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
     path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = rows.group_records([records.StoredRecord(path, record) for record in [*made, *random]])
+    groups = group_records([records.StoredRecord(path, record) for record in [*made, *random]])
     return rows.make_rows(groups, published_dir=tmp_path)
 
 
@@ -367,7 +369,7 @@ def test_a_random_player_of_another_game_is_none(tmp_path):
     (sticky,) = random_records()
     config = sticky["config"] | {"env": sticky["config"]["env"] | {"sticky_probability": 0.25}}
     sticky |= {"config": config, "config_sha256": records.config_sha256(config)}
-    references = rows.group_records([records.StoredRecord(records.record_path("r", "p", "e", "t", "a", 0), sticky)])
+    references = group_records([records.StoredRecord(records.record_path("r", "p", "e", "t", "a", 0), sticky)])
     assert [group.records for group in references.values()] == [()]  # stale, too
     levels = random_player.levels([sticky])
     made = _runs("impala_shallow", {}, {})
@@ -399,7 +401,7 @@ def test_the_random_player_of_every_agent_s_game_counts(uppers, reason):
         return None if upper is None else random_player.Level(-1000.0, upper)
 
     by_key = {("impala", "atari_shallow", "pong", name): _runs(name, {}, {}) for name in of_agent}
-    references = claims.References(random, lambda record: {})
+    references = References(random, lambda record: {})
     found = claims.answer(_printed("improvement", against=["other"]), by_key, np.random.default_rng(0), references)
     assert found.value is not None if reason is None else reason in found
 
@@ -418,7 +420,7 @@ def test_the_random_player_of_every_agent_s_game_counts(uppers, reason):
 def test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing(ours, theirs, reason):
     """It proves nothing by losing."""
     differences = {"impala_shallow": ours, "other": theirs}
-    references = claims.References(
+    references = References(
         lambda record: random_player.Level(-1000.0, -990.0), lambda record: differences[record["agent"]]
     )
     by_key = {("impala", "atari_shallow", "pong", name): _runs(name, {}, {}) for name in differences}
@@ -488,7 +490,7 @@ def test_answers_depend_on_the_generator_only():
     runs = [{"by": 50}, {"by": 60}, {"by": 20}, {"by": 30}]
     made = {("impala", "atari_shallow", "pong", name): _runs(name, *runs) for name in names}
     row = _printed("frames_ratio", against=["other"])
-    references = claims.References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
+    references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
     first, second, third = (claims.answer(row, made, np.random.default_rng(i), references) for i in (3, 3, 4))
     assert first == second
     assert first.interval is not None
@@ -497,7 +499,7 @@ def test_answers_depend_on_the_generator_only():
 
 @pytest.mark.parametrize("claim", [None, "better", "rank_correlation", "human_gap_mean_difference"])
 def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
-    references = claims.References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
+    references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
     with pytest.raises(published.PublishedError, match=f"no such claim, '{claim}'"):
         claims.answer(_printed(claim), {}, np.random.default_rng(0), references)
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from repro.evidence import intervals, published, records, rows, staleness
+from repro.evidence.groups import group_records, stale_records
+from repro.evidence.sentences import sentences
 from tests.evidence.synthetic_records import make_record, random_records
 
 
@@ -50,7 +52,7 @@ def all_games():
 
 
 def _table_4(made, statistic):
-    groups = rows.group_records(_stored(*made))
+    groups = group_records(_stored(*made))
     wanted = (statistic, "impala_shallow", "4")
     (row,) = (r for r in rows.make_rows(groups) if (r.statistic, r.agent, r.table) == wanted)
     return row
@@ -96,7 +98,7 @@ def test_rates_and_times_are_taken_from_the_run(tmp_path, measure, expected):
     printed |= {"experiment": "atari_shallow", "agent": "impala_shallow"}
     data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}, "rows": [printed]}
     (tmp_path / "impala.json").write_text(json.dumps(data))
-    (row,) = rows.make_rows(rows.group_records(_stored(record)), published_dir=tmp_path)
+    (row,) = rows.make_rows(group_records(_stored(record)), published_dir=tmp_path)
     assert row.value == pytest.approx(expected)
     assert (row.interval, row.verdict) == (None, "undecided")  # one run has no interval
 
@@ -178,7 +180,7 @@ def test_stale_record_is_said_and_not_counted():
 def test_stale_records_are_listed_by_path_with_their_reasons():
     made = {seed: _with_config(make_record(seed), learning_rate=1.0) for seed in (2, 1)} | {3: make_record(3)}
     stored = [records.StoredRecord(pathlib.Path(f"seed_{seed}.json"), record) for seed, record in made.items()]
-    found = rows.stale_records(rows.group_records(stored))
+    found = stale_records(group_records(stored))
     assert [path.name for path in found] == ["seed_1.json", "seed_2.json"]
     assert all(reason.startswith("learner.learning_rate was 1.0") for reason in found.values())
 
@@ -192,7 +194,7 @@ def test_only_the_largest_scale_is_averaged():
 def test_runs_that_answer_no_number_have_a_row_for_each_scale():
     made = [make_record(1, scale="desk", final=-10.0), make_record(2, scale="paper", final=21.0)]
     stored = [records.StoredRecord(pathlib.Path("r"), record | {"agent": "another"}) for record in made]
-    found = [row for row in rows.make_rows(rows.group_records(stored)) if row.agent == "another"]
+    found = [row for row in rows.make_rows(group_records(stored)) if row.agent == "another"]
     assert [(row.scale, row.seeds) for row in found] == [("paper", (2,)), ("desk", (1,))]
     assert ["SCALE=paper" in found[0].command, "SCALE=desk" in found[1].command] == [True, True]
 
@@ -211,7 +213,7 @@ def test_run_that_answers_no_number_has_a_row_without_verdict():
 
 
 def test_aggregate_waits_for_its_tasks():
-    groups = rows.group_records(_stored(make_record(1, "pong"), make_record(1, "breakout")))
+    groups = group_records(_stored(make_record(1, "pong"), make_record(1, "breakout")))
     made = rows.make_rows(groups)
     wanted = ("median", "impala_shallow", "4")
     (median,) = (r for r in made if (r.statistic, r.agent, r.table) == wanted)
@@ -292,7 +294,7 @@ def _table(tmp_path, made, *changed, settings=(), references=None):
         published.normaliser.cache_clear()
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
-    return rows.make_rows(rows.group_records(_stored(*made)), published_dir=tmp_path)[: len(changed)]
+    return rows.make_rows(group_records(_stored(*made)), published_dir=tmp_path)[: len(changed)]
 
 
 def _one(tmp_path, made, settings=(), references=None, **change):
@@ -468,7 +470,7 @@ def test_sentences_count_once_with_their_weakest_part(tmp_path):
     )
     first = ["agrees", "agrees", "contradicts", "agrees", "contradicts"]
     assert [row.finding for row in made] == [*first, "agrees", "agrees", "agrees", None, "not run"]
-    found = rows.sentences(made)
+    found = sentences(made)
     assert [(row.column, finding, shortfalls) for row, finding, shortfalls in found] == [
         ("c0", "contradicts", ("30 of 50 episodes", "30 of 60 episodes")),
         ("c2", "contradicts", ()),
@@ -476,7 +478,7 @@ def test_sentences_count_once_with_their_weakest_part(tmp_path):
         ("c7", "agrees", ()),
     ]
     answered = [row for row in made if row.finding == "agrees"]
-    assert [(finding, shortfalls) for _, finding, shortfalls in rows.sentences(answered)] == [
+    assert [(finding, shortfalls) for _, finding, shortfalls in sentences(answered)] == [
         ("agrees", ("30 of 50 episodes",)),
         ("agrees", ()),
         ("agrees", ()),
@@ -487,4 +489,4 @@ def test_sentences_count_once_with_their_weakest_part(tmp_path):
 def test_a_sentence_is_of_one_paper(tmp_path):
     (row,) = _table(tmp_path, _seeds(5), {"value": 10.0, "sentence": "one"})
     other = dataclasses.replace(row, paper="acer", finding="contradicts")
-    assert [finding for _, finding, _ in rows.sentences([row, other, row])] == ["agrees", "contradicts"]
+    assert [finding for _, finding, _ in sentences([row, other, row])] == ["agrees", "contradicts"]

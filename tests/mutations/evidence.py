@@ -7,6 +7,9 @@ INTERVALS = "repro/evidence/intervals.py"
 CLAIMS = "repro/evidence/claims.py"
 COMPARISONS = "repro/evidence/comparisons.py"
 MEASURES = "repro/evidence/task_measures.py"
+RESULTS = "repro/evidence/results.py"
+FINDINGS = "repro/evidence/findings.py"
+SENTENCES = "repro/evidence/sentences.py"
 ROWS = "repro/evidence/rows.py"
 RANDOM = "repro/evidence/random_player.py"
 SETTINGS = "repro/evidence/settings.py"
@@ -299,42 +302,42 @@ VARIANTS = [
     ),
     Variant(
         "row: a finding from any number of runs",
-        ROWS,
+        FINDINGS,
         'if len(ours.fields["seeds"]) < min(',
         'if len(ours.fields["seeds"]) < 0 * min(',
         f"{TEST_ROWS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
         "row: as many runs as the paper before any finding",
-        ROWS,
+        FINDINGS,
         "min(MIN_RUNS, printed.n_seeds or MIN_RUNS)",
         "(printed.n_seeds or MIN_RUNS)",
         f"{TEST_ROWS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
         "row: a score contradicts before the budget is spent",
-        ROWS,
+        FINDINGS,
         "printed.statement is None and too_early",
         "printed.statement is None and not too_early and too_early",
         f"{TEST_ROWS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
     ),
     Variant(
         "row: more training may turn a comparison",
-        ROWS,
+        FINDINGS,
         'if found == "contradicts" and printed.statement is None and too_early:',
         'if found == "contradicts" and too_early:',
         f"{TEST_COMPARISONS}::test_a_comparison_the_wrong_way_round_contradicts_with_little_training_too",
     ),
     Variant(
         "row: an exact number without its interval",
-        ROWS,
+        FINDINGS,
         'if ours.fields.get("exact") else interval',
         "if False else interval",
         f"{TEST_ROWS}::test_an_exact_number_needs_no_interval",
     ),
     Variant(
         "row: one exact run makes the mean exact",
-        ROWS,
+        RESULTS,
         'measure == "evaluation" and all(record["evaluation"].get("exact"',
         'measure == "evaluation" and any(record["evaluation"].get("exact"',
         f"{TEST_ROWS}::test_all_runs_behind_an_exact_row_are_exact",
@@ -342,13 +345,13 @@ VARIANTS = [
     Variant(
         "row: settings that differ are no shortfall",
         ROWS,
-        "_shortfalls(printed, ours, share, len(differing))",
-        "_shortfalls(printed, ours, share, 0)",
+        "list_shortfalls(printed, ours, share, len(differing))",
+        "list_shortfalls(printed, ours, share, 0)",
         f"{TEST_ROWS}::test_settings_that_differ_are_counted_and_listed",
     ),
     Variant(
         "row: few games are no shortfall",
-        ROWS,
+        FINDINGS,
         'if episodes is not None and fields["episodes"] < episodes:',
         'if episodes is not None and fields["episodes"] > episodes:',
         f"{TEST_ROWS}::test_games_of_the_evaluation_are_counted",
@@ -356,34 +359,34 @@ VARIANTS = [
     Variant(
         "row: a margin from zero, not from random play",
         ROWS,
-        "_finding(printed, ours, share, random or 0.0)",
-        "_finding(printed, ours, share, 0.0)",
+        "judge(printed, ours, share, random or 0.0)",
+        "judge(printed, ours, share, 0.0)",
         f"{TEST_ROWS}::test_margins_are_around_the_printed_number",
     ),
     Variant(
         "row: what cannot be run here is merely not run",
-        ROWS,
+        FINDINGS,
         'return "not run" if printed.cannot_run is None else "cannot run here"',
         'return "not run"',
         f"{TEST_ROWS}::test_what_cannot_be_run_here_says_what_it_needs",
     ),
     Variant(
         "row: the parts of a sentence count one by one",
-        ROWS,
+        SENTENCES,
         "index if row.sentence is None else row.sentence",
         "index",
         f"{TEST_ROWS}::test_sentences_count_once_with_their_weakest_part",
     ),
     Variant(
         "row: sentences of two papers are one",
-        ROWS,
+        SENTENCES,
         "parts.setdefault((row.paper, index",
         'parts.setdefault(("", index',
         f"{TEST_ROWS}::test_a_sentence_is_of_one_paper",
     ),
     Variant(
         "row: a single seed is taken for several",
-        ROWS,
+        RESULTS,
         "intervals.mean_interval(values if several else games)",
         "intervals.mean_interval(values)",
         f"{TEST_ROWS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
