@@ -9,7 +9,8 @@ from paper_configs.impala import atari_shallow
 from repro import check
 from repro.evidence import behaviour, records, staleness
 from repro.evidence.groups import group_records
-from repro.launch.jobs import Job, JobError
+from repro.launch.recorded_job import JobError
+from repro.launch.training_job import TrainingJob
 from tests.evidence.synthetic_records import make_record, random_records
 
 PAGES = (records.ROOT / "docs" / "results.md",)
@@ -80,7 +81,7 @@ def test_records_that_are_kept_though_stale_make_their_rows(configs):
 
 @pytest.mark.parametrize("origin", [{"git_commit": None}, {"git_commit": None, "behaviour": 1}])
 def test_a_run_that_began_with_another_version_is_not_continued(tmp_path, monkeypatch, origin):
-    job = Job(atari_shallow.get_config("smoke"), "pong", 1, tmp_path / "records", tmp_path / "runs")
+    job = TrainingJob(atari_shallow.get_config("smoke"), "pong", 1, tmp_path / "records", tmp_path / "runs")
     job.run_dir.mkdir(parents=True)
     (job.run_dir / "origin.json").write_text(json.dumps(origin))
     monkeypatch.setattr(behaviour, "version_of", lambda *_: 2)
