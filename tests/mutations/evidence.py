@@ -461,4 +461,20 @@ VARIANTS = [
         "if False:",
         "tests/evidence/test_published_settings.py::test_a_setting_printed_for_one_agent_is_no_other_agent_s",
     ),
+    Variant(
+        "settings: sections that an agent does not read count",
+        SETTINGS,
+        'if "algorithm" not in variant or not sections:',
+        "if True:",
+        "tests/evidence/test_published_settings.py"
+        "::test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own",
+    ),
+    Variant(
+        "settings: printed values of a section that an agent does not read count",
+        SETTINGS,
+        'if field.partition(".")[0] in unread:',
+        "if False:",
+        "tests/evidence/test_published_settings.py"
+        "::test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own",
+    ),
 ]
