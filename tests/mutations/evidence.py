@@ -20,10 +20,13 @@ TEST_BANDS = "tests/evidence/test_bands.py"
 TEST_JUDGEMENTS = "tests/evidence/test_judgements.py"
 TEST_VERDICTS = "tests/evidence/test_verdicts.py"
 TEST_INTERVALS = "tests/evidence/test_intervals.py"
-TEST_CLAIMS = "tests/evidence/test_claims.py"
 TEST_COMPARISONS = "tests/evidence/test_comparisons.py"
 TEST_MEASURES = "tests/evidence/test_task_measures.py"
-TEST_ROWS = "tests/evidence/test_rows.py"
+TEST_RESULTS = "tests/evidence/test_results.py"
+TEST_FINDINGS = "tests/evidence/test_findings.py"
+TEST_SENTENCES = "tests/evidence/test_sentences.py"
+TEST_REFERENCES = "tests/evidence/test_references.py"
+TEST_CLAIM_INTERVALS = "tests/evidence/test_claim_intervals.py"
 TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
@@ -214,28 +217,28 @@ VARIANTS = [
         CLAIMS,
         "MIN_BOOTSTRAP_RUNS = 4",
         "MIN_BOOTSTRAP_RUNS = 3",
-        f"{TEST_CLAIMS}::test_a_bootstrap_takes_four_runs_of_each_agent",
+        f"{TEST_CLAIM_INTERVALS}::test_a_bootstrap_takes_four_runs_of_each_agent",
     ),
     Variant(
         "claim: a bootstrap interval without width is kept",
         CLAIMS,
         "return (low, high) if low < high else None",
         "return low, high",
-        f"{TEST_CLAIMS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
+        f"{TEST_CLAIM_INTERVALS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
     ),
     Variant(
         "claim: the level of random play is not looked at",
         CLAIMS,
         "if claim.level is None:",
         "if claim.level is not None or claim.level is None:",
-        f"{TEST_CLAIMS}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
+        f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
     ),
     Variant(
         "claim: without a random player every level will do",
         CLAIMS,
         'return f"no record of a random player on {task}"',
         'return ""',
-        f"{TEST_CLAIMS}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
+        f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
     ),
     Variant(
         "claim: the level of the weaker agent",
@@ -249,14 +252,14 @@ VARIANTS = [
         CLAIMS,
         "_foreign_settings(by_agent, references) or _at_random_level",
         "_at_random_level",
-        f"{TEST_CLAIMS}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
+        f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
     Variant(
         "claim: settings that both agents change alike are foreign",
         CLAIMS,
         "if ours.get(name) != value]",
         "]",
-        f"{TEST_CLAIMS}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
+        f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
     Variant(
         "claim: the strongest comparison counts",
@@ -284,7 +287,7 @@ VARIANTS = [
         CLAIMS,
         "low, high = map(_rounded, intervals.average(numbers, known))",
         "low, high = intervals.average(numbers, known)",
-        f"{TEST_CLAIMS}::test_even_odds_are_not_surpassed_by_rounding",
+        f"{TEST_CLAIM_INTERVALS}::test_even_odds_are_not_surpassed_by_rounding",
     ),
     Variant(
         "claim: unequal searches are not said",
@@ -305,21 +308,21 @@ VARIANTS = [
         FINDINGS,
         'if len(ours.fields["seeds"]) < min(',
         'if len(ours.fields["seeds"]) < 0 * min(',
-        f"{TEST_ROWS}::test_no_finding_below_five_runs_or_the_paper_s",
+        f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
         "row: as many runs as the paper before any finding",
         FINDINGS,
         "min(MIN_RUNS, printed.n_seeds or MIN_RUNS)",
         "(printed.n_seeds or MIN_RUNS)",
-        f"{TEST_ROWS}::test_no_finding_below_five_runs_or_the_paper_s",
+        f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
         "row: a score contradicts before the budget is spent",
         FINDINGS,
         "printed.statement is None and too_early",
         "printed.statement is None and not too_early and too_early",
-        f"{TEST_ROWS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
+        f"{TEST_FINDINGS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
     ),
     Variant(
         "row: more training may turn a comparison",
@@ -333,63 +336,63 @@ VARIANTS = [
         FINDINGS,
         'if ours.fields.get("exact") else interval',
         "if False else interval",
-        f"{TEST_ROWS}::test_an_exact_number_needs_no_interval",
+        f"{TEST_FINDINGS}::test_an_exact_number_needs_no_interval",
     ),
     Variant(
         "row: one exact run makes the mean exact",
         RESULTS,
         'measure == "evaluation" and all(record["evaluation"].get("exact"',
         'measure == "evaluation" and any(record["evaluation"].get("exact"',
-        f"{TEST_ROWS}::test_all_runs_behind_an_exact_row_are_exact",
+        f"{TEST_RESULTS}::test_all_runs_behind_an_exact_row_are_exact",
     ),
     Variant(
         "row: settings that differ are no shortfall",
         ROWS,
         "list_shortfalls(printed, ours, share, len(differing))",
         "list_shortfalls(printed, ours, share, 0)",
-        f"{TEST_ROWS}::test_settings_that_differ_are_counted_and_listed",
+        f"{TEST_FINDINGS}::test_settings_that_differ_are_counted_and_listed",
     ),
     Variant(
         "row: few games are no shortfall",
         FINDINGS,
         'if episodes is not None and fields["episodes"] < episodes:',
         'if episodes is not None and fields["episodes"] > episodes:',
-        f"{TEST_ROWS}::test_games_of_the_evaluation_are_counted",
+        f"{TEST_FINDINGS}::test_games_of_the_evaluation_are_counted",
     ),
     Variant(
         "row: a margin from zero, not from random play",
         ROWS,
         "judge(printed, ours, share, random or 0.0)",
         "judge(printed, ours, share, 0.0)",
-        f"{TEST_ROWS}::test_margins_are_around_the_printed_number",
+        f"{TEST_FINDINGS}::test_margins_are_around_the_printed_number",
     ),
     Variant(
         "row: what cannot be run here is merely not run",
         FINDINGS,
         'return "not run" if printed.cannot_run is None else "cannot run here"',
         'return "not run"',
-        f"{TEST_ROWS}::test_what_cannot_be_run_here_says_what_it_needs",
+        f"{TEST_FINDINGS}::test_what_cannot_be_run_here_says_what_it_needs",
     ),
     Variant(
         "row: the parts of a sentence count one by one",
         SENTENCES,
         "index if row.sentence is None else row.sentence",
         "index",
-        f"{TEST_ROWS}::test_sentences_count_once_with_their_weakest_part",
+        f"{TEST_SENTENCES}::test_sentences_count_once_with_their_weakest_part",
     ),
     Variant(
         "row: sentences of two papers are one",
         SENTENCES,
         "parts.setdefault((row.paper, index",
         'parts.setdefault(("", index',
-        f"{TEST_ROWS}::test_a_sentence_is_of_one_paper",
+        f"{TEST_SENTENCES}::test_a_sentence_is_of_one_paper",
     ),
     Variant(
         "row: a single seed is taken for several",
         RESULTS,
         "intervals.mean_interval(values if several else games)",
         "intervals.mean_interval(values)",
-        f"{TEST_ROWS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
+        f"{TEST_RESULTS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
     ),
     Variant(
         "random play: sticky actions make no other game",
@@ -431,7 +434,7 @@ VARIANTS = [
         CLAIMS,
         "references.random(record) for group in by_agent for",
         "references.random(record) for group in by_agent[:1] for",
-        f"{TEST_CLAIMS}::test_the_random_player_of_every_agent_s_game_counts",
+        f"{TEST_REFERENCES}::test_the_random_player_of_every_agent_s_game_counts",
     ),
     Variant(
         "random play: every agent plays at random",
@@ -445,14 +448,14 @@ VARIANTS = [
         SETTINGS,
         'NOT_SETTINGS = ("scale", "num_env_frames",',
         'NOT_SETTINGS = ("scale",',
-        f"{TEST_ROWS}::test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s",
+        f"{TEST_FINDINGS}::test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s",
     ),
     Variant(
         "settings: printed values are not compared",
         SETTINGS,
         "if field not in NOT_SETTINGS and not _same(ours, setting.equals):",
         "if False:",
-        f"{TEST_ROWS}::test_settings_that_differ_are_counted_and_listed",
+        f"{TEST_FINDINGS}::test_settings_that_differ_are_counted_and_listed",
     ),
     Variant(
         "settings: those printed for one agent are every agent's",
