@@ -17,8 +17,8 @@ from repro.launch.recording import budget_fields, circumstances, identity_fields
 class StudyJob(RecordedJob):
     """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
 
-    `config.study` names a module of the paper's package with `run(config, seed, cores, advance)`. A study keeps
-    nothing on the way: one that was interrupted starts again.
+    `config.study` names a module of the paper's package with `run`, a `study.RunStudy`. A study keeps nothing on the
+    way: one that was interrupted starts again.
 
     Args:
         config: of the experiment, at its scale.
