@@ -21,8 +21,10 @@ from absl import flags
 
 from repro import cli
 from repro.evidence import checksums, comparisons, judgements, published, settings, staleness
+from repro.evidence.groups import group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
-from repro.evidence.rows import Row, count_verdicts, group_records, make_rows, stale_records
+from repro.evidence.rows import Row, make_rows
+from repro.evidence.sentences import count_verdicts
 from repro.report import tables
 from repro.report.markdown import shows
 

@@ -21,8 +21,11 @@ from absl import flags
 from repro import cli
 from repro.config import agents
 from repro.evidence import random_player
-from repro.launch.jobs import Job, RecordedJob, StudyJob, run_jobs
 from repro.launch.random_job import RandomJob
+from repro.launch.recorded_job import RecordedJob
+from repro.launch.scheduler import run_jobs
+from repro.launch.study_job import StudyJob
+from repro.launch.training_job import TrainingJob
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +74,7 @@ def find_jobs() -> Iterator[RecordedJob]:
                 elif agent == random_player.AGENT:
                     yield RandomJob(own, task, seed, results_dir())
                 else:
-                    yield Job(own, task, seed, results_dir(), Path(RUNS_DIR.value))
+                    yield TrainingJob(own, task, seed, results_dir(), Path(RUNS_DIR.value))
 
 
 def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:

@@ -7,31 +7,19 @@ the row's set, or over those of them that `protocol["split_by"]` chooses by the 
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from repro.evidence import comparisons, intervals, published, statistics, task_measures
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedError, PublishedRow
-from repro.evidence.random_player import Level
-from repro.evidence.task_measures import OfTask, Record
+from repro.evidence.references import References
+from repro.evidence.task_measures import OfTask
 
 DIGITS = 12
 """Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
 MIN_BOOTSTRAP_RUNS = 4
 """Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
-
-
-class References(NamedTuple):
-    """What a claim is read against besides its own runs.
-
-    random: from a record to what a random player scores on its task; None without a record of one.
-    differences: from a record to its settings that are not the paper's, by field: (ours, the paper's).
-    """
-
-    random: Callable[[Record], Level | None]
-    differences: Callable[[Record], Mapping[str, tuple[Any, Any]]]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from repro.evidence import comparisons, published, random_player, staleness
+from repro.evidence.comparisons import Key
+from repro.evidence.groups import Group
 
 
 class Run(NamedTuple):
@@ -58,6 +60,36 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
             return None
         agents.setdefault(run._replace(agent="", task=",".join(names)), []).append(run.agent)
     return " && ".join(_command(run, names, configs_dir) for run, names in agents.items())
+
+
+def row_command(
+    printed: published.PublishedRow,
+    used: Sequence[Mapping[str, Any]],
+    groups: Mapping[Key, Group],
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> str | None:
+    """Returns what makes a row's runs again, or its first ones.
+
+    Where a row is about the best of several runs, the others are made again, too.
+
+    Args:
+        printed: the row.
+        used: the records behind it.
+        groups: of all agents and tasks.
+        configs_dir: holds a directory of configs for each paper.
+
+    Returns:
+        None for an aggregate, and for a set of tasks with no claim.
+    """
+    if printed.statistic is not None or printed.experiment is None:
+        return None
+    if used:
+        kinds = dict.fromkeys((comparisons.key_of(record), record["scale"]) for record in used)
+        every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
+        return command(map(of_record, every), configs_dir)
+    if printed.task in comparisons.TASK_SETS and printed.claim is None:
+        return None
+    return command(first_runs(printed), configs_dir)
 
 
 def _command(run: Run, agents: Sequence[str], configs_dir: pathlib.Path) -> str:

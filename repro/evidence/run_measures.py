@@ -25,6 +25,15 @@ def column(record: Record, name: str) -> np.ndarray | None:
     return np.array(series["rows"], np.float64)[:, series["columns"].index(name)]
 
 
+def _columns(record: Record, function: str, *names: str) -> list[np.ndarray]:
+    """Columns of a record's `series`, each [N]; a ValueError that begins with `function` where one is not there."""
+    found = [values for name in names if (values := column(record, name)) is not None]
+    if len(found) < len(names):
+        needed = " and ".join(map(repr, names))
+        raise ValueError(f"{function}: the record keeps no column{'s' if len(names) > 1 else ''} {needed}")
+    return found
+
+
 def holds(record: Record, need: str) -> bool:
     """Whether a record has what a claim reads off it.
 
@@ -61,9 +70,7 @@ def divergences(record: Record) -> tuple[float, float]:
     Raises:
         ValueError: it has none.
     """
-    values = column(record, "kl")
-    if values is None:
-        raise ValueError("divergences: the record keeps no column 'kl'")
+    (values,) = _columns(record, "divergences", "kl")
     start, end = start_and_end(values)
     return max(start, MIN_DIVERGENCE), max(end, MIN_DIVERGENCE)
 
@@ -79,9 +86,7 @@ def contraction_rates(record: Record) -> tuple[float, float]:
     Raises:
         ValueError: it has none.
     """
-    values = column(record, "contraction")
-    if values is None:
-        raise ValueError("contraction_rates: the record keeps no column 'contraction'")
+    (values,) = _columns(record, "contraction_rates", "contraction")
     return start_and_end(values)[1], float(values.mean())
 
 
@@ -100,9 +105,7 @@ def contraction_excesses(record: Record) -> tuple[float, float]:
     Raises:
         ValueError: it lacks one of them.
     """
-    rates, targets = column(record, "contraction"), column(record, "contraction_target")
-    if rates is None or targets is None:
-        raise ValueError("contraction_excesses: the record keeps no columns 'contraction' and 'contraction_target'")
+    rates, targets = _columns(record, "contraction_excesses", "contraction", "contraction_target")
     return start_and_end(rates - targets)[1], float((rates - targets).mean())
 
 
@@ -142,14 +145,12 @@ def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
     """Returns the wall-clock seconds of training that a run took to some frames, [P].
 
     Args:
-        record: with a column `seconds`.
+        record: with a column `seconds`, and one of its budget.
         frames: [P]; between two rows of the log time passes evenly.
 
     Raises:
-        ValueError: it has none.
+        ValueError: it lacks one of them.
     """
-    logged = next((found for name in BUDGET_FIELDS if (found := column(record, name)) is not None), None)
-    seconds = column(record, "seconds")
-    if logged is None or seconds is None:
-        raise ValueError("seconds_at: the record keeps no columns of its budget and of 'seconds'")
+    counted = next((name for name in BUDGET_FIELDS if column(record, name) is not None), BUDGET_FIELDS[0])
+    logged, seconds = _columns(record, "seconds_at", counted, "seconds")
     return np.interp(frames, logged, seconds)

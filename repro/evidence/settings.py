@@ -56,6 +56,29 @@ def compare_settings(
     ]
 
 
+def config_differences(
+    record: Mapping[str, Any], configs_dir: pathlib.Path = staleness.CONFIGS_DIR
+) -> dict[str, tuple[Any, Any]]:
+    """Returns the fields in which a record's configuration differs from its agent's at scale `paper`, budget included.
+
+    Sections that the agent does not read are left out, and so are the names of the scale and of the agent.
+
+    Args:
+        record: a valid record, of a scale `paper` or less.
+        configs_dir: holds a directory of configs for each paper.
+
+    Returns:
+        Field to (ours, the paper's).
+
+    Raises:
+        RecordError: a config that cannot be loaded, or there is no such agent now.
+    """
+    reference = staleness.agent_config(record["paper"], record["experiment"], "paper", record["agent"], configs_dir)
+    unread = _unread_sections(record["config"], _variant(record, configs_dir))
+    ignored = (*staleness.RUN_FIELDS, "scale", "agent", *sorted(unread))
+    return staleness.config_difference(record["config"], reference, ignored)
+
+
 def differences(
     record: Mapping[str, Any],
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
@@ -63,9 +86,9 @@ def differences(
 ) -> dict[str, tuple[Any, Any]]:
     """Returns the settings of a record that are not the paper's, apart from its budget: field to (ours, the paper's).
 
-    They are fields in which its configuration differs from that of the same agent at scale `paper`, and fields that
-    differ from a printed setting. Settings printed for an experiment are not those of an agent with its own value of
-    the field, and those printed for one agent (`variants.<agent>.<field>`) are no other agent's.
+    They are those of `config_differences`, and fields that differ from a printed setting. Settings printed for an
+    experiment are not those of an agent with its own value of the field, or that does not read its section, and those
+    printed for one agent (`variants.<agent>.<field>`) are no other agent's.
 
     Args:
         record: a valid record, of a scale `paper` or less.
@@ -77,11 +100,10 @@ def differences(
     paper, experiment = record["paper"], record["experiment"]
     if record["agent"] == random_player.AGENT:
         return {}
-    reference = staleness.agent_config(paper, experiment, "paper", record["agent"], configs_dir)
-    ignored = (*staleness.RUN_FIELDS, *NOT_SETTINGS)
-    found = staleness.config_difference(record["config"], reference, ignored)
-    variants = staleness.current_config(paper, experiment, "paper", configs_dir).get("variants", {})
-    own = flatten(variants.get(record["agent"], {}))
+    every = config_differences(record, configs_dir)
+    found = {field: pair for field, pair in every.items() if field not in NOT_SETTINGS}
+    variant = _variant(record, configs_dir)
+    own, unread = flatten(variant), _unread_sections(record["config"], variant)
     printed = published.load(paper, published_dir).settings if paper in published.papers(published_dir) else ()
     for setting in printed:
         field = setting.field
@@ -91,6 +113,8 @@ def differences(
             _, agent, field = field.split(".", 2)
             if agent != record["agent"]:
                 continue
+        if field.partition(".")[0] in unread:
+            continue
         ours = _look_up(record["config"], field)
         if field not in NOT_SETTINGS and not _same(ours, setting.equals):
             found[field] = (ours, setting.equals)
@@ -104,6 +128,20 @@ def _compare(setting: published.PublishedSetting, experiment: str, configs_dir: 
         return SettingComparison(setting, experiment, None, "not a field")
     ours = _look_up(staleness.current_config(setting.paper, experiment, "paper", configs_dir), setting.field)
     return SettingComparison(setting, experiment, ours, "as printed" if _same(ours, setting.equals) else "differs")
+
+
+def _variant(record: Mapping[str, Any], configs_dir: pathlib.Path) -> Mapping[str, Any]:
+    """The fields that a record's agent has of its own at scale `paper`; empty where the experiment has one agent."""
+    config = staleness.current_config(record["paper"], record["experiment"], "paper", configs_dir)
+    return config.get("variants", {}).get(record["agent"], {})
+
+
+def _unread_sections(config: Mapping[str, Any], variant: Mapping[str, Any]) -> set[str]:
+    """The sections that an agent does not read, where its own fields bring another algorithm with all its sections."""
+    sections = {name for name, value in variant.items() if isinstance(value, Mapping)}
+    if "algorithm" not in variant or not sections:
+        return set()
+    return {name for name, value in config.items() if isinstance(value, Mapping)} - sections - {"env"}
 
 
 def _same(ours: Any, printed: Any) -> bool:

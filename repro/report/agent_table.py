@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from repro.evidence import claims, intervals, statistics
-from repro.evidence.rows import BOOTSTRAP_SEED
+from repro.evidence.results import BOOTSTRAP_SEED
 
 MIN_RUNS = 2
 """Of an agent on a task, to be compared."""

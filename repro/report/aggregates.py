@@ -8,7 +8,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from repro.evidence import statistics
-from repro.evidence.rows import BOOTSTRAP_SEED, Group, Key, Row
+from repro.evidence.comparisons import Key
+from repro.evidence.groups import Group
+from repro.evidence.results import BOOTSTRAP_SEED
+from repro.evidence.rows import Row
 from repro.report import figures, tables
 from repro.report.figures import COLORS, MUTED
 

@@ -7,14 +7,13 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from repro.evidence import bands, comparisons, judgements, published, staleness
+from repro.evidence import bands, comparisons, judgements, published, settings, staleness
+from repro.evidence.comparisons import Key
+from repro.evidence.groups import Group, stale_records
 from repro.evidence.records import RecordError, StoredRecord, task_folder
-from repro.evidence.rows import Group, Key, Row, stale_records
+from repro.evidence.rows import Row
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, tables
-
-# What differs between scales and agents by their nature, so says nothing about a deviation.
-SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale", "agent")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,25 +222,12 @@ def _curve_alt(runs: Sequence[Runs]) -> str:
 
 
 def _runs(row: Row, stored: Sequence[StoredRecord], reference: judgements.Reference, configs_dir: pathlib.Path) -> Runs:
-    config = stored[0].record["config"]
     try:
-        where = row.paper, str(row.experiment), "paper"
-        paper_config = staleness.agent_config(*where, str(row.agent), configs_dir)
-        own = staleness.current_config(*where, configs_dir).get("variants", {}).get(str(row.agent), {})
-        ignored = (*SCALE_FIELDS, *_unread_sections(config, own))
-        difference = staleness.config_difference(config, paper_config, ignored)
+        differing = settings.config_differences(stored[0].record, configs_dir)
     except RecordError:
-        difference = {}
-    differences = [(field, value, reference) for field, (value, reference) in difference.items()]
+        differing = {}
+    differences = [(field, ours, theirs) for field, (ours, theirs) in differing.items()]
     return Runs(anchor(row), row, stored, _facts(row, stored, reference), differences)
-
-
-def _unread_sections(config: Mapping[str, Any], own: Mapping[str, Any]) -> set[str]:
-    """The sections that an agent does not read, where its own fields bring another algorithm with all its sections."""
-    sections = {name for name, value in own.items() if isinstance(value, Mapping)}
-    if "algorithm" not in own or not sections:
-        return set()
-    return {name for name, value in config.items() if isinstance(value, Mapping)} - sections - {"env"}
 
 
 def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:

@@ -12,8 +12,11 @@ import markdown_it
 from markupsafe import Markup
 
 from repro.evidence import published, settings, staleness
+from repro.evidence.comparisons import Key
+from repro.evidence.groups import Group, group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
-from repro.evidence.rows import Group, Key, Row, count_verdicts, group_records, make_rows, stale_records
+from repro.evidence.rows import Row, make_rows
+from repro.evidence.sentences import count_verdicts
 from repro.report import agent_table, aggregates, cards, figures, tables
 
 PAPERS_DIR = ROOT / "repro" / "papers"

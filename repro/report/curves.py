@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 from repro.evidence import run_measures, statistics
 from repro.evidence.records import budget_field, counted, thin
-from repro.evidence.rows import BOOTSTRAP_SEED, Row
+from repro.evidence.results import BOOTSTRAP_SEED
+from repro.evidence.rows import Row
 from repro.report import figures
 from repro.report.tables import amount, exact
 

@@ -5,7 +5,8 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from repro.evidence import published
-from repro.evidence.rows import Row, count_verdicts
+from repro.evidence.rows import Row
+from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import tables
 from repro.report.contents import by_paper

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import jinja2
 
 from repro.evidence import published, staleness
-from repro.evidence.rows import Row, count_verdicts
+from repro.evidence.rows import Row
+from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import downloads, tables
 from repro.report.contents import Contents, by_paper, collect, make_sections, results_first

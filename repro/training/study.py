@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import matplotlib
 import ml_collections
@@ -78,9 +78,26 @@ DPI = 75
 """Resolution of the PNG files."""
 
 
-RunStudy = Callable[[ml_collections.ConfigDict, int, Sequence[int], Advance, "FindExperiment"], Study]
-"""Runs a study: its configuration, a seed, the numbers of the processor cores to use, what it calls as it goes, and
-what gives it the experiment of a configuration."""
+class RunStudy(Protocol):
+    """A study: `run` of the module that `config.study` names."""
+
+    def __call__(
+        self,
+        config: ml_collections.ConfigDict,
+        seed: int,
+        cores: Sequence[int],
+        advance: Advance,
+        find_experiment: FindExperiment,
+    ) -> Study:
+        """Answers the configuration's statements.
+
+        Args:
+            config: of the study's experiment, at its scale.
+            seed: for all samples.
+            cores: numbers of the processor cores to use; not used by a study that takes a minute.
+            advance: called with the pieces of work done and all of them.
+            find_experiment: gives the experiment of a configuration; not used by a study that trains nothing.
+        """
 
 
 def map_pieces(

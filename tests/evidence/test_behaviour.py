@@ -7,8 +7,11 @@ import pytest
 
 from paper_configs.impala import atari_shallow
 from repro import check
-from repro.evidence import behaviour, records, rows, staleness
-from repro.launch.jobs import Job, JobError
+from repro.evidence import behaviour, records, staleness
+from repro.evidence.groups import group_records
+from repro.launch.recorded_job import JobError
+from repro.launch.training_job import TrainingJob
+from repro.training.run_directory import CHECKPOINT_PREFIX
 from tests.evidence.synthetic_records import make_record, random_records
 
 PAGES = (records.ROOT / "docs" / "results.md",)
@@ -72,15 +75,15 @@ def test_rows_that_rest_on_stale_records_fail_the_check(configs, tmp_path):
 def test_records_that_are_kept_though_stale_make_their_rows(configs):
     _raise_version(configs, "impala", "shallow")
     stored = [records.StoredRecord(records.ROOT / "x", make_record())]
-    (group,) = rows.group_records(stored, configs).values()
-    (kept,) = rows.group_records(stored, configs, keep_stale=True).values()
+    (group,) = group_records(stored, configs).values()
+    (kept,) = group_records(stored, configs, keep_stale=True).values()
     assert (len(group.records), len(group.stale), len(kept.records), len(kept.stale)) == (0, 1, 1, 0)
 
 
 @pytest.mark.parametrize("origin", [{"git_commit": None}, {"git_commit": None, "behaviour": 1}])
 def test_a_run_that_began_with_another_version_is_not_continued(tmp_path, monkeypatch, origin):
-    job = Job(atari_shallow.get_config("smoke"), "pong", 1, tmp_path / "records", tmp_path / "runs")
-    job.run_dir.mkdir(parents=True)
+    job = TrainingJob(atari_shallow.get_config("smoke"), "pong", 1, tmp_path / "records", tmp_path / "runs")
+    (job.run_dir / "checkpoints" / f"{CHECKPOINT_PREFIX}1").mkdir(parents=True)  # it has saved
     (job.run_dir / "origin.json").write_text(json.dumps(origin))
     monkeypatch.setattr(behaviour, "version_of", lambda *_: 2)
     with pytest.raises(JobError, match="began with behaviour version 1 of its agent, which is 2 now"):

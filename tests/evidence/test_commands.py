@@ -6,6 +6,7 @@ from repro.config import agents
 from repro.environments.names import task_name
 from repro.evidence import commands, published, random_player, records, rows, staleness
 from repro.evidence.commands import Run
+from repro.evidence.groups import group_records
 
 VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk", 2)
 HALF = "make reproduce-refer EXPERIMENT=figure_4_vracer AGENT="
@@ -70,7 +71,7 @@ def _fields(text):
 
 
 def test_every_row_s_command_names_what_is_there():
-    groups = rows.group_records(records.read_all(records.ROOT / "results")[0])
+    groups = group_records(records.read_all(records.ROOT / "results")[0])
     found = {text for row in rows.make_rows(groups) if row.command for text in row.command.split(" && ")}
     assert len(found) > 100
     for text in found:
@@ -89,7 +90,7 @@ def test_every_row_s_command_names_what_is_there():
 
 
 def test_every_answered_row_has_the_command_of_its_runs():
-    groups = rows.group_records(records.read_all(records.ROOT / "results")[0])
+    groups = group_records(records.read_all(records.ROOT / "results")[0])
     for row in rows.make_rows(groups):
         if row.seeds and row.statistic is None:
             seeds = [int(_fields(text)[1]["SEEDS"]) for text in row.command.split(" && ")]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from repro.evidence import comparisons, intervals, published, records, rows
+from repro.evidence.groups import group_records
 from tests.evidence.synthetic_records import make_record, random_records
 
 TABLE = {
@@ -39,7 +40,7 @@ def _rows(tmp_path, made, random=RANDOM, **changes):
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
     path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = rows.group_records([records.StoredRecord(path, record) for record in [*made, *random]])
+    groups = group_records([records.StoredRecord(path, record) for record in [*made, *random]])
     return rows.make_rows(groups, published_dir=tmp_path)
 
 

@@ -121,3 +121,21 @@ def test_a_setting_printed_for_one_agent_is_no_other_agent_s():
         found = settings.differences(record | {"config": changed})
         assert set(found) - listed == {f"{section}.{name}"}
         assert found[f"{section}.{name}"] == (value, printed)
+
+
+def test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own(tmp_path):
+    """ACER beside V-RACER reads `replay` and not `memory`, whichever of them is changed."""
+    place = {"paper": "refer", "experiment": "figure_4_vracer"}
+    table = {"title": "t", "source": "s", "confidence": "printed"}
+    printed = {"table": "S", "name": "n", "value": 7, "experiments": ["figure_4_vracer"], "field": "memory.start_steps"}
+    data = {"paper": "refer", "title": "T", "citation": "C", "tables": {}, "rows": [], "setting_tables": {"S": table}}
+    (tmp_path / "refer.json").write_text(json.dumps(data | {"settings": [printed]}))
+    for agent, section, name in (("vracer_refer", "memory", "start_steps"), ("acer", "replay", "gradients_per_step")):
+        config = staleness.agent_config("refer", "figure_4_vracer", "desk", agent)
+        record = place | {"agent": agent, "config": config}
+        assert config["memory"]["start_steps"] != 7
+        for found in (settings.config_differences(record), settings.differences(record)):
+            assert {field for field in found if field.startswith(("memory.", "replay."))} == {f"{section}.{name}"}
+        expected = {"vracer_refer": (config["memory"]["start_steps"], 7), "acer": None}
+        assert settings.differences(record, published_dir=tmp_path).get("memory.start_steps") == expected[agent]
+        assert "num_env_steps" in settings.config_differences(record)

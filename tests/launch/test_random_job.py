@@ -11,8 +11,8 @@ from tf_agents.trajectories import time_step as ts
 from repro.acting.uniform_policy import UniformPolicy
 from repro.evidence import random_player, records, rows, staleness
 from repro.launch import random_job
-from repro.launch.jobs import Stopped
 from repro.launch.random_job import RandomJob
+from repro.launch.recorded_job import Stopped
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from tests.mutations import (
     optimizers,
     refer,
     replay,
+    rows,
     runtime,
     theorems,
 )
@@ -32,6 +33,7 @@ VARIANTS = [
         environments,
         runtime,
         evidence,
+        rows,
     )
     for variant in module.VARIANTS
 ]

@@ -11,11 +11,12 @@ import pytest
 
 from repro import check
 from repro.evidence import published, records, rows, staleness
+from repro.evidence.sentences import sentences
 from tests.evidence.synthetic_records import make_record, random_records, write
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
-SENTENCES = rows.sentences(rows.make_rows({}, papers=["impala"]))
+SENTENCES = sentences(rows.make_rows({}, papers=["impala"]))
 COUNTED = len(SENTENCES)
 CANNOT_RUN = sum(finding == "cannot run here" for _, finding, _ in SENTENCES)
 RATE = make_record()["config"]["learner"]["learning_rate"]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from repro.evidence import records
-from repro.evidence.rows import group_records, make_rows
+from repro.evidence.groups import group_records
+from repro.evidence.rows import make_rows
 from repro.report import curves, figures
 from tests.evidence.synthetic_records import make_record
 

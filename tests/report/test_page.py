@@ -10,8 +10,10 @@ import xml.etree.ElementTree
 import pytest
 
 from repro.evidence import published, records, staleness
+from repro.evidence.groups import group_records
 from repro.evidence.records import ROOT
-from repro.evidence.rows import group_records, make_rows, sentences
+from repro.evidence.rows import make_rows
+from repro.evidence.sentences import sentences
 from repro.report import downloads, page, tables
 from repro.report.contents import paper_link
 from tests.evidence.synthetic_records import make_record, write

@@ -8,7 +8,7 @@ from pathlib import Path
 import ml_collections
 
 from repro.evidence import published, records
-from repro.launch import jobs
+from repro.launch.study_job import StudyJob
 from repro.training.study import StudyResult
 
 BROKEN = 0.01
@@ -27,7 +27,7 @@ def values(study: types.ModuleType, config: ml_collections.ConfigDict) -> dict[s
 
 def check_records(study: types.ModuleType, config: ml_collections.ConfigDict, folder: Path) -> dict[str, float]:
     """Makes the records of a study; each has a row of its own, of its unit. Returns the records' numbers."""
-    jobs.StudyJob(config, config.env.task, 1, folder).run([0], quiet=True)
+    StudyJob(config, config.env.task, 1, folder).run([0], quiet=True)
     stored, faults = records.read_all(folder)
     assert faults == []
     found = {item.record["agent"]: item.record["evaluation"] for item in stored}

@@ -31,15 +31,7 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment | None = None,
 ) -> Study:
-    """Learns every repetition of both tasks with every method.
-
-    Args:
-        config: of `paper_configs/ctrace/tabular_fig3.py`.
-        seed: of the experience.
-        cores: numbers of the processor cores to use.
-        advance: called with the pieces of work done and all of them.
-        find_experiment: not used, since nothing is trained.
-    """
+    """Learns every repetition of both tasks with every method. Arguments as for `RunStudy`."""
     pieces = [
         (config, seed, task, start)
         for task in (EVALUATION, CONTROL)

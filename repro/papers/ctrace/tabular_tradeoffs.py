@@ -37,12 +37,7 @@ def run(
 ) -> Study:
     """Answers the configuration's statements on random problems, and plots the figure of the first one.
 
-    Args:
-        config: of `paper_configs/ctrace/tabular_fig1.py` or one of its kin.
-        seed: for all samples.
-        cores: numbers of the processor cores to use.
-        advance: called with the pieces of work done and all of them.
-        find_experiment: not used, since nothing is trained.
+    Arguments as for `RunStudy`.
     """
     letters = [p[0] for p in config.problem.pairings]
     counts = {letter: 1 if is_certain(config, letter) else config.evaluation.episodes for letter in letters}

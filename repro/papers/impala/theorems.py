@@ -30,15 +30,7 @@ def run(
     advance: Advance,
     find_experiment: FindExperiment | None = None,
 ) -> Study:
-    """Answers the configuration's statements on random problems; nothing is simulated.
-
-    Args:
-        config: of `paper_configs/impala/theorems.py`.
-        seed: for all samples.
-        cores: not used, since this takes a minute.
-        advance: called with the problems done and all of them.
-        find_experiment: not used, since nothing is trained.
-    """
+    """Answers the configuration's statements on random problems; nothing is simulated. Arguments as for `RunStudy`."""
     return run_on_problems(config, seed, advance, find_on_problem, UNITS, {"contraction": "largest"})
 
 

@@ -32,12 +32,7 @@ def run(
 ) -> Study:
     """Answers the configuration's statements; nothing is simulated.
 
-    Args:
-        config: of `paper_configs/refer/closed_form.py`.
-        seed: for corners and weights.
-        cores: not used, since this takes seconds.
-        advance: called with the answers found and all of them.
-        find_experiment: gives ACER's experiment.
+    Arguments as for `RunStudy`; `find_experiment` gives ACER's experiment.
     """
     answers: dict[str, StudyResult] = {}
     advance(0, len(config.answers))

@@ -17,7 +17,8 @@ import pytest
 
 from paper_configs.ctrace import tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8
 from repro.evidence import published, records
-from repro.launch import jobs
+from repro.launch.recorded_job import Stopped
+from repro.launch.study_job import StudyJob
 from repro.papers.ctrace import figures, tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
 from repro.tabular.operators import Method
@@ -27,9 +28,9 @@ CONFIGS = (tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7,
 TRADEOFFS = (tabular_fig1, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 
 
-def make_job(module, folder: Path) -> jobs.StudyJob:
+def make_job(module, folder: Path) -> StudyJob:
     config = module.get_config("smoke")
-    return jobs.StudyJob(config, config.env.task, 1, folder)
+    return StudyJob(config, config.env.task, 1, folder)
 
 
 def nothing(done: int, pieces: int) -> None:
@@ -358,7 +359,7 @@ def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
 def test_a_stopped_study_writes_nothing(tmp_path):
     job = make_job(tabular_fig8, tmp_path)
     job.stop()
-    with pytest.raises(jobs.Stopped):
+    with pytest.raises(Stopped):
         job.run([0], quiet=True)
     assert not list(tmp_path.rglob("*.*"))
 
@@ -384,7 +385,7 @@ def test_records_of_two_scales_lie_beside_each_other_and_the_figure_is_of_the_la
 def test_another_task_is_refused(tmp_path):
     config = tabular_fig7.get_config("smoke")
     with pytest.raises(ValueError, match="tabular_fig7 has one task, garnet, and not 'chain'"):
-        jobs.StudyJob(config, "chain", 1, tmp_path)
+        StudyJob(config, "chain", 1, tmp_path)
 
 
 def reproduce(*arguments: str, folder: Path) -> list[str]:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from paper_configs.refer import closed_form as closed_form_config
 from repro.evidence import records, rows
-from repro.launch import jobs
+from repro.launch.study_job import StudyJob
 from repro.papers.refer import closed_form, gradient_cost
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
@@ -60,7 +60,7 @@ def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
 
 
 def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path):
-    job = jobs.StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
+    job = StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
     job.run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
     assert faults == []

@@ -5,12 +5,13 @@ import json
 import pytest
 
 from paper_configs.refer import figure_4_vracer
-from repro.launch.jobs import Job, JobError
+from repro.launch.recorded_job import JobError
+from repro.launch.training_job import TrainingJob
 
 
 def test_a_run_of_an_older_version_is_refused(tmp_path):
     """It is complete and evaluated, so that only its record is missing, and its budget has another name."""
-    job = Job(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
     job.run_dir.mkdir(parents=True)
     complete = {"frames": 20_000, "seconds": 1.0, "evaluation": {"episodes": 1}}
     (job.run_dir / "complete.json").write_text(json.dumps(complete))

@@ -1,0 +1,55 @@
+"""What our result says of a printed number, and what of the paper's protocol is missing behind it."""
+
+from repro.evidence.published import PublishedRow
+from repro.evidence.results import Result
+from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
+
+
+def judge(printed: PublishedRow, ours: Result, share: float | None, random: float) -> Finding | None:
+    """Returns what our result says of a printed number; None without one.
+
+    Args:
+        printed: the row.
+        ours: our result for it.
+        share: our budget over the published one; None where that is not printed.
+        random: what a random player scores, for a margin that is a share of the distance to it.
+    """
+    if printed.value is None:
+        return None
+    if not ours.fields:
+        return "not run" if printed.cannot_run is None else "cannot run here"
+    value, interval = ours.fields["value"], ours.fields["interval"]
+    ends = (value, value) if ours.fields.get("exact") else interval
+    found = find(printed.value, printed.better, ends, printed.tolerance(random))
+    if ours.learned and printed.measure == "evaluation":
+        if len(ours.fields["seeds"]) < min(MIN_RUNS, printed.n_seeds or MIN_RUNS):
+            return "undecided"
+        too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
+        if found == "contradicts" and printed.statement is None and too_early:
+            return "undecided"  # more training may reach a score
+    return found
+
+
+def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, differing: int) -> tuple[str, ...]:
+    """Returns what is less than the paper's protocol behind our result for a row, in words.
+
+    Args:
+        printed: the row.
+        ours: our result for it, with fields.
+        share: our budget over the published one; None where that is not printed.
+        differing: how many settings of our runs are not the paper's.
+    """
+    fields, found = ours.fields, []
+    if share is None and fields["scale"] != "paper":
+        found.append(f"scale {fields['scale']}")
+    if share is not None and share < 1 - BUDGET_TOLERANCE:
+        found.append(f"{100 * share:.2g} % of the budget")
+    expected = printed.n_seeds or (MIN_RUNS if ours.learned and printed.measure == "evaluation" else 1)
+    if len(fields["seeds"]) < expected:
+        found.append(f"{len(fields['seeds'])} of {expected} runs")
+    episodes = printed.protocol.get("episodes")
+    if episodes is not None and fields["episodes"] < episodes:
+        found.append(f"{fields['episodes']} of {episodes} episodes")
+    if differing:
+        found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
+    return (*found, *ours.shortfalls)

@@ -1,0 +1,207 @@
+"""Results: our side of a row, from the records of one task, of a claim, or of all tasks of an aggregate."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repro.evidence import claims, intervals, published, statistics
+from repro.evidence.comparisons import Key
+from repro.evidence.groups import Group
+from repro.evidence.records import SCALES, budget_field, counted
+from repro.evidence.references import References
+
+BOOTSTRAP_SEED = 0
+"""Each row has an rng of its own with this seed, so that its interval depends on nothing but its records."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Our result for a row.
+
+    Attributes:
+        fields: of a `rows.Row`; empty where nothing answers it.
+        note: what a reader must know.
+        used: the records that the fields were chosen from.
+        shortfalls: tasks, agents and the like that the number is about and `used` lacks.
+    """
+
+    fields: Mapping[str, Any]
+    note: str
+    used: Sequence[Mapping[str, Any]] = ()
+    shortfalls: tuple[str, ...] = ()
+
+    @property
+    def learned(self) -> bool:
+        """Whether training made the records."""
+        return any(record["schedule"] != "study" for record in self.used)
+
+
+def answer_task(printed: published.PublishedRow, group: Group, field: str | None) -> Result:
+    """Returns our result for a number of one task.
+
+    Args:
+        printed: neither a claim nor an aggregate.
+        group: the records of its agent on its task.
+        field: the records' field that the budget is counted in; None for that of their own.
+    """
+    if printed.measure == "evaluation":
+        wrong = {record["evaluation"]["unit"] for record in group.records} - {printed.unit}
+        if wrong and printed.statement is not None:
+            return Result({}, "")  # the records hold something else, which has a row of its own
+        if wrong:
+            note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
+            return Result({}, "; ".join([note, *group.notes]))
+    return Result(summarize_runs(group.records, field, printed.measure), "; ".join(group.notes), group.records)
+
+
+def answer_claim(
+    printed: published.PublishedRow, groups: Mapping[Key, Group], references: References, field: str | None
+) -> Result:
+    """Returns our result for a claim.
+
+    Args:
+        printed: a claim.
+        groups: of all agents and tasks.
+        references: random players and the paper's settings.
+        field: as for `answer_task`.
+    """
+    runs = {key: group.every for key, group in groups.items()}
+    found = claims.answer(printed, runs, np.random.default_rng(BOOTSTRAP_SEED), references)
+    if isinstance(found, str):
+        return Result({}, found)
+    every = [record for group in found.runs for record in group]
+    fields = {
+        "value": found.value,
+        "interval": found.interval,
+        "interval_over": "seeds",
+        **_budget(every, field),
+        "seeds": tuple(record["seed"] for record in min(found.candidates or found.runs, key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
+    return Result(fields, found.note, [record for group in found.compared for record in group], found.shortfalls)
+
+
+def answer_aggregate(
+    printed: published.PublishedRow,
+    groups: Mapping[Key, Group],
+    scores: Mapping[str, Mapping[str, float]],
+    field: str | None,
+) -> Result:
+    """Returns our result for an aggregate over tasks, in percent: not run before every one of its tasks is.
+
+    Args:
+        printed: with a statistic.
+        groups: of all agents and tasks.
+        scores: random and human score of each task of the aggregate; empty where none are printed.
+        field: as for `answer_task`.
+    """
+    if printed.agent is None or printed.statistic is None or not scores:
+        return Result({}, "")
+    names = (printed.paper, printed.experiment, printed.agent)
+    done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in scores and g.records}
+    if len(done) < len(scores):
+        return Result({}, f"{len(done)} of the {len(scores)} tasks have a record")
+    used = [record for records in done.values() for record in records]
+    return Result(_summarize_tasks(done, scores, printed.statistic, field), "", used)
+
+
+def summarize_runs(
+    records: Sequence[Mapping[str, Any]], field: str | None, measure: published.Measure = "evaluation"
+) -> dict[str, Any]:
+    """Returns the fields of a row: mean over seeds, and its interval over seeds, or over episodes of a single seed.
+
+    The interval of one seed is that of its record, where the record holds one.
+
+    Args:
+        records: of one agent on one task at one scale, one a seed; none give no fields.
+        field: the records' field that the budget is counted in; None for that of their own.
+        measure: what the row's number is.
+    """
+    if not records:
+        return {}
+    several = len(records) > 1
+    values = [_measured(record, measure) for record in records]
+    games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
+    exact = measure == "evaluation" and all(record["evaluation"].get("exact", False) for record in records)
+    interval = None if exact else intervals.mean_interval(values if several else games)
+    if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
+        low, high = records[0]["evaluation"]["interval"]
+        interval = (low, high) if low < high else None
+    return {
+        "exact": exact,
+        "value": float(np.mean(values)),
+        "interval": interval,
+        "interval_over": "seeds" if several else _scores_of_one_seed(records[0]),
+        **_budget(records, field),
+        "seeds": tuple(record["seed"] for record in records),
+        "episodes": min(record["evaluation"]["episodes"] for record in records),
+        "scale": records[0]["scale"],
+    }
+
+
+def _summarize_tasks(
+    done: Mapping[str, Sequence[Mapping[str, Any]]],
+    references: Mapping[str, Mapping[str, float]],
+    statistic: str,
+    field: str | None,
+) -> dict[str, Any]:
+    """Our result for an aggregate as fields of a `Row`, in percent.
+
+    Args:
+        done: task to its records, one a seed, at least one each; tasks of one agent.
+        references: random and human score of each of these tasks.
+        statistic: one of `statistics.STATISTICS`.
+        field: the records' field that the budget is counted in; None for that of their own.
+    """
+    function = statistics.STATISTICS[statistic]
+
+    def normalised(task: str, scores: Sequence[float]) -> np.ndarray:
+        return np.asarray(statistics.human_normalised(np.array(scores, np.float64), **references[task]))
+
+    several = all(len(records) > 1 for records in done.values())
+    means = {task: normalised(task, [r["evaluation"]["mean"] for r in records]) for task, records in done.items()}
+    games = {task: normalised(task, records[0]["evaluation"]["returns"]) for task, records in done.items()}
+    scores = means if several else games
+    interval = None
+    if all(len(sample) > 1 for sample in scores.values()):
+        low, high = statistics.stratified_interval(scores, function, np.random.default_rng(BOOTSTRAP_SEED))
+        interval = (100 * low, 100 * high) if low < high else None
+    every = [record for records in done.values() for record in records]
+    return {
+        "value": 100 * statistics.aggregate(means, function),
+        "interval": interval,
+        "interval_over": "seeds" if several else "episodes",
+        **_budget(every, field),
+        "seeds": tuple(record["seed"] for record in min(done.values(), key=len)),
+        "episodes": min(record["evaluation"]["episodes"] for record in every),
+        "scale": min((record["scale"] for record in every), key=SCALES.index),
+    }
+
+
+def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:
+    """The smallest budget of some runs and what it counts, by a field of theirs or, with None, that of their own."""
+    field = field or budget_field(records[0])
+    return {"budget": min(record[field] for record in records), "counts": counted(field)}
+
+
+def _scores_of_one_seed(record: Mapping[str, Any]) -> str:
+    """What the evaluation of a single record has a score of.
+
+    Where a study states the interval of several values itself, they are bootstrap resamples (`study.StudyResult`).
+    """
+    if record["schedule"] != "study":
+        return "episodes"
+    evaluation = record["evaluation"]
+    return "resamples" if "interval" in evaluation and evaluation["episodes"] > 1 else "repetitions"
+
+
+def _measured(record: Mapping[str, Any], measure: published.Measure) -> float:
+    """The number of a record that a published row asks for."""
+    if measure == "evaluation":
+        return record["evaluation"]["mean"]
+    if measure == "wall_minutes":
+        return record["wall_seconds"] / 60
+    return record["frames_per_second"]

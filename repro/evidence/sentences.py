@@ -1,0 +1,36 @@
+"""Sentences: the rows of one printed number or statement together, each counted once."""
+
+import collections
+from collections.abc import Iterable
+
+from repro.evidence.rows import Row
+from repro.evidence.verdicts import VERDICTS, Finding, verdict_of, weakest
+
+
+def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]:
+    """Returns each printed number or sentence once, with the finding and the shortfalls of all its rows together.
+
+    Args:
+        rows: of one paper or more; those without a printed number are passed over.
+
+    Returns:
+        The first row of each, in order.
+    """
+    parts: dict[tuple[str, str | int], list[Row]] = {}
+    for index, row in enumerate(rows):
+        if row.finding is not None:
+            parts.setdefault((row.paper, index if row.sentence is None else row.sentence), []).append(row)
+    return [
+        (
+            of_one[0],
+            weakest([row.finding for row in of_one if row.finding is not None]),
+            tuple(dict.fromkeys(text for row in of_one for text in row.shortfalls)),
+        )
+        for of_one in parts.values()
+    ]
+
+
+def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
+    """Returns how many printed numbers and sentences have each verdict; arguments as for `sentences`."""
+    found = collections.Counter(verdict_of(finding, shortfalls) for _, finding, shortfalls in sentences(rows))
+    return {name: found[name] for name in VERDICTS}

@@ -1,0 +1,70 @@
+"""What the jobs of the reproduce command share: a configuration, a seed, and the places of their records."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_collections
+
+from repro.evidence import records
+from repro.evidence.staleness import stale_reason
+
+
+class JobError(RuntimeError):
+    """A run failed; the message says where to look."""
+
+
+class Stopped(Exception):
+    """A run was interrupted and saved; it is neither complete nor failed."""
+
+
+class RecordedJob(abc.ABC):
+    """What all jobs share: a configuration, a seed, and the places of their records.
+
+    Attributes:
+        label: what it is, in one line.
+
+    Args:
+        config: of the experiment, at its scale.
+        seed: of the run.
+        paths: of the records, were this scale the first that is recorded.
+    """
+
+    label: str
+
+    def __init__(self, config: ml_collections.ConfigDict, seed: int, paths: Sequence[Path]) -> None:
+        self.config = config
+        self.seed = seed
+        self._paths = paths
+
+    @property
+    def record_paths(self) -> list[Path]:
+        """Where the records of this scale lie or are to lie: one of a run, one for each answer of a study."""
+        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
+
+    @abc.abstractmethod
+    def run(self, cores: list[int], quiet: bool) -> None:
+        """Does what is left to do on the given cores.
+
+        Args:
+            cores: numbers of the processor cores to use.
+            quiet: shows no bar.
+
+        Raises:
+            JobError: it failed.
+            Stopped: it was interrupted.
+        """
+
+    @abc.abstractmethod
+    def stop(self) -> None:
+        """Asks for an end before its own, from another thread."""
+
+    @abc.abstractmethod
+    def share_done(self) -> float:
+        """Returns the share of the work that is done, from 0 to 1."""
+
+    def recorded(self) -> bool:
+        """Whether they are there, valid, of this scale and of the current configuration."""
+        return all(path.exists() and stale_reason(records.read_record(path)) is None for path in self.record_paths)

@@ -1,0 +1,105 @@
+"""A study of the reproduce command, which trains nothing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import ml_collections
+from rich.console import Console
+
+from repro.evidence import records
+from repro.launch.bars import make_bars
+from repro.launch.recorded_job import RecordedJob, Stopped
+from repro.launch.recording import budget_fields, circumstances, identity_fields, summarize_returns, utc_now
+
+
+class StudyJob(RecordedJob):
+    """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
+
+    `config.study` names a module of the paper's package with `run`, a `study.RunStudy`. A study keeps nothing on the
+    way: one that was interrupted starts again.
+
+    Args:
+        config: of the experiment, at its scale.
+        task: must be `config.env.task`.
+        seed: of the study.
+        results_dir: root of the records.
+
+    Raises:
+        ValueError: another task.
+    """
+
+    def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
+        if task != config.env.task:
+            raise ValueError(f"{config.experiment} has one task, {config.env.task}, and not {task!r}.")
+        self.label = f"{config.experiment} {config.env.task} seed {seed}"
+        self._folder = results_dir / config.paper / config.experiment
+        names = (config.paper, config.experiment, config.env.task)
+        paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
+        super().__init__(config, seed, paths)
+        self._share_done = 0.0
+        self._stopped = False
+
+    def run(self, cores: list[int], quiet: bool) -> None:
+        """Runs the study from its beginning on the given cores.
+
+        Args:
+            cores: numbers of the processor cores to use.
+            quiet: shows no bar.
+
+        Raises:
+            Stopped: interrupted; nothing was written.
+        """
+        from repro.papers import find_experiment, find_study
+
+        run_study = find_study(self.config)
+        started, began, commit = utc_now(), time.monotonic(), records.git_commit()
+        with make_bars(Console(quiet=quiet)) as bars:
+            bar = bars.add_task(self.label, total=1.0)
+
+            def advance(done: int, pieces: int) -> None:
+                if self._stopped:
+                    raise Stopped
+                self._share_done = done / pieces
+                bars.update(bar, completed=self._share_done)
+
+            try:
+                found = run_study(self.config, self.seed, cores, advance, find_experiment)
+            except KeyboardInterrupt:
+                raise Stopped from None
+        seconds = time.monotonic() - began
+        shared = {
+            **budget_fields("steps", found.steps, seconds),
+            "agent_steps": found.steps,
+            "gradient_steps": 0,
+            "curve": [],
+            **circumstances(len(cores)),
+            "git_commit": commit,
+            "started": started,
+            "finished": utc_now(),
+        }
+        if self.seed == 1 and not self._has_larger_scale():
+            found.save_figure(self._folder)
+        for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
+            identity = identity_fields(self.config, name, self.seed, "study")
+            series = {"series": answer.series} if answer.series else {}
+            evaluation = summarize_returns(answer.unit, answer.protocol, answer.values)
+            if answer.interval is not None:
+                evaluation["interval"] = list(answer.interval)
+            if answer.exact:
+                evaluation["exact"] = True
+            records.write_record(path, identity | shared | series | {"evaluation": evaluation})
+
+    def stop(self) -> None:
+        """Asks the study to end at its next piece."""
+        self._stopped = True
+
+    def _has_larger_scale(self) -> bool:
+        """Whether this study was recorded at a larger scale, whose figure the folder then holds."""
+        larger = records.SCALES[records.SCALES.index(self.config.scale) + 1 :]
+        return any(records.path_of_scale(self._paths[0], scale).exists() for scale in larger)
+
+    def share_done(self) -> float:
+        """Share of the pieces of work done."""
+        return self._share_done

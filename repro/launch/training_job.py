@@ -1,0 +1,159 @@
+"""A run of the reproduce command, from training to its record."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_collections
+
+from repro import cli
+from repro.config import budget, frames_per_step, resolve
+from repro.evidence import behaviour, records
+from repro.evidence.staleness import CONFIGS_DIR
+from repro.launch.recorded_job import JobError, RecordedJob, Stopped
+from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
+from repro.training.run_directory import has_saved, read_progress, read_settings, write_json
+
+
+class TrainingJob(RecordedJob):
+    """Trains, evaluates and records one seed of one task.
+
+    Args:
+        config: of the experiment, at its scale.
+        task: overrides `config.env.task`.
+        seed: of the run.
+        results_dir: root of the records.
+        runs_dir: root of the run folders.
+    """
+
+    def __init__(
+        self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path, runs_dir: Path
+    ) -> None:
+        from repro.environments.names import task_name
+
+        config.env.task = task_name(config.env.name, task)
+        self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
+        names = (config.paper, config.experiment, config.env.task, config.agent)
+        place = records.record_path("", *names, seed)
+        super().__init__(config, seed, [results_dir / place])
+        self._process: subprocess.Popen | None = None
+        self.run_dir = runs_dir / place.parent / config.scale / f"seed_{seed}"
+
+    def run(self, cores: list[int], quiet: bool) -> None:
+        """Does what is left to do, in processes of their own on the given cores.
+
+        Args:
+            cores: numbers of the processor cores to use.
+            quiet: sends the output to `log.txt` in the run folder, instead of showing it.
+
+        Raises:
+            JobError: a process failed.
+            Stopped: interrupted, saved.
+        """
+        log = self.run_dir / "log.txt" if quiet else None
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        origin = self.run_dir / "origin.json"
+        version = self._behaviour_version()
+        if not (origin.exists() and has_saved(self.run_dir)):
+            write_json(origin, {"git_commit": records.git_commit(), "behaviour": version})
+        elif (begun := behaviour.of_record(json.loads(origin.read_text()))) != version:
+            raise JobError(
+                f"the run in {self.run_dir} began with behaviour version {begun} of its agent, which is {version} now: "
+                "move the folder away."
+            )
+        if not (self.run_dir / "complete.json").exists():
+            experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
+            self._call(
+                cores,
+                log,
+                "repro.train",
+                f"--config={experiment}",
+                f"--config.env.task={self.config.env.task}",
+                f"--config.agent={self.config.agent}",
+                f"--seed={self.seed}",
+            )
+        if not (self.run_dir / "complete.json").exists():
+            raise Stopped
+        if self._evaluation() is None:
+            self._call(cores, log, "repro.evaluate", f"--episodes={self.config.evaluation.episodes}")
+        if self._evaluation() is None:
+            raise Stopped
+        records.write_record(self.record_paths[0], self._make_record(len(cores)))
+
+    def stop(self) -> None:
+        """Asks the process that works on this job, if there is one, to save and end."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    def share_done(self) -> float:
+        """Share of the frames trained so far, from the run's log; 0 before its first row."""
+        path = self.run_dir / "progress.csv"
+        rows = read_progress(path) if path.exists() else []
+        unit, amount = budget(self.config)
+        return rows[-1][f"num_env_{unit}"] / amount if rows else 0.0
+
+    def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
+        command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
+        output = log.open("a") if log else None
+        self._process = subprocess.Popen(
+            command, stdout=output, stderr=output, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+        )
+        try:
+            code = self._process.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            self._process.wait()  # it saves before it ends
+            raise Stopped from None
+        finally:
+            if output:
+                output.close()
+        if -code in (signal.SIGINT, signal.SIGTERM) or code == cli.INTERRUPTED:
+            raise Stopped
+        if code:
+            raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}." if log else "."))
+
+    def _evaluation(self) -> dict[str, object] | None:
+        """The run's own evaluation, or one of the protocol's number of games; None before there is one."""
+        complete = json.loads((self.run_dir / "complete.json").read_text())
+        if "evaluation" in complete:
+            return complete["evaluation"]
+        path = self.run_dir / "evaluation.json"
+        played = json.loads(path.read_text()) if path.exists() else None
+        return played if played and played["episodes"] == self.config.evaluation.episodes else None
+
+    def _behaviour_version(self) -> int:
+        names = (self.config.paper, self.config.experiment, self.config.agent)
+        return behaviour.version_of(*names, CONFIGS_DIR)
+
+    def _make_record(self, cores: int) -> dict[str, object]:
+        complete = json.loads((self.run_dir / "complete.json").read_text())
+        rows = read_progress(self.run_dir / "progress.csv")
+        config = resolve(self.config)
+        unit, _ = budget(config)
+        counted = f"num_env_{unit}"
+        if counted not in complete:
+            raise JobError(f"{self.run_dir} holds a run of an older version; remove it, or give another --runs_dir.")
+        return {
+            **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
+            **budget_fields(unit, complete[counted], complete["seconds"]),
+            "agent_steps": complete[counted] // frames_per_step(config),
+            "gradient_steps": complete["gradient_steps"],
+            "policy_lag": complete["policy_lag"],
+            "curve": records.thin_curve(
+                [[row[counted], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
+            ),
+            "evaluation": self._evaluation(),
+            **({"sampled_hparams": complete["sampled_hparams"]} if "sampled_hparams" in complete else {}),
+            **series_fields(rows, counted, config.get("recorded", ())),
+            **circumstances(cores),
+            "behaviour": self._behaviour_version(),
+            "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
+            "started": read_settings(self.run_dir)["started"],
+            "finished": utc_now(),
+        }

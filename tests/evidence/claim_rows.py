@@ -1,0 +1,85 @@
+"""Rows of claims made for a test, and synthetic runs that answer them."""
+
+import itertools
+import json
+
+import numpy as np
+
+from repro.evidence import published, records, rows
+from repro.evidence.groups import group_records
+from tests.evidence.synthetic_records import make_record, random_records
+
+ROW = {
+    "table": "Figure 1",
+    "task": "pong",
+    "column": "c",
+    "n_seeds": None,
+    "experiment": "atari_shallow",
+    "agent": "impala_shallow",
+    "statement": "S.",
+}
+SPEED = {"claim": "speed", "unit": "probability of improvement", "value": 0.5, "better": "above"}
+FRAMES = {"claim": "frames_ratio", "unit": "ratio of frames", "value": 1, "better": "less"}
+TIME = {"claim": "seconds_ratio", "unit": "ratio of wall-clock time", "value": 1, "better": "equal"}
+TIME |= {"margin": ["factor", 1.25], "margin_note": "m"}
+NATS = {"claim": "divergence", "unit": "nats", "value": 100}
+GROWTH = {"claim": "divergence_growth", "unit": "ratio of divergences", "value": 1, "better": "less"}
+ORDERS = {"claim": "divergence_distance_orders", "unit": "orders of magnitude", "value": 2}
+WON = {"claim": "tasks_won", "unit": "tasks won of 6", "value": 6}
+SHARE = {"claim": "tasks_won_share", "unit": "share of the tasks", "value": 0.5}
+PLACE = {"claim": "place", "unit": "place among 4 agents", "value": 4, "better": "equal"}
+PLACE |= {"margin": ["absolute", 0], "margin_note": "m"}
+CORRELATION = {"claim": "rank_correlation", "unit": "rank correlation", "value": 0, "better": "under"}
+TO_OTHER = {"against": ["other"]}
+GAMES = ("pong", "alien", "amidar", "assault", "asterix")
+RANDOM = random_records(GAMES)
+
+
+def make_table(tmp_path, made, *changed, random=RANDOM, settings=(), **changes):
+    """The rows that these records give."""
+    table = {"title": "t", "source": "s", "confidence": "printed in text", "unit": "u", "protocol": {}}
+    made_rows = [ROW | changes | change for change in changed or ({},)]
+    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"Figure 1": table}, "rows": made_rows}
+    data["setting_tables"] = {"S": {"title": "t", "source": "s", "confidence": "printed in text"}}
+    data["settings"] = [{"table": "S", "experiments": ["atari_shallow"]} | setting for setting in settings]
+    (tmp_path / "impala.json").write_text(json.dumps(data))
+    published.load.cache_clear()
+    path = records.record_path("r", "p", "e", "t", "a", 0)
+    groups = group_records([records.StoredRecord(path, record) for record in [*made, *random]])
+    return rows.make_rows(groups, published_dir=tmp_path)
+
+
+def make_row(tmp_path, made, **changes):
+    return make_table(tmp_path, made, **changes)[0]
+
+
+def make_runs(agent, *runs, games=("pong",), scale="paper", experiment="atari_shallow"):
+    """Records; each of `runs` changes one: `to` its curve's end, reached evenly at `by`; kl, pace, final."""
+    made = []
+    for game, (seed, run) in itertools.product(games, enumerate(runs, start=1)):
+        record = make_record(seed, game, experiment, agent, final=run.get("final", 15.0), scale=scale, episodes=5)
+        frames = np.linspace(0, record["num_env_frames"], 101)[1:]
+        record["sampled_hparams"] = {"delta": run.get("delta", 1.0)}
+        record["curve"] = [[int(x), run.get("to", 10.0) * min(1.0, i / run.get("by", 100))]
+                           for i, x in enumerate(frames, start=1)]  # fmt: skip
+        start, end = run.get("kl", (1.0, 1.0))
+        kl = [start] * 10 + [777.0] * 80 + [end] * 10
+        record["series"] = {
+            "columns": ["num_env_frames", "seconds", "kl"],
+            "rows": [[x, run.get("pace", 1.0) * x, y] for x, y in zip(frames.tolist(), kl)],
+        }
+        made.append(record)
+    return made
+
+
+def make_pairs(count, **run):
+    """As many runs as `count` that do nearly the same."""
+    return [run | {"by": run["by"] + i} if "by" in run else run for i in range(count)]
+
+
+def printed_claim(claim, **protocol):
+    return published.PublishedRow(
+        paper="impala", table="1", task="pong", column="c", value=0.5, unit="u", n_seeds=None, confidence="c",
+        source="s", protocol=protocol, statistic=None, normaliser=None, experiment="atari_shallow",
+        agent="impala_shallow", statement="S.", claim=claim,
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""Rows of synthetic records, and of printed numbers made for a test."""
+
+import copy
+import json
+
+from repro.evidence import published, records, rows
+from repro.evidence.groups import group_records
+from tests.evidence.synthetic_records import make_record
+
+
+def store(*made):
+    return [records.StoredRecord(records.record_path("results", "p", "e", "t", "a", 0), record) for record in made]
+
+
+def make_row(*made, task="pong"):
+    (row,) = (row for row in rows.rows_for(store(*made)) if row.task == task)
+    return row
+
+
+def with_config(record, **learner):
+    config = copy.deepcopy(record["config"])
+    config["learner"] |= learner
+    return record | {"config": config, "config_sha256": records.config_sha256(config)}
+
+
+PRINTED = {
+    "table": "1",
+    "task": "pong",
+    "column": "c",
+    "value": 15.0,
+    "n_seeds": None,
+    "experiment": "atari_shallow",
+    "agent": "impala_shallow",
+}
+
+
+def make_table(tmp_path, made, *changed, settings=(), references=None):
+    """The rows of printed numbers, each with some fields changed, that these records give."""
+    table = {"title": "t", "source": "s", "confidence": "c", "unit": "game score", "protocol": {}}
+    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}}
+    data["rows"] = [PRINTED | {"column": f"c{i}"} | change for i, change in enumerate(changed)]
+    data["setting_tables"] = {"S": {"title": "t", "source": "s", "confidence": "c"}}
+    data["settings"] = [{"table": "S", "experiments": ["atari_shallow"]} | setting for setting in settings]
+    if references is not None:
+        (tmp_path / "normalisers").mkdir(exist_ok=True)
+        (tmp_path / "normalisers" / "n.json").write_text(json.dumps({"tasks": references}))
+        published.normaliser.cache_clear()
+    (tmp_path / "impala.json").write_text(json.dumps(data))
+    published.load.cache_clear()
+    return rows.make_rows(group_records(store(*made)), published_dir=tmp_path)[: len(changed)]
+
+
+def make_one(tmp_path, made, settings=(), references=None, **change):
+    return make_table(tmp_path, made, change, settings=settings, references=references)[0]
+
+
+def full_runs(count, final=15.0, **changes):
+    return [make_record(seed, final=final + 0.1 * seed, scale="paper", **changes) for seed in range(1, count + 1)]

@@ -1,0 +1,102 @@
+"""Intervals of claims: closed forms, bootstraps and what has none."""
+
+import numpy as np
+import pytest
+
+from repro.evidence import claims, intervals, random_player, statistics
+from repro.evidence.references import References
+from tests.evidence.claim_rows import (
+    CORRELATION,
+    FRAMES,
+    GAMES,
+    PLACE,
+    SPEED,
+    TO_OTHER,
+    make_pairs,
+    make_row,
+    make_runs,
+    printed_claim,
+)
+
+
+def test_a_ratio_whose_resamples_are_all_one_number_has_no_interval(tmp_path):
+    """No spread among the runs is nothing to decide by."""
+    made = make_runs("impala_shallow", *[{"by": 40}] * 5) + make_runs("other", *[{"by": 80}] * 5)
+    row = make_row(tmp_path, made, protocol=TO_OTHER, **FRAMES)
+    assert (row.value, row.interval, row.verdict) == (0.5, None, "undecided")
+
+
+@pytest.mark.parametrize("runs", [2, 3, 4])
+def test_a_bootstrap_takes_four_runs_of_each_agent(tmp_path, runs):
+    made = make_runs("impala_shallow", *make_pairs(5, by=40)) + make_runs("other", *make_pairs(runs, by=80))
+    row = make_row(tmp_path, made, n_seeds=2, protocol=TO_OTHER, **FRAMES)
+    assert (row.interval is None, row.verdict) == (runs < 4, "undecided" if runs < 4 else "reproduced")
+
+
+def test_places_may_be_shared_between_resamples(tmp_path):
+    made = make_runs("impala_shallow", *[{"final": 5.0 + i} for i in range(5)])
+    made += make_runs("other", *[{"final": 80.0 + i} for i in range(5)])
+    made += make_runs("third", *[{"final": 70.0 + i} for i in range(5)])
+    made += make_runs("fourth", *[{"final": final} for final in (-500.0, -400.0, 50.0, 500.0, 600.0)])
+    others = {"against": ["other", "third", "fourth"]}
+    row = make_row(tmp_path, made, protocol=others, **PLACE)
+    assert (row.value, row.interval, row.verdict) == (4.0, (3.0, 4.0), "undecided")
+    near = PLACE | {"margin": ["absolute", 1]}
+    assert make_row(tmp_path, made, protocol=others, **near).verdict == "reproduced"
+    row = make_row(tmp_path, made, protocol={"against": ["other", "fourth"]}, **PLACE)
+    assert (row.value, row.interval) == (3.0, (2.0, 3.0))
+    assert row.verdict == "contradicts"
+    row = make_row(tmp_path, made, protocol=others | {"against": [*others["against"], "fifth"]}, **PLACE)
+    assert (row.value, row.note) == (None, "needs 2 runs of fifth on pong")  # no place among fewer
+
+
+def test_the_interval_of_a_rank_correlation_is_in_closed_form(tmp_path):
+    falling = [{"delta": 0.1 * i, "final": 20.0 - 3.0 * i} for i in range(8)]
+    row = make_row(
+        tmp_path, make_runs("impala_shallow", *falling), protocol={"correlated_with": "delta"}, **CORRELATION
+    )
+    assert (row.value, row.verdict) == (-1.0, "reproduced")
+    assert row.interval == pytest.approx(intervals.rank_correlation_interval(-1.0, 8))
+    assert row.interval[0] == -1.0
+    few = make_row(
+        tmp_path, make_runs("impala_shallow", *falling[:3]), protocol={"correlated_with": "delta"}, **CORRELATION
+    )
+    assert (few.value, few.interval, few.verdict) == (-1.0, None, "undecided")
+    assert make_row(tmp_path, make_runs("impala_shallow", *falling[:2]), protocol={"correlated_with": "delta"},
+                **CORRELATION).verdict == "not run"  # fmt: skip
+
+
+def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
+    """Interval of one agent's mean, against the interval of the statistics module, which samples otherwise."""
+    scores = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
+    claim = claims.Claim(
+        lambda by_agent: lambda weights: weights[0] @ np.array(by_agent[0]), lambda numbers: numbers.mean(axis=0)
+    )
+    found = claims.bootstrap_interval(claim, [[scores]], np.random.default_rng(1))
+    alone = statistics.stratified_interval({"task": scores}, statistics.mean, np.random.default_rng(2))
+    assert found == pytest.approx(alone, abs=0.15)
+    two = claims.bootstrap_interval(claim, [[scores], [scores]], np.random.default_rng(1))
+    assert two[1] - two[0] < 0.8 * (found[1] - found[0])  # a mean over two tasks varies less
+    assert claims.bootstrap_interval(claim, [[scores], [scores[:3]]], np.random.default_rng(1)) is None
+    assert claims.bootstrap_interval(claim, [[scores[:1] * 6]], np.random.default_rng(1)) is None
+
+
+def test_even_odds_are_not_surpassed_by_rounding(tmp_path):
+    same = [{"by": by} for by in (20, 40, 60)]
+    made = [r for game in GAMES for name in ("impala_shallow", "other") for r in make_runs(name, *same, games=(game,))]
+    row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **SPEED)
+    assert row.value == 0.5
+    won = make_runs("impala_shallow", *[{"by": 20}] * 3, games=GAMES) + make_runs("other", *[{}] * 3, games=GAMES)
+    assert make_row(tmp_path, won, task="atari5", protocol=TO_OTHER, **SPEED).interval[1] == 1.0
+
+
+def test_answers_depend_on_the_generator_only():
+    names = {"impala_shallow", "other"}
+    runs = [{"by": 50}, {"by": 60}, {"by": 20}, {"by": 30}]
+    made = {("impala", "atari_shallow", "pong", name): make_runs(name, *runs) for name in names}
+    row = printed_claim("frames_ratio", against=["other"])
+    references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
+    first, second, third = (claims.answer(row, made, np.random.default_rng(i), references) for i in (3, 3, 4))
+    assert first == second
+    assert first.interval is not None
+    assert (third.value, third.runs) == (first.value, first.runs)

@@ -1,0 +1,144 @@
+"""Findings: what a result says of a printed number, and what of the protocol is missing."""
+
+import pytest
+
+from repro.evidence import staleness
+from tests.evidence.printed_rows import full_runs, make_one, make_row
+from tests.evidence.synthetic_records import make_record
+
+
+def test_full_budget_is_judged():
+    assert make_row(*full_runs(5, final=21.0)).verdict == "reproduced"
+    assert make_row(*full_runs(5, final=15.0)).verdict == "contradicts"
+    few = make_row(*full_runs(5, final=21.0, episodes=50))
+    assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 episodes",))
+
+
+@pytest.mark.parametrize(
+    ("runs", "n_seeds", "finding", "shortfalls"),
+    [
+        (5, None, "agrees", ()),
+        (4, None, "undecided", ("4 of 5 runs",)),
+        (1, None, "undecided", ("1 of 5 runs",)),
+        (1, 1, "agrees", ()),  # over games
+        (2, 3, "undecided", ("2 of 3 runs",)),
+        (3, 3, "agrees", ()),
+        (4, 10, "undecided", ("4 of 10 runs",)),
+        (5, 10, "agrees", ("5 of 10 runs",)),
+    ],
+)
+def test_no_finding_below_five_runs_or_the_paper_s(tmp_path, runs, n_seeds, finding, shortfalls):
+    row = make_one(tmp_path, full_runs(runs), value=10.0, n_seeds=n_seeds)
+    assert (row.finding, row.shortfalls) == (finding, shortfalls)
+    assert row.verdict == ("reproduced" if finding == "agrees" and not shortfalls else finding)
+
+
+@pytest.mark.parametrize(
+    ("better", "value", "share", "finding"),
+    [
+        ("more", 10.0, 1.0, "agrees"),
+        ("more", 20.0, 1.0, "contradicts"),
+        ("more", 20.0, 0.5, "undecided"),  # more training may reach it
+        ("more", 20.0, 0.9995, "contradicts"),  # a whole batch
+        ("more", 10.0, 0.5, "agrees"),
+        ("less", 20.0, 0.5, "agrees"),
+        ("less", 10.0, 0.5, "undecided"),
+    ],
+)
+def test_a_score_that_is_not_reached_with_less_training_is_undecided(tmp_path, better, value, share, finding):
+    made = full_runs(5)
+    protocol = {"budget": round(made[0]["num_env_frames"] / share)}
+    row = make_one(tmp_path, made, value=value, better=better, protocol=protocol)
+    assert (row.finding, row.share) == (finding, pytest.approx(share))
+    assert row.shortfalls == (("50 % of the budget",) if share == 0.5 else ())
+
+
+def test_the_scale_stands_for_a_budget_that_is_not_printed(tmp_path):
+    made = [make_record(seed, final=15.0 + 0.1 * seed) for seed in range(1, 6)]
+    assert make_one(tmp_path, made, value=10.0).shortfalls == ("scale desk", "3 settings differ")
+    assert make_one(tmp_path, made, value=10.0, protocol={"budget": 8_000_000}).shortfalls == ("3 settings differ",)
+
+
+def test_games_of_the_evaluation_are_counted(tmp_path):
+    assert make_one(tmp_path, full_runs(5, episodes=30), protocol={"episodes": 31}).shortfalls == ("30 of 31 episodes",)
+    assert make_one(tmp_path, full_runs(5, episodes=30), protocol={"episodes": 30}).shortfalls == ()
+
+
+def test_settings_that_differ_are_counted_and_listed(tmp_path):
+    changed = [{"name": "Batch", "value": 64, "field": "learner.batch_size"}]
+    row = make_one(tmp_path, full_runs(5), settings=changed, value=10.0)
+    assert (row.verdict, row.shortfalls) == ("agrees", ("1 setting differs",))
+    assert row.settings == ("learner.batch_size 32 for 64",)
+    changed += [{"name": "Grey", "value": False, "field": "env.grey"}]
+    changed += [
+        {"name": "Frames", "value": 7, "field": "num_env_frames"},
+        {"name": "In words", "value": 7, "field": None},
+    ]
+    changed += [{"name": "Discount", "value": 0.99, "field": "loss.discount"}]  # as here
+    changed += [{"name": "Another", "value": 7, "field": "env.stack", "experiments": ["atari_deep"]}]
+    row = make_one(tmp_path, full_runs(5), settings=changed, value=10.0)
+    assert row.shortfalls == ("2 settings differ",)
+    assert row.settings == ("learner.batch_size 32 for 64", "env.grey True for False")
+    none = make_one(tmp_path, [], settings=changed, value=10.0)
+    assert (none.settings, none.shortfalls) == ((), ())
+
+
+def test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s():
+    desk, paper = (staleness.current_config("impala", "atari_shallow", scale) for scale in ("desk", "paper"))
+    row = make_row(make_record(1))
+    pair = f"learner.batch_size {desk['learner']['batch_size']} for {paper['learner']['batch_size']}"
+    assert pair in row.settings
+    assert not [text for text in row.settings if text.startswith(("frames ", "evaluation.episodes ", "scale "))]
+    assert make_row(make_record(1, scale="paper")).settings == ()
+
+
+def test_margins_are_around_the_printed_number(tmp_path):
+    made = full_runs(5)  # 15.1 to 15.5 and a random player's -20.7
+    margin = {"margin_note": "m", "better": "equal"}
+    assert make_one(tmp_path, made, value=16.0, better="equal").finding == "undecided"
+    assert make_one(tmp_path, made, value=16.0, margin=["absolute", 3], **margin).verdict == "reproduced"
+    assert make_one(tmp_path, made, value=16.0, margin=["absolute", 0.1], **margin).finding == "contradicts"
+    assert make_one(tmp_path, made, value=17.5, margin=["share", 0.1], **margin).finding == "contradicts"
+    of_pong = {"normaliser": "n"} | margin
+    random = {"pong": {"random": -20.7, "human": 14.6}}
+    found = make_one(tmp_path, made, references=random, value=17.5, margin=["share", 0.1], **of_pong)
+    assert (found.random, found.verdict) == (-20.7, "reproduced")
+
+
+def test_what_cannot_be_run_here_says_what_it_needs(tmp_path):
+    needs = {"cannot_run": "DeepMind Lab"}
+    row = make_one(tmp_path, [], **needs, note="Printed twice.")
+    assert (row.finding, row.verdict, row.note) == (
+        "cannot run here",
+        "cannot run here",
+        "needs DeepMind Lab; Printed twice.",
+    )
+    ran = make_one(tmp_path, full_runs(5), value=10.0, **needs)
+    assert (ran.verdict, ran.note) == ("reproduced", "")
+    assert make_one(tmp_path, [], value=None, **needs).finding is None
+
+
+@pytest.mark.parametrize(("value", "finding"), [(0.0, "agrees"), (1e-12, "agrees"), (0.01, "contradicts")])
+def test_an_exact_number_needs_no_interval(tmp_path, value, finding):
+    record = make_record(1, scale="paper", episodes=1, schedule="study")
+    evaluation = {"mean": value, "std": 0.0, "returns": [value], "exact": True}
+    record["evaluation"] |= evaluation
+    met = {"value": 0.0, "better": "equal", "margin": ["absolute", 0], "margin_note": "m"}
+    row = make_one(tmp_path, [record], **met)
+    assert (row.exact, row.interval, row.finding, row.shortfalls) == (True, None, finding, ())
+    del record["evaluation"]["exact"]
+    row = make_one(tmp_path, [record], **met)
+    assert (row.exact, row.finding) == (False, "undecided")
+
+
+def test_a_study_needs_no_five_runs(tmp_path):
+    record = make_record(1, scale="paper", schedule="study")
+    assert make_one(tmp_path, [record], value=10.0).verdict == "reproduced"
+
+
+def test_runs_that_agree_in_all_digits_have_no_interval(tmp_path):
+    made = full_runs(5)
+    for record in made:
+        record["evaluation"] |= {"mean": 21.0, "std": 0.0, "returns": [21.0]}
+    row = make_one(tmp_path, made, value=20.0)
+    assert (row.value, row.interval, row.finding) == (21.0, None, "undecided")

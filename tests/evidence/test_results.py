@@ -1,0 +1,161 @@
+"""Results: values, intervals and budgets of one task, and of all tasks of an aggregate."""
+
+import json
+
+import numpy as np
+import pytest
+
+from repro.evidence import intervals, published, rows
+from repro.evidence.groups import group_records
+from tests.evidence.printed_rows import full_runs, make_one, make_row, store
+from tests.evidence.synthetic_records import make_record
+
+
+@pytest.fixture(scope="module")
+def all_games():
+    """Two seeds of every game but one, and the last game's."""
+    references = published.normaliser("atari57")
+    made = []
+    for i, (game, scores) in enumerate(references.items()):
+        final = scores["random"] + (i / 20) * (scores["human"] - scores["random"])
+        made += [make_record(seed, game, final=final) for seed in (1, 2)]
+    return made[:-2], made[-2:]
+
+
+def _table_4(made, statistic):
+    groups = group_records(store(*made))
+    wanted = (statistic, "impala_shallow", "4")
+    (row,) = (r for r in rows.make_rows(groups) if (r.statistic, r.agent, r.table) == wanted)
+    return row
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean"])
+def test_aggregate_follows_from_all_tasks_with_the_row_s_normaliser(all_games, statistic):
+    made = [*all_games[0], *all_games[1]]
+    row = _table_4(made, statistic)
+    names = {"median": "atari57", "mean": "atari57_table4_means"}
+    references = published.normaliser(names[statistic])
+    scores = [
+        np.mean([(r["evaluation"]["mean"] - low) / (high - low) for r in made if r["task"] == game])
+        for game, (low, high) in ((game, (s["random"], s["human"])) for game, s in references.items())
+    ]
+    assert row.value == pytest.approx(100 * getattr(np, statistic)(scores))
+    assert row.interval[0] < row.value < row.interval[1]
+    assert (row.interval_over, row.seeds, row.episodes) == ("seeds", (1, 2), 200)
+    assert row.share == pytest.approx(made[0]["num_env_frames"] / 200e6)
+    assert row.finding == "undecided"  # two runs, and the interval is below with little training
+    assert row.shortfalls[0] == "4 % of the budget"
+
+
+def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
+    row = _table_4([*all_games[0][::2], *all_games[1][:1]], "median")
+    assert (row.interval_over, row.seeds) == ("episodes", (1,))
+    assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_aggregate_is_not_run_before_its_last_task(all_games):
+    row = _table_4(all_games[0], "median")
+    assert (row.value, row.verdict) == (None, "cannot run here")
+    assert row.note.startswith("56 of the 57 tasks have a record; needs 57 games at 200 million frames")
+
+
+@pytest.mark.parametrize(
+    ("measure", "expected"), [("frames_per_second", 14000.0), ("wall_minutes", 200e6 / 14000 / 60)]
+)
+def test_rates_and_times_are_taken_from_the_run(tmp_path, measure, expected):
+    record = make_record(1, scale="paper")
+    table = {"title": "t", "source": "s", "confidence": "c", "unit": "x", "protocol": {}, "measure": measure}
+    printed = {"table": "1", "task": "pong", "column": "c", "value": 1.0, "n_seeds": 1, "better": "less"}
+    printed |= {"experiment": "atari_shallow", "agent": "impala_shallow"}
+    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}, "rows": [printed]}
+    (tmp_path / "impala.json").write_text(json.dumps(data))
+    (row,) = rows.make_rows(group_records(store(record)), published_dir=tmp_path)
+    assert row.value == pytest.approx(expected)
+    assert (row.interval, row.verdict) == (None, "undecided")  # one run has no interval
+
+
+def test_several_seeds_are_averaged_and_the_interval_is_over_them():
+    made = [make_record(seed, final=final) for seed, final in ((3, 1.0), (1, 5.0), (2, 3.0))]
+    row = make_row(*made)
+    means = [record["evaluation"]["mean"] for record in (made[1], made[2], made[0])]
+    assert row.value == pytest.approx(np.mean(means))
+    assert row.seeds == (1, 2, 3)
+    assert row.interval_over == "seeds"
+    assert row.interval == intervals.mean_interval(means)
+    assert row.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
+
+
+def test_one_seed_has_an_interval_over_its_games():
+    record = make_record(1)
+    row = make_row(record)
+    assert row.interval_over == "episodes"
+    games = record["evaluation"]["returns"]
+    assert row.interval == intervals.mean_interval(games)
+
+
+def test_one_seed_and_one_game_have_no_interval():
+    row = make_row(make_record(1, episodes=1))
+    assert (row.interval, row.verdict) == (None, "undecided")
+
+
+def test_the_interval_of_a_record_goes_before_that_of_its_returns():
+    record = make_record(1)
+    stated = [record["evaluation"]["mean"] - 3.0, record["evaluation"]["mean"] + 9.0]
+    record["evaluation"]["interval"] = stated
+    row = make_row(record)
+    assert row.interval_over == "episodes"
+    assert row.interval == tuple(stated)
+
+
+@pytest.mark.parametrize(
+    ("episodes", "interval", "over"), [(50, False, "repetitions"), (50, True, "resamples"), (1, True, "repetitions")]
+)
+def test_a_study_that_states_its_interval_has_resamples_or_one_exact_value(episodes, interval, over):
+    record = make_record(1, episodes=episodes, schedule="study")
+    if interval:
+        record["evaluation"]["interval"] = [record["evaluation"]["mean"]] * 2
+    assert make_row(record).interval_over == over
+
+
+def test_interval_does_not_depend_on_other_rows():
+    pong = make_record(1, "pong")
+    assert make_row(pong).interval == make_row(make_record(1, "breakout", final=20.0), pong).interval
+
+
+def test_share_is_that_of_the_shortest_run():
+    row = make_row(make_record(1, budget=40_000_000), make_record(2, budget=30_000_000))
+    assert (row.budget, row.published_budget, row.share) == (30_000_000, 200_000_000, 0.15)
+    assert row.shortfalls[0] == "15 % of the budget"
+
+
+def test_wrong_unit_is_not_compared():
+    record = make_record(1, scale="paper")
+    row = make_row(record | {"evaluation": record["evaluation"] | {"unit": "percent"}})
+    assert (row.verdict, row.value) == ("not run", None)
+    assert "records are in percent, the paper in game score" in row.note
+
+
+def test_aggregate_waits_for_its_tasks():
+    groups = group_records(store(make_record(1, "pong"), make_record(1, "breakout")))
+    made = rows.make_rows(groups)
+    wanted = ("median", "impala_shallow", "4")
+    (median,) = (r for r in made if (r.statistic, r.agent, r.table) == wanted)
+    assert median.verdict == "cannot run here"
+    assert median.note.startswith("2 of the 57 tasks have a record; needs 57 games")
+
+
+def test_all_runs_behind_an_exact_row_are_exact(tmp_path):
+    made = [make_record(seed, scale="paper", episodes=1, schedule="study") for seed in (1, 2)]
+    made[0]["evaluation"]["exact"] = True
+    assert not make_one(tmp_path, made).exact
+    made[1]["evaluation"]["exact"] = True
+    assert make_one(tmp_path, made).exact
+
+
+def test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds(tmp_path):
+    one, five = full_runs(1), full_runs(5)
+    row = make_one(tmp_path, one)
+    assert (row.interval_over, row.interval) == ("episodes", intervals.mean_interval(one[0]["evaluation"]["returns"]))
+    row = make_one(tmp_path, five)
+    means = [record["evaluation"]["mean"] for record in five]
+    assert (row.interval_over, row.interval) == ("seeds", intervals.mean_interval(means))

@@ -1,0 +1,292 @@
+"""Wrong variants of what stands in a row: claims, results, shortfalls, random play and settings."""
+
+from tests.mutations.variant import Variant
+
+CLAIMS = "repro/evidence/claims.py"
+COMPARISONS = "repro/evidence/comparisons.py"
+MEASURES = "repro/evidence/task_measures.py"
+RESULTS = "repro/evidence/results.py"
+FINDINGS = "repro/evidence/findings.py"
+SENTENCES = "repro/evidence/sentences.py"
+ROWS = "repro/evidence/rows.py"
+RANDOM = "repro/evidence/random_player.py"
+SETTINGS = "repro/evidence/settings.py"
+TEST_COMPARISONS = "tests/evidence/test_comparisons.py"
+TEST_MEASURES = "tests/evidence/test_task_measures.py"
+TEST_RESULTS = "tests/evidence/test_results.py"
+TEST_FINDINGS = "tests/evidence/test_findings.py"
+TEST_SENTENCES = "tests/evidence/test_sentences.py"
+TEST_REFERENCES = "tests/evidence/test_references.py"
+TEST_CLAIM_INTERVALS = "tests/evidence/test_claim_intervals.py"
+TEST_RANDOM = "tests/evidence/test_random_player.py"
+
+VARIANTS = [
+    Variant(
+        "claim: a bootstrap of three runs",
+        CLAIMS,
+        "MIN_BOOTSTRAP_RUNS = 4",
+        "MIN_BOOTSTRAP_RUNS = 3",
+        f"{TEST_CLAIM_INTERVALS}::test_a_bootstrap_takes_four_runs_of_each_agent",
+    ),
+    Variant(
+        "claim: a bootstrap interval without width is kept",
+        CLAIMS,
+        "return (low, high) if low < high else None",
+        "return low, high",
+        f"{TEST_CLAIM_INTERVALS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
+    ),
+    Variant(
+        "claim: the level of random play is not looked at",
+        CLAIMS,
+        "if claim.level is None:",
+        "if claim.level is not None or claim.level is None:",
+        f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
+    ),
+    Variant(
+        "claim: without a random player every level will do",
+        CLAIMS,
+        'return f"no record of a random player on {task}"',
+        'return ""',
+        f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
+    ),
+    Variant(
+        "claim: the level of the weaker agent",
+        MEASURES,
+        "return max(float(np.mean(_scores(runs)))",
+        "return min(float(np.mean(_scores(runs)))",
+        f"{TEST_MEASURES}::test_levels_are_of_the_agents_mean_curves_and_means",
+    ),
+    Variant(
+        "claim: foreign settings of an opponent are ignored",
+        CLAIMS,
+        "_foreign_settings(by_agent, references) or _at_random_level",
+        "_at_random_level",
+        f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
+    ),
+    Variant(
+        "claim: settings that both agents change alike are foreign",
+        CLAIMS,
+        "if ours.get(name) != value]",
+        "]",
+        f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
+    ),
+    Variant(
+        "claim: the strongest comparison counts",
+        CLAIMS,
+        'sign = -1 if printed.better in ("less", "under") else 1',
+        'sign = 1 if printed.better in ("less", "under") else -1',
+        f"{TEST_COMPARISONS}::test_the_weakest_of_several_comparisons_counts",
+    ),
+    Variant(
+        "claim: missing tasks are not said",
+        CLAIMS,
+        "if len(tasks) < total else ()",
+        "if len(tasks) > total else ()",
+        f"{TEST_COMPARISONS}::test_fewer_tasks_of_the_set_are_counted_and_not_reproduced",
+    ),
+    Variant(
+        "claim: missing agents are not said",
+        CLAIMS,
+        "if left_out else ()",
+        "if not against else ()",
+        f"{TEST_COMPARISONS}::test_agents_without_runs_are_left_out_and_named",
+    ),
+    Variant(
+        "claim: ends of an average are not rounded",
+        CLAIMS,
+        "low, high = map(_rounded, intervals.average(numbers, known))",
+        "low, high = intervals.average(numbers, known)",
+        f"{TEST_CLAIM_INTERVALS}::test_even_odds_are_not_surpassed_by_rounding",
+    ),
+    Variant(
+        "claim: unequal searches are not said",
+        COMPARISONS,
+        "all(len(sizes) == 1 for sizes in chosen)",
+        "all(len(sizes) >= 1 for sizes in chosen)",
+        f"{TEST_COMPARISONS}::test_runs_to_choose_the_best_from_are_equally_many_and_judged_by_the_fewest",
+    ),
+    Variant(
+        "improvement: a tie is a win",
+        MEASURES,
+        "wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)",
+        "wins = (ours[:, None] > theirs) + 1.0 * (ours[:, None] == theirs)",
+        f"{TEST_MEASURES}::test_improvement_counts_pairs_of_runs",
+    ),
+    Variant(
+        "row: a finding from any number of runs",
+        FINDINGS,
+        'if len(ours.fields["seeds"]) < min(',
+        'if len(ours.fields["seeds"]) < 0 * min(',
+        f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
+    ),
+    Variant(
+        "row: as many runs as the paper before any finding",
+        FINDINGS,
+        "min(MIN_RUNS, printed.n_seeds or MIN_RUNS)",
+        "(printed.n_seeds or MIN_RUNS)",
+        f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
+    ),
+    Variant(
+        "row: a score contradicts before the budget is spent",
+        FINDINGS,
+        "printed.statement is None and too_early",
+        "printed.statement is None and not too_early and too_early",
+        f"{TEST_FINDINGS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
+    ),
+    Variant(
+        "row: more training may turn a comparison",
+        FINDINGS,
+        'if found == "contradicts" and printed.statement is None and too_early:',
+        'if found == "contradicts" and too_early:',
+        f"{TEST_COMPARISONS}::test_a_comparison_the_wrong_way_round_contradicts_with_little_training_too",
+    ),
+    Variant(
+        "row: an exact number without its interval",
+        FINDINGS,
+        'if ours.fields.get("exact") else interval',
+        "if False else interval",
+        f"{TEST_FINDINGS}::test_an_exact_number_needs_no_interval",
+    ),
+    Variant(
+        "row: one exact run makes the mean exact",
+        RESULTS,
+        'measure == "evaluation" and all(record["evaluation"].get("exact"',
+        'measure == "evaluation" and any(record["evaluation"].get("exact"',
+        f"{TEST_RESULTS}::test_all_runs_behind_an_exact_row_are_exact",
+    ),
+    Variant(
+        "row: settings that differ are no shortfall",
+        ROWS,
+        "list_shortfalls(printed, ours, share, len(differing))",
+        "list_shortfalls(printed, ours, share, 0)",
+        f"{TEST_FINDINGS}::test_settings_that_differ_are_counted_and_listed",
+    ),
+    Variant(
+        "row: few games are no shortfall",
+        FINDINGS,
+        'if episodes is not None and fields["episodes"] < episodes:',
+        'if episodes is not None and fields["episodes"] > episodes:',
+        f"{TEST_FINDINGS}::test_games_of_the_evaluation_are_counted",
+    ),
+    Variant(
+        "row: a margin from zero, not from random play",
+        ROWS,
+        "judge(printed, ours, share, random or 0.0)",
+        "judge(printed, ours, share, 0.0)",
+        f"{TEST_FINDINGS}::test_margins_are_around_the_printed_number",
+    ),
+    Variant(
+        "row: what cannot be run here is merely not run",
+        FINDINGS,
+        'return "not run" if printed.cannot_run is None else "cannot run here"',
+        'return "not run"',
+        f"{TEST_FINDINGS}::test_what_cannot_be_run_here_says_what_it_needs",
+    ),
+    Variant(
+        "row: the parts of a sentence count one by one",
+        SENTENCES,
+        "index if row.sentence is None else row.sentence",
+        "index",
+        f"{TEST_SENTENCES}::test_sentences_count_once_with_their_weakest_part",
+    ),
+    Variant(
+        "row: sentences of two papers are one",
+        SENTENCES,
+        "parts.setdefault((row.paper, index",
+        'parts.setdefault(("", index',
+        f"{TEST_SENTENCES}::test_a_sentence_is_of_one_paper",
+    ),
+    Variant(
+        "row: a single seed is taken for several",
+        RESULTS,
+        "intervals.mean_interval(values if several else games)",
+        "intervals.mean_interval(values)",
+        f"{TEST_RESULTS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
+    ),
+    Variant(
+        "random play: sticky actions make no other game",
+        RANDOM,
+        '    "stack",\n',
+        '    "stack",\n    "sticky_probability",\n',
+        f"{TEST_RANDOM}::test_what_the_game_does_makes_another_game",
+    ),
+    Variant(
+        "random play: stacked frames make another game",
+        RANDOM,
+        '    "stack",\n',
+        "",
+        f"{TEST_RANDOM}::test_what_an_agent_sees_and_learns_from_makes_no_other_game",
+    ),
+    Variant(
+        "random play: the task of the config",
+        RANDOM,
+        'env | {"task": record["task"]}',
+        "env",
+        f"{TEST_RANDOM}::test_the_task_is_that_of_the_record_and_not_of_its_config",
+    ),
+    Variant(
+        "random play: the lower end of its interval",
+        RANDOM,
+        "else interval[1]",
+        "else interval[0]",
+        f"{TEST_RANDOM}::test_the_bound_is_the_upper_end_of_the_interval_of_the_mean_over_games",
+    ),
+    Variant(
+        "random play: one seed for all",
+        RANDOM,
+        '[record["seed"]] =',
+        "[0] =",
+        f"{TEST_RANDOM}::test_seeds_are_pooled_and_the_same_episodes_count_once",
+    ),
+    Variant(
+        "claims: the random player of our own game alone",
+        CLAIMS,
+        "references.random(record) for group in by_agent for",
+        "references.random(record) for group in by_agent[:1] for",
+        f"{TEST_REFERENCES}::test_the_random_player_of_every_agent_s_game_counts",
+    ),
+    Variant(
+        "random play: every agent plays at random",
+        RANDOM,
+        'if record["agent"] == AGENT:',
+        "if record:",
+        f"{TEST_RANDOM}::test_without_a_random_player_there_is_no_bound",
+    ),
+    Variant(
+        "settings: a budget is a setting",
+        SETTINGS,
+        'NOT_SETTINGS = ("scale", "num_env_frames",',
+        'NOT_SETTINGS = ("scale",',
+        f"{TEST_FINDINGS}::test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s",
+    ),
+    Variant(
+        "settings: printed values are not compared",
+        SETTINGS,
+        "if field not in NOT_SETTINGS and not _same(ours, setting.equals):",
+        "if False:",
+        f"{TEST_FINDINGS}::test_settings_that_differ_are_counted_and_listed",
+    ),
+    Variant(
+        "settings: those printed for one agent are every agent's",
+        SETTINGS,
+        'if agent != record["agent"]:',
+        "if False:",
+        "tests/evidence/test_published_settings.py::test_a_setting_printed_for_one_agent_is_no_other_agent_s",
+    ),
+    Variant(
+        "settings: sections that an agent does not read count",
+        SETTINGS,
+        'if "algorithm" not in variant or not sections:',
+        "if True:",
+        "tests/evidence/test_published_settings.py"
+        "::test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own",
+    ),
+    Variant(
+        "settings: printed values of a section that an agent does not read count",
+        SETTINGS,
+        'if field.partition(".")[0] in unread:',
+        "if False:",
+        "tests/evidence/test_published_settings.py"
+        "::test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own",
+    ),
+]
