@@ -25,8 +25,8 @@ MAX_SECONDS = 30
 MAX_FPS = 30
 """Where a second has more steps, every second or third of them is shown, and so on."""
 
-SIZES = (320, 240, 180, 120)
-"""Pixels of the longer side; the first with which the file is small enough."""
+LIMITS = ((320, 1.0), (240, 1.0), (240, 0.5), (180, 0.5), (120, 0.5), (120, 0.25))
+"""Pixels of the longer side, and share of the pictures that is kept; the first with which the file is small enough."""
 
 
 class Recording(NamedTuple):
@@ -68,46 +68,51 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
     rollout.reset()
     steps_per_second = environment.metadata["render_fps"]
     stride = math.ceil(steps_per_second / MAX_FPS)
+    size = LIMITS[0][0]
     pictures: list[np.ndarray] = []
     finished: list[tuple[int, Episode]] = []
     steps = 0
     while not finished:
         if steps % stride == 0 and steps < MAX_SECONDS * steps_per_second:
-            pictures.append(resize(environment.render_first(), SIZES[0]))
+            pictures.append(resize(environment.render_first(), size))
         finished = rollout.step().episodes
         steps += 1
     if steps < MAX_SECONDS * steps_per_second:
-        pictures.append(resize(environment.render_first(), SIZES[0]))
+        pictures.append(resize(environment.render_first(), size))
     fps = steps_per_second / stride
-    write_video(path, pictures, fps)
+    shown = write_video(path, pictures, fps)
     seconds = steps / steps_per_second
-    return Recording(finished[0][1].score, seconds, min(seconds, len(pictures) / fps))
+    return Recording(finished[0][1].score, seconds, min(seconds, shown / fps))
 
 
-def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> None:
-    """Writes pictures as a video, in the largest of `SIZES` with which it stays below `MAX_BYTES`.
+def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
+    """Writes pictures as a video, with the first of `LIMITS` that leaves it below `MAX_BYTES`.
 
-    OpenCV offers no choice of bit rate, so that only the size of the pictures is left to choose.
+    OpenCV offers no choice of bit rate, so that only the size and the number of pictures are left to choose.
 
     Args:
         path: ends in `SUFFIX`; overwritten.
         pictures: uint8 [H, W, 3] each, red first, all of one shape.
         fps: pictures a second.
 
+    Returns:
+        How many pictures were written, from the first on.
+
     Raises:
-        ValueError: the file cannot be written, or the smallest size is too much still.
+        ValueError: the file cannot be written, or the last of `LIMITS` is too much still.
     """
-    for size in SIZES:
+    for size, share in LIMITS:
+        shown = pictures[: max(1, round(share * len(pictures)))]
         height, width = (2 * (side // 2) for side in resize(pictures[0], size).shape[:2])  # even, for the colours
         with suppress_stderr():  # OpenCV complains of VP8's code in a .webm file, whatever the code
             writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*"VP80"), fps, (width, height))
         if not writer.isOpened():
             raise ValueError(f"the video {path} cannot be written.")
-        for picture in pictures:
+        for picture in shown:
             writer.write(cv2.cvtColor(resize(picture, size)[:height, :width], cv2.COLOR_RGB2BGR))
         writer.release()
         if path.stat().st_size < MAX_BYTES:
-            return
+            return len(shown)
     path.unlink()
     raise ValueError(f"a video of {len(pictures)} such pictures does not fit in {MAX_BYTES:,} bytes.")
 
