@@ -102,17 +102,24 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     """
     from repro.acting.video import record_game
     from repro.config import budget
-    from repro.evidence.records import git_commit
+    from repro.evidence.records import RecordError, git_commit, plain_config
+    from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
     from repro.training.run_directory import write_json
 
     config = experiment.config
+    unit, amount = budget(config)
+    try:
+        reference = agent_config(config.paper, config.experiment, config.scale, config.agent)
+        changes = config_difference(plain_config(config), reference, (*RUN_FIELDS, f"num_env_{unit}"))
+    except RecordError:  # an experiment or an agent of the user's own
+        changes = {}
     policy, environment = experiment.load_policy(run_dir / "checkpoints", 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)
-    unit, amount = budget(config)
     trained = {f"num_env_{unit}": amount} if (run_dir / "complete.json").exists() else {}
+    settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
-    write_json(path.with_suffix(".json"), {"seed": seed, "scale": config.scale, **trained, **played})
+    write_json(path.with_suffix(".json"), {**settings, **trained, **played})
     print(f"Video of {recording.extent} that returned {recording.score:g}: {path}")
 
 

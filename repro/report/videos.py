@@ -78,8 +78,9 @@ def copy_videos(out_dir: pathlib.Path, videos: Iterable[Video]) -> None:
 def _caption(facts: Mapping[str, Any]) -> str:
     unit = next((unit for unit in ("frames", "steps") if f"num_env_{unit}" in facts), None)
     trained = f"trained for {tables.amount(facts[f'num_env_{unit}'])} {unit}" if unit else "in training"
+    changes = "".join(f", {name} {value}" for name, value in facts["changes"].items())
     cut = facts["shown_seconds"] < facts["seconds"]
     extent = f", its first {facts['shown_seconds']:.0f} of {facts['seconds']:.0f} s" if cut else ""
     commit = f", played with commit {facts['git_commit'][:10]}" if facts["git_commit"] else ""
     score = f"{facts['unit']} {tables.number(facts['score'])}"
-    return f"One episode of seed {facts['seed']}, {trained}: {score}{extent}{commit}."
+    return f"One episode of seed {facts['seed']}, {facts['scale']} scale{changes}, {trained}: {score}{extent}{commit}."
