@@ -11,7 +11,8 @@ from repro.evidence import bands, comparisons, judgements, published, staleness
 from repro.evidence.records import RecordError, StoredRecord, task_folder
 from repro.evidence.rows import Group, Key, Row, stale_records
 from repro.evidence.statistics import human_normalised
-from repro.report import agent_table, aggregates, curves, densities, figures, tables, videos
+from repro.report import agent_table, aggregates, curves, densities, figures, tables
+from repro.report.videos import Video, find_videos
 
 # What differs between scales and agents by their nature, so says nothing about a deviation.
 SCALE_FIELDS = (*staleness.RUN_FIELDS, "scale", "agent")
@@ -72,10 +73,10 @@ class Card:
     runs: Sequence[Runs]
     scores: Mapping[str, Sequence[float]]
     context: Sequence[Context]
-    videos: Mapping[str, videos.Video]
+    videos: Mapping[str, Video]
 
     @property
-    def other_videos(self) -> list[videos.Video]:
+    def other_videos(self) -> list[Video]:
         """The videos of agents without a record."""
         recorded = {item.row.agent for item in self.runs}
         return [video for agent, video in self.videos.items() if agent not in recorded]
@@ -179,7 +180,7 @@ def _card(
         images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.plot_densities(rates)), "rates"))
     scores = _scores(runs, configs_dir)
     context = _context(row, config, published_dir)
-    shown = videos.find_videos(runs[0].stored[0].path.parents[1])
+    shown = find_videos(runs[0].stored[0].path.parents[1])
     return Card(place, str(row.experiment), row.task, images, runs, scores, context, shown)
 
 

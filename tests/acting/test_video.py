@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from repro.acting import video
+from repro.acting.rollout import CompiledPolicy, Rollout
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
 from tests.support.training import make_network
@@ -25,12 +26,15 @@ class ShownCatch(Catch):
         return np.full((10, 5, 3), 20 * self._ball[0, 0], np.uint8)
 
 
-def record(path, fps):
-    environment = ShownCatch(fps)
+def make_policy(environment):
     network = make_network(0)
     network.build_variables(environment.time_step_spec.observation)
-    policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
-    return video.record_game(policy, environment, 1, path)
+    return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+
+def record(path, fps):
+    environment = ShownCatch(fps)
+    return video.record_game(make_policy(environment), environment, 1, path)
 
 
 def read(path):
@@ -50,6 +54,24 @@ def test_every_step_is_shown_and_the_last_state_too(tmp_path):
     assert recording.extent == f"an episode of {recording.seconds:.0f} seconds"
     assert pictures[0].shape == (320, 160, 3)  # 32 pixels for each
     assert np.all(np.diff([picture.mean() for picture in pictures]) > 10)  # the ball falls
+
+
+def test_a_video_shows_every_state_that_was_acted_on(tmp_path):
+    recording = record(tmp_path / "game.webm", fps=15)
+    shown, _ = read(tmp_path / "game.webm")
+    again = ShownCatch(15)
+    rollout = Rollout(again, CompiledPolicy(make_policy(again), 1, 1))
+    rollout.reset()
+    expected, episodes = [], []
+    while not episodes:
+        expected.append(again.render_first())
+        episodes = rollout.step().episodes
+    assert recording.score == episodes[0][1].score
+    assert len(expected) == 5
+    assert len(shown) == len(expected) + 1  # and the last
+    for frame, pixels in zip(shown, expected):
+        assert frame.shape[:2] == (32 * pixels.shape[0], 32 * pixels.shape[1])
+        assert abs(frame.mean() - pixels.mean()) < 10
 
 
 def test_a_fast_environment_skips_steps(tmp_path):
