@@ -25,8 +25,8 @@ MAX_SECONDS = 30
 MAX_FPS = 30
 """Where a second has more steps, every second or third of them is shown, and so on."""
 
-LIMITS = ((320, 1.0), (240, 1.0), (240, 0.5), (180, 0.5), (120, 0.5), (120, 0.25))
-"""Pixels of the longer side, and share of the pictures that is kept; the first with which the file is small enough."""
+LIMITS = ((320, 30), (240, 30), (240, 15), (180, 15), (120, 15), (120, 8))
+"""Pixels of the longer side, and seconds that are kept; the first with which the file is small enough."""
 
 
 class Recording(NamedTuple):
@@ -101,8 +101,8 @@ def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
     Raises:
         ValueError: the file cannot be written, or the last of `LIMITS` is too much still.
     """
-    for size, share in LIMITS:
-        shown = pictures[: max(1, round(share * len(pictures)))]
+    for size, seconds in LIMITS:
+        shown = pictures[: max(1, round(seconds * fps))]
         height, width = (2 * (side // 2) for side in resize(pictures[0], size).shape[:2])  # even, for the colours
         with suppress_stderr():  # OpenCV complains of VP8's code in a .webm file, whatever the code
             writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*"VP80"), fps, (width, height))
