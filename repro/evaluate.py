@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from repro import cli
 
+if TYPE_CHECKING:
+    from repro.training.experiment import Experiment
+
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
 EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play; the protocol's number if not given.", 1)
-VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .mp4 file.")
+VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .webm file.")
 EXPORT = flags.DEFINE_string("export", None, "Write the policy as a TensorFlow SavedModel to this folder.")
 
 SEED_OFFSET = 1_000_000
@@ -27,9 +31,9 @@ def main(argv: list[str]) -> None:
     import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver
 
+    from repro.acting import video
     from repro.acting.evaluation import play
     from repro.acting.rollout import Episode
-    from repro.acting.video import record_game
     from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
@@ -38,8 +42,8 @@ def main(argv: list[str]) -> None:
     from repro.training.run_directory import RunDirectoryError, read_settings, write_json
 
     run_dir = Path(RUN_DIR.value)
-    if VIDEO.value and not VIDEO.value.endswith(".mp4"):
-        cli.fail(f"--video={VIDEO.value}: the name must end in .mp4.")
+    if VIDEO.value and not VIDEO.value.endswith(video.SUFFIX):
+        cli.fail(f"--video={VIDEO.value}: the name must end in {video.SUFFIX}.")
     try:
         settings = read_settings(run_dir)
         experiment = find_experiment(ml_collections.ConfigDict(migrations.rename_config(settings["config"])))
@@ -76,14 +80,47 @@ def main(argv: list[str]) -> None:
     print(f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)" if episodes > 1 else mean_text)
     try:
         if VIDEO.value:
-            _, single = experiment.load_policy(run_dir / "checkpoints", 1, seed, print)
-            score = record_game(policy, single, seed, Path(VIDEO.value))
-            print(f"Video of an episode that returned {score:g}: {VIDEO.value}")
+            record_video(experiment, run_dir, settings["seed"], Path(VIDEO.value))
         if EXPORT.value:
             PolicySaver(policy, batch_size=None).save(EXPORT.value)
             print(f"SavedModel: {EXPORT.value}")
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
+
+
+def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -> None:
+    """Plays one episode and writes its video, and beside it a JSON file that says of which policy it is.
+
+    Args:
+        experiment: of the run.
+        run_dir: folder of the run.
+        seed: of the run.
+        path: of the video.
+
+    Raises:
+        OSError, ValueError, RunDirectoryError: a file cannot be written, or the environment cannot be shown.
+    """
+    from repro.acting.video import record_game
+    from repro.config import budget
+    from repro.evidence.records import RecordError, git_commit, plain_config
+    from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
+    from repro.training.run_directory import write_json
+
+    config = experiment.config
+    unit, amount = budget(config)
+    try:
+        reference = agent_config(config.paper, config.experiment, config.scale, config.agent)
+        changes = config_difference(plain_config(config), reference, (*RUN_FIELDS, f"num_env_{unit}"))
+    except RecordError:  # an experiment or an agent of the user's own
+        changes = {}
+    policy, environment = experiment.load_policy(run_dir / "checkpoints", 1, SEED_OFFSET + seed, lambda line: None)
+    with contextlib.closing(environment):
+        recording = record_game(policy, environment, SEED_OFFSET + seed, path)
+    trained = {f"num_env_{unit}": amount} if (run_dir / "complete.json").exists() else {}
+    settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
+    played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
+    write_json(path.with_suffix(".json"), {**settings, **trained, **played})
+    print(f"Video of {recording.extent} that returned {recording.score:g}: {path}")
 
 
 def largest_divisor(number: int, limit: int) -> int:

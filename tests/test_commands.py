@@ -182,7 +182,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert updates == sorted(set(updates))
     assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000
 
-    video, export = tmp_path / "game.mp4", tmp_path / "policy"
+    video, export = tmp_path / "game.webm", tmp_path / "policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")
     assert done.returncode == 0, done.stderr
     evaluation = json.loads((run_dir / "evaluation.json").read_text())
@@ -196,13 +196,13 @@ def test_stop_resume_evaluate_export(tmp_path):
     shown = subprocess.run([sys.executable, "-c", snippets[0]], cwd=tmp_path, capture_output=True, text=True)
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
-    blocked = run_dir / "progress.csv" / "game.mp4"  # a file stands where its folder should be
+    blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
     failed = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
     assert failed.returncode == 2
     assert "evaluation.json, but what else was asked for failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     named = run("repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
-    assert (named.returncode, "must end in .mp4" in named.stderr) == (2, True)
+    assert (named.returncode, "must end in .webm" in named.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

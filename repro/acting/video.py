@@ -1,8 +1,11 @@
-"""One game as a video."""
+"""One game as a video that browsers play: VP8 in a .webm file below a megabyte."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -10,47 +13,120 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, Episode, Rollout
 from repro.environments.batched import BatchedEnvironment
+from repro.quiet import suppress_stderr
 
-SCALE = 4
-"""Pixels on the screen per pixel that the agent sees."""
+SUFFIX = ".webm"
 
-STEPS_PER_SECOND = 15
-"""Agent steps; of four frames each, at the console's 60 frames a second."""
+MAX_BYTES = 1_000_000
+
+MAX_SECONDS = 30
+"""A longer game is cut; it is played to its end all the same."""
+
+MAX_FPS = 30
+"""Where a second has more steps, every second or third of them is shown, and so on."""
+
+LIMITS = ((320, 30), (240, 30), (240, 15), (180, 15), (120, 15), (120, 8))
+"""Pixels of the longer side, and seconds that are kept; the first with which the file is small enough."""
 
 
-def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, seed: int, path: Path) -> float:
-    """Plays one game and writes what the agent saw last at each step to an .mp4 file; returns the game's return.
+class Recording(NamedTuple):
+    """A recorded game.
+
+    score: its return.
+    seconds: of play in all, at the environment's own speed.
+    shown_seconds: of them, from the beginning, that the video shows.
+    """
+
+    score: float
+    seconds: float
+    shown_seconds: float
+
+    @property
+    def extent(self) -> str:
+        """What the video shows, in words."""
+        if self.shown_seconds < self.seconds:
+            return f"the first {self.shown_seconds:.0f} of the {self.seconds:.0f} seconds of an episode"
+        return f"an episode of {self.seconds:.0f} seconds"
+
+
+def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, seed: int, path: Path) -> Recording:
+    """Plays one game and writes it to a video, at the speed of the environment.
 
     Args:
         policy: chooses the actions.
-        environment: of one game, with image observations [1, H, W, C].
+        environment: of one game.
         seed: of the policy's sampling.
-        path: overwritten.
+        path: ends in `SUFFIX`; overwritten.
 
     Raises:
         OSError: its folder cannot be made.
-        ValueError: the file cannot be written, or the observations are no images.
+        RenderError: the environment cannot be shown.
+        ValueError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     rollout = Rollout(environment, CompiledPolicy(policy, 1, seed))
     rollout.reset()
-    if isinstance(rollout.observation, np.ndarray) and rollout.observation.ndim != 4:
-        raise ValueError("a video shows what the agent sees, and this one sees no images.")
-    height, width = newest_frame(rollout.observation).shape
-    size = (width * SCALE, height * SCALE)
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), STEPS_PER_SECOND, size)
-    if not writer.isOpened():
-        raise ValueError(f"--video={path} cannot be written.")
+    steps_per_second = environment.metadata["render_fps"]
+    stride = math.ceil(steps_per_second / MAX_FPS)
+    size = LIMITS[0][0]
+    pictures: list[np.ndarray] = []
     finished: list[tuple[int, Episode]] = []
+    steps = 0
     while not finished:
-        picture = cv2.resize(newest_frame(rollout.observation), size, interpolation=cv2.INTER_NEAREST)
-        writer.write(cv2.cvtColor(picture, cv2.COLOR_GRAY2BGR))
+        if steps % stride == 0 and steps < MAX_SECONDS * steps_per_second:
+            pictures.append(resize(environment.render_first(), size))
         finished = rollout.step().episodes
-    writer.release()
-    return finished[0][1].score
+        steps += 1
+    if steps < MAX_SECONDS * steps_per_second:
+        pictures.append(resize(environment.render_first(), size))
+    fps = steps_per_second / stride
+    shown = write_video(path, pictures, fps)
+    seconds = steps / steps_per_second
+    return Recording(finished[0][1].score, seconds, min(seconds, shown / fps))
 
 
-def newest_frame(observation: np.ndarray | dict[str, np.ndarray]) -> np.ndarray:
-    """The last grey frame of the first game's stack, uint8 [H, W]."""
-    frames = observation["frame"] if isinstance(observation, dict) else observation
-    return np.ascontiguousarray(frames[0, ..., -1])
+def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
+    """Writes pictures as a video, with the first of `LIMITS` that leaves it below `MAX_BYTES`.
+
+    OpenCV offers no choice of bit rate, so that only the size and the number of pictures are left to choose.
+
+    Args:
+        path: ends in `SUFFIX`; overwritten.
+        pictures: uint8 [H, W, 3] each, red first, all of one shape.
+        fps: pictures a second.
+
+    Returns:
+        How many pictures were written, from the first on.
+
+    Raises:
+        ValueError: the file cannot be written, or the last of `LIMITS` is too much still.
+    """
+    for size, seconds in LIMITS:
+        shown = pictures[: max(1, round(seconds * fps))]
+        height, width = (2 * (side // 2) for side in resize(pictures[0], size).shape[:2])  # even, for the colours
+        with suppress_stderr():  # OpenCV complains of VP8's code in a .webm file, whatever the code
+            writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*"VP80"), fps, (width, height))
+        if not writer.isOpened():
+            raise ValueError(f"the video {path} cannot be written.")
+        for picture in shown:
+            writer.write(cv2.cvtColor(resize(picture, size)[:height, :width], cv2.COLOR_RGB2BGR))
+        writer.release()
+        if path.stat().st_size < MAX_BYTES:
+            return len(shown)
+    path.unlink()
+    raise ValueError(f"a video of {len(pictures)} such pictures does not fit in {MAX_BYTES:,} bytes.")
+
+
+def resize(picture: np.ndarray, size: int) -> np.ndarray:
+    """Returns a picture whose longer side is at most `size`: smaller by averaging, larger by whole numbers of pixels.
+
+    Args:
+        picture: uint8 [H, W, 3].
+        size: pixels.
+    """
+    height, width = picture.shape[:2]
+    scale: float = size / max(height, width)
+    if scale >= 1:
+        scale = int(scale)
+    interpolation = cv2.INTER_NEAREST if scale >= 1 else cv2.INTER_AREA
+    return cv2.resize(picture, (round(scale * width), round(scale * height)), interpolation=interpolation)

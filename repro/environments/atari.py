@@ -23,6 +23,9 @@ from repro.environments.batched import check_batch, check_reset, read_config
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
+CONSOLE_FPS = 60
+"""Emulator frames in a second of play."""
+
 # Games whose program does not clear all of the console's memory when it starts, so that a game can depend on
 # the one before. Found by starting each ROM of ale-py 0.12.1 from overwritten memory and comparing the state of
 # the whole emulator.
@@ -196,7 +199,8 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
             )
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        fps = CONSOLE_FPS / config.frame_skip
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_fps": fps}
         self.observation_spec = specs.tensor_spec_of(self.single_observation_space, "observation")
         self.action_spec = specs.tensor_spec_of(self.single_action_space, "action")
         self.time_step_spec = ts.time_step_spec(self.observation_spec)
@@ -346,6 +350,12 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
                 f"same version of ale-py (here {ale_py.__version__})."
             )
         return self._observation()
+
+    def render_first(self) -> np.ndarray:
+        """Returns the newest frame that the agent sees of the first game, uint8 [height, width, 3], red first."""
+        channels = 1 if self.config.grey else 3
+        newest = _channels_last(self._stacked[:1])[0, ..., -channels:]
+        return np.repeat(newest, 3 // channels, axis=-1)
 
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""

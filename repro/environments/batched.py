@@ -12,16 +12,24 @@ from tf_agents.specs import BoundedTensorSpec
 from tf_agents.trajectories import time_step as ts
 
 
+class RenderError(ValueError):
+    """A task cannot be shown; the message says why in one sentence."""
+
+
 class BatchedEnvironment(Protocol):
     """A batched gymnasium `VectorEnv` of `num_envs` games with its TF-Agents specs.
 
     A game that is over stays at its last observation for one step: the next step ignores that game's action and
     returns the first observation of a new one, with reward 0. An episode may end for learning (a lost life)
     without a reset.
+
+    Attributes:
+        metadata: among others `render_fps`, agent steps in a second of play.
     """
 
     num_envs: int
     num_actions: int
+    metadata: dict[str, Any]
 
     @property
     def time_step_spec(self) -> ts.TimeStep:
@@ -55,6 +63,16 @@ class BatchedEnvironment(Protocol):
     def set_state(self, state: dict[str, Any]) -> Any:
         """Restores; returns the current observations."""
 
+    def render_first(self) -> np.ndarray:
+        """Returns a picture of the first game as it is now, uint8 [H, W, 3], red first.
+
+        Raises:
+            RenderError: it cannot be shown.
+        """
+
+    def close(self, **kwargs: Any) -> None:
+        """Frees the environments."""
+
 
 class VectorEnvironment(BatchedEnvironment, Protocol):
     """Environments whose observations are vectors, float32 [N, S]."""
@@ -69,9 +87,6 @@ class VectorEnvironment(BatchedEnvironment, Protocol):
     @property
     def max_steps(self) -> int:
         """Steps after which an episode is cut. Raises ValueError where episodes have no limit."""
-
-    def close(self, **kwargs: Any) -> None:
-        """Frees the environments."""
 
 
 _Config = TypeVar("_Config")
@@ -131,6 +146,11 @@ def check_reset(kind: str, seed: int | None, options: dict[str, Any] | None) -> 
         raise ValueError(f"{kind}: reset knows no options, got {sorted(options)}.")
     if seed is not None:
         _check_seed(kind, seed)
+
+
+def one_line(error: BaseException) -> str:
+    """Returns an error's message for the end of a sentence, without its line breaks and full stop."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _check_seed(kind: str, seed: int) -> None:

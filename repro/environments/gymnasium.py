@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
-from repro.environments.batched import check_batch, read_config
+from repro.environments.batched import check_batch, one_line, read_config
 from repro.environments.gymnasium_spaces import KIND, Encoder, read_actions, read_observations
 from repro.environments.stepped import SteppedEnvironment
 
@@ -109,14 +109,14 @@ class GymnasiumConfig:
         try:
             return gymnasium.make(spec, max_episode_steps=-1, disable_env_checker=True, **copy.deepcopy(self.kwargs))
         except (gymnasium.error.Error, ImportError) as error:
-            raise ValueError(f"{KIND}: {self.label} cannot be made: {_one_line(error)}.") from error
+            raise ValueError(f"{KIND}: {self.label} cannot be made: {one_line(error)}.") from error
         except TypeError as error:
             if "argument" not in str(error):
                 raise
             given = ", ".join(sorted(self.kwargs)) or "none"
             raise ValueError(
                 f"{KIND}: {self.label} takes other keyword arguments than env.kwargs has ({given}): "
-                f"{_one_line(error.__cause__ or error)}."
+                f"{one_line(error.__cause__ or error)}."
             ) from error
 
 
@@ -280,7 +280,7 @@ class GymnasiumEnvironment(SteppedEnvironment):
         except Exception as error:  # noqa: BLE001 - whatever a changed class of the user raises
             raise ValueError(
                 f"{KIND}: the saved {self.config.label} cannot be loaded, as after a change of its code: "
-                f"{_one_line(error)}."
+                f"{one_line(error)}."
             ) from error
         self.close()
         self._tasks = tasks
@@ -341,7 +341,3 @@ def _play(env: gymnasium.Env, actions: Sequence[Any], encode: Encoder) -> list[n
         if terminated or truncated or i % PROBE_STEPS == 0:
             found.append(np.array(encode(env.reset()[0])))
     return found
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()).rstrip(".")

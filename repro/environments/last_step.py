@@ -30,6 +30,7 @@ class WithLastStep:
             raise ValueError("env.last_action_and_reward needs an environment with Discrete actions.")
         self._env = env
         self.num_envs, self.num_actions, self.action_spec = env.num_envs, env.num_actions, env.action_spec
+        self.metadata = env.metadata
         space = gymnasium.spaces.Dict(
             frame=env.single_observation_space,
             last_action=env.single_action_space,
@@ -65,6 +66,9 @@ class WithLastStep:
         self._last_action = np.array(state["last_action"], np.int32)
         self._last_reward = np.array(state["last_reward"], np.float32)
         return self._observe(obs)
+
+    def render_first(self) -> np.ndarray:
+        return self._env.render_first()
 
     def close(self, **kwargs: Any) -> None:
         """Closes every environment of the batch."""

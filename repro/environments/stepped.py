@@ -16,6 +16,9 @@ from tf_agents.trajectories import time_step as ts
 from repro.environments import specs
 from repro.environments.batched import check_reset
 
+DEFAULT_FPS = 30
+"""Steps in a second of play where a task does not say how many."""
+
 
 class SteppedEnvironment(gymnasium.vector.VectorEnv):
     """A batch of one task, stepped in the calling thread. Subclasses say how one task is begun, stepped and saved.
@@ -51,7 +54,8 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         self.single_observation_space, self.single_action_space = observation_space, action_space
         self.observation_space, self.action_space = batch_space(observation_space, n), batch_space(action_space, n)
         self.num_actions = gymnasium.spaces.utils.flatdim(action_space)
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        fps = tasks[0].metadata.get("render_fps") or DEFAULT_FPS
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_fps": fps}
         self.observation_spec = specs.tensor_spec_of(observation_space, "observation")
         self.action_spec = specs.tensor_spec_of(action_space, "action")
         self.time_step_spec = ts.time_step_spec(self.observation_spec)
@@ -205,6 +209,16 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         )
         self._is_reset = True
         return self._observation.copy()
+
+    def render_first(self) -> np.ndarray:
+        """Returns a picture of the first task as it is now, uint8 [H, W, 3], red first.
+
+        Raises:
+            RenderError: it cannot be shown.
+        """
+        from repro.environments.rendering import render_task
+
+        return render_task(self._tasks[0], f"{self._kind}: {self._label}")
 
     def close(self, **kwargs: Any) -> None:
         """Closes every task."""

@@ -14,6 +14,7 @@ from repro.evidence.records import RecordError, StoredRecord, task_folder
 from repro.evidence.rows import Row
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, tables
+from repro.report.videos import Video, find_videos
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Card:
         runs: of each agent.
         scores: of the runs of each agent with an evaluation in the same unit, the experiment's own agent first.
         context: numbers of other publications.
+        videos: agent to its video, also of agents without a record.
     """
 
     anchor: str
@@ -70,6 +72,13 @@ class Card:
     runs: Sequence[Runs]
     scores: Mapping[str, Sequence[float]]
     context: Sequence[Context]
+    videos: Mapping[str, Video]
+
+    @property
+    def other_videos(self) -> list[Video]:
+        """The videos of agents without a record."""
+        recorded = {item.row.agent for item in self.runs}
+        return [video for agent, video in self.videos.items() if agent not in recorded]
 
     @property
     def compared(self) -> list[agent_table.AgentLine]:
@@ -169,7 +178,9 @@ def _card(
         alt = " ".join(densities.densities_title(made, agent, row.task) for agent, (_, made) in rates.items())
         images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.plot_densities(rates)), "rates"))
     scores = _scores(runs, configs_dir)
-    return Card(place, str(row.experiment), row.task, images, runs, scores, _context(row, config, published_dir))
+    context = _context(row, config, published_dir)
+    shown = find_videos(runs[0].stored[0].path.parents[1])
+    return Card(place, str(row.experiment), row.task, images, runs, scores, context, shown)
 
 
 def _scores(runs: Sequence[Runs], configs_dir: pathlib.Path) -> dict[str, list[float]]:

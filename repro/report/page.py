@@ -11,7 +11,7 @@ from repro.evidence import published, staleness
 from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
-from repro.report import downloads, tables
+from repro.report import downloads, tables, videos
 from repro.report.contents import Contents, by_paper, collect, make_sections, results_first
 
 
@@ -24,7 +24,8 @@ def write_report(
 ) -> pathlib.Path:
     """Writes a folder that any static host serves, and returns the path of its `index.html`.
 
-    Beside the page lie `figures/`, `records/` (copies of the records on the page), `rows.csv` and `summary.md`. Links
+    Beside the page lie `figures/`, `records/` and `videos/` (copies of those on the page), `rows.csv` and `summary.md`.
+    Links
     are relative, and only those to the papers lead elsewhere. Files that are no valid records are listed on the page,
     not counted.
 
@@ -58,6 +59,8 @@ def write_report(
     downloads.write_rows(out_dir / "rows.csv", contents.rows)
     downloads.write_figures(out_dir, (image for section in sections for image in section.images))
     downloads.copy_records(out_dir, stored, results_dir)
+    shown = (video for section in sections for card in section.cards for video in card.videos.values())
+    videos.copy_videos(out_dir, shown)
     return page
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
 from repro.acting.rollout import FIRST, LAST, MID, CompiledPolicy, Episode, Rollout, next_step_type
-from repro.acting.video import newest_frame, record_game
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
 from tests.support.training import make_network
@@ -157,25 +155,6 @@ def test_a_policy_has_a_new_seed_at_each_call_and_goes_on_where_it_was_saved():
     resumed = CompiledPolicy(policy, 8, 7)
     resumed.set_state(saved)
     np.testing.assert_array_equal(play(resumed, 6), rest)
-
-
-def test_a_video_shows_every_observation_that_was_acted_on(tmp_path):
-    environment, shown = Catch(1, seed=3), []
-    score = record_game(make_policy(environment), environment, 1, tmp_path / "game.mp4")
-    video = cv2.VideoCapture(str(tmp_path / "game.mp4"))
-    while (frame := video.read())[0]:
-        shown.append(frame[1])
-    again = Catch(1, seed=3)
-    rollout = Rollout(again, CompiledPolicy(make_policy(again), 1, 1))
-    rollout.reset()
-    expected, episodes = [], []
-    while not episodes:
-        expected.append(newest_frame(rollout.observation))
-        episodes = rollout.step().episodes
-    assert score == episodes[0][1].score
-    assert len(shown) == len(expected) == 5
-    for frame, pixels in zip(shown, expected):
-        assert frame.shape[:2] == (4 * pixels.shape[0], 4 * pixels.shape[1])
 
 
 def test_no_other_loop_steps_an_environment():

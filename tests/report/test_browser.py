@@ -10,6 +10,7 @@ from selenium.webdriver.support.select import Select
 
 from repro.report import page
 from tests.evidence.synthetic_records import make_record, write
+from tests.report.example_video import write_example
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("chromium") and shutil.which("chromedriver")),
@@ -30,6 +31,7 @@ def address(tmp_path_factory):
             write(root, record | ({"series": series} if task == "pong" else {}))
     for seed in range(1, 6):
         write(root, make_record(seed, "beam_rider", final=9000.0, scale="paper"))
+    write_example(root / "impala" / "atari_shallow" / "pong" / "impala_shallow")
     return page.write_report(tmp_path_factory.mktemp("report"), root).as_uri()
 
 
@@ -169,6 +171,27 @@ def test_images_are_loaded_when_they_come_into_view(browser):
     )
     browser.execute_async_script("setTimeout(arguments[0], 500)")
     assert browser.execute_script(loaded) == count == 6 + 1 + 1 + 2  # curves; by time; intervals; bars and profile
+
+
+def test_a_video_is_loaded_on_demand_and_plays(browser):
+    browser.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
+    video = browser.find_element(By.TAG_NAME, "video")
+    assert video.is_displayed()
+    assert browser.execute_script("return arguments[0].readyState", video) == 0  # nothing of it is loaded
+    state = browser.execute_async_script(
+        """const [video, done] = arguments;
+           const report = () => done([video.readyState, video.duration, video.videoWidth, video.videoHeight,
+                                      video.error && video.error.message]);
+           video.onended = report; video.onerror = report; video.play().catch(report)""",
+        video,
+    )
+    assert state == [pytest.approx(3, abs=1), pytest.approx(1.0, abs=0.11), 320, 240, None]
+    poster = browser.execute_async_script(
+        """const [video, done] = arguments, image = new Image();
+           image.onload = () => done(image.naturalWidth); image.onerror = () => done(0); image.src = video.poster""",
+        video,
+    )
+    assert poster == 320
 
 
 def test_charts_are_plotted_inside_their_boxes(browser, address):

@@ -1,4 +1,4 @@
-"""The pictures of docs/acer_tasks: `MUJOCO_GL=egl python -m repro.environments.acer_tasks.pictures docs/acer_tasks`."""
+"""The pictures of docs/acer_tasks: `python -m repro.environments.acer_tasks.pictures docs/acer_tasks`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,12 @@ import sys
 from pathlib import Path
 
 import cv2
-import mujoco
-import numpy as np
 
 from repro.environments.acer_tasks import TASKS
-from repro.environments.acer_tasks.task import ControlTask
+from repro.environments.rendering import render_task
 
 WIDTH, HEIGHT = 240, 180
 SEED = 3
-SUPERSAMPLING = 2
-
-
-def picture(task: ControlTask) -> np.ndarray:
-    """Returns the current state as uint8 [HEIGHT, WIDTH, 3], red first; the simulation is left as it is."""
-    mujoco.mj_comPos(task.model, task.data)
-    mujoco.mj_camlight(task.model, task.data)
-    with mujoco.Renderer(task.model, HEIGHT * SUPERSAMPLING, WIDTH * SUPERSAMPLING) as renderer:
-        renderer.update_scene(task.data, task.camera)
-        return cv2.resize(renderer.render(), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
 
 
 def main(folder: Path) -> None:
@@ -32,8 +20,10 @@ def main(folder: Path) -> None:
     for name, kind in TASKS.items():
         task = kind()
         task.reset(seed=SEED)
+        picture = cv2.resize(render_task(task, name), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+        task.close()
         path = folder / f"{name}.png"
-        if not cv2.imwrite(str(path), cv2.cvtColor(picture(task), cv2.COLOR_RGB2BGR)):
+        if not cv2.imwrite(str(path), cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)):
             raise OSError(f"{path} cannot be written.")
 
 

@@ -13,6 +13,9 @@ import numpy as np
 CONTROL_COSTS = ("executed", "chosen")
 """Actions whose control cost a task may charge."""
 
+WIDTH, HEIGHT = 480, 360
+"""Pixels of a picture."""
+
 # These tasks read positions and velocities alone, and computing sensors and energies costs time.
 _NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
 _NO_ENERGY = ~int(mujoco.mjtEnableBit.mjENBL_ENERGY)
@@ -38,6 +41,7 @@ class ControlTask(gymnasium.Env):
         control_cost_of: one of `CONTROL_COSTS`.
 
     Attributes:
+        metadata: Gymnasium's, with the control steps in a second.
         substeps: simulation steps per action.
         camera: the model's camera that pictures are taken with.
         model: MuJoCo's model.
@@ -52,6 +56,9 @@ class ControlTask(gymnasium.Env):
             raise ValueError(f"control_cost_of must be one of {', '.join(CONTROL_COSTS)}, got {control_cost_of!r}.")
         self._charges_executed = control_cost_of == "executed"
         self.model = self._shared_model()
+        fps = round(1 / (self.model.opt.timestep * self.substeps))
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": fps}
+        self._renderer: Any = None
         self.data = mujoco.MjData(self.model)
         mujoco.mj_kinematics(self.model, self.data)
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, self.observe().shape, np.float64)
@@ -109,6 +116,24 @@ class ControlTask(gymnasium.Env):
         mujoco.mj_kinematics(self.model, self.data)
         charged = executed if self._charges_executed else action
         return self.observe(), self.reward(charged), self.failed(), False, {}
+
+    def render(self) -> np.ndarray:
+        """Returns a picture of the current state, uint8 [HEIGHT, WIDTH, 3], red first, which leaves that as it is."""
+        if self._renderer is None:
+            from gymnasium.envs.mujoco.mujoco_rendering import MujocoRenderer
+
+            self._renderer = MujocoRenderer(
+                self.model, self.data, width=WIDTH, height=HEIGHT, camera_name=self.camera, max_geom=10_000
+            )
+        mujoco.mj_comPos(self.model, self.data)
+        mujoco.mj_camlight(self.model, self.data)
+        return self._renderer.render("rgb_array")
+
+    def close(self) -> None:
+        """Frees what pictures were rendered with."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
 
 
 def wrapped(angle: np.ndarray | float) -> Any:
