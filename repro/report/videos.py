@@ -81,6 +81,7 @@ def _caption(facts: Mapping[str, Any]) -> str:
     changes = "".join(f", {name} {value}" for name, value in facts["changes"].items())
     cut = facts["shown_seconds"] < facts["seconds"]
     extent = f", its first {facts['shown_seconds']:.0f} of {facts['seconds']:.0f} s" if cut else ""
-    commit = f", played with commit {facts['git_commit'][:10]}" if facts["git_commit"] else ""
+    sha, _, dirty = (facts["git_commit"] or "").partition("-")
+    commit = f", played with commit {sha[:10]}{dirty and '-dirty'}" if sha else ""
     score = f"{facts['unit']} {tables.number(facts['score'])}"
     return f"One episode of seed {facts['seed']}, {facts['scale']} scale{changes}, {trained}: {score}{extent}{commit}."
