@@ -88,7 +88,7 @@ def test_settings_of_a_smaller_scale_differ_from_those_of_the_paper_s():
     row = make_row(make_record(1))
     pair = f"learner.batch_size {desk['learner']['batch_size']} for {paper['learner']['batch_size']}"
     assert pair in row.settings
-    assert not [text for text in row.settings if text.startswith(("frames ", "evaluation.episodes ", "scale "))]
+    assert not [text for text in row.settings if text.startswith(("num_env_frames ", "evaluation.episodes ", "scale "))]
     assert make_row(make_record(1, scale="paper")).settings == ()
 
 
