@@ -72,7 +72,7 @@ mutations: setup  ## wrong variants of the code, which named tests and the refer
 	$(BIN)/python -m tests.mutations
 	$(BIN)/python -m tests.mutations --training
 
-mutations-fast: setup  ## some of them, two or three minutes
+mutations-fast: setup  ## some of them, some minutes
 	$(BIN)/python -m tests.mutations --fast
 	$(BIN)/python -m tests.mutations --training --fast
 
@@ -85,7 +85,7 @@ docs: setup  ## the documentation site, in site/
 docs-serve: setup  ## the same on http://127.0.0.1:8000, rebuilt when a file changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-check-all: lint types test check regression  ## what continuous integration runs, but for the smoke reproduction
+check-all: lint types test check regression  ## what continuous integration runs, but for the smoke reproductions and the mutations
 
 clean:  ## remove what the targets made, but not results
 	rm -rf .venv runs report site

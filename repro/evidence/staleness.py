@@ -111,7 +111,7 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     except RecordError as error:
         return str(error).rstrip(".")
     version = behaviour.version_of(record["paper"], record["experiment"], record["agent"], configs_dir)
-    if behaviour.of_record(record) < version:
+    if behaviour.of_record(record) != version:
         return f"its agent's behaviour version was {behaviour.of_record(record)} and is {version}"
     difference = config_difference(record["config"], current)
     if not difference:

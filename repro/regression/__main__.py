@@ -14,92 +14,109 @@ from absl import flags
 from repro import cli
 from repro.files import write_whole
 from repro.regression import reference_values
-from repro.regression.bands import TRIES, Band
+from repro.regression.bands import Band
 from repro.regression.reference_runs import RUNS, ReferenceRun
 from repro.regression.reference_values import ReferenceValues
-from repro.regression.trainings import Judgement, Training, judge_tries, train_all
+from repro.regression.trainings import DeadProcessError, RunResult, Training, judge_tries, train_all
 
-ONLY = flags.DEFINE_list("only", [], "Reference runs, or parts of their names; all if not given.")
+ONLY = flags.DEFINE_list("only", [], "Reference runs, or words of their names such as acer; all if not given.")
 JOBS = flags.DEFINE_integer("jobs", 2, "Trainings side by side.", 1)
-SEED = flags.DEFINE_integer("seed", 1_001, f"First of the up to {TRIES} seeds.", 1)
 JSON = flags.DEFINE_string("json", None, "Write all measures to this file.")
-MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train --seeds seeds of each run and keep their values as bands.")
-SEEDS = flags.DEFINE_integer("seeds", 12, "Seeds of --make_bands; those of unchanged settings are kept.", 2)
+MAKE_BANDS = flags.DEFINE_bool("make_bands", False, "Train the seeds that bands are made from, where they are missing.")
+AGAIN = flags.DEFINE_bool("again", False, "With --make_bands: train all of them again, as after a change of the agent.")
+SEEDS = flags.DEFINE_integer("seeds", 12, "Seeds of --make_bands.", reference_values.MIN_SEEDS)
 
-SEED_OF_BANDS = 1
-"""First of the seeds that bands are made from; a run is judged with others."""
+FIRST_BAND_SEED, FIRST_SEED = 1, 1_001
+"""First of the seeds that bands are made from, and of those that are judged by them."""
 
 
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
     runs = _chosen(ONLY.value)
-    if MAKE_BANDS.value:
-        make_bands(runs, SEEDS.value, JOBS.value)
-        return
-    start = time.monotonic()
+    if JSON.value and not Path(JSON.value).resolve().parent.is_dir():
+        cli.fail(f"--json={JSON.value}: there is no such folder.")
+    if (AGAIN.value or SEEDS.present) and not MAKE_BANDS.value:
+        cli.fail("--again and --seeds are of --make_bands.")
     try:
-        bands = {run.name: reference_values.bands_of(run, reference_values.read()) for run in runs}
+        if MAKE_BANDS.value:
+            make_bands(runs, SEEDS.value, JOBS.value, AGAIN.value)
+        elif not _check_all(runs):
+            raise SystemExit(1)
+    except DeadProcessError as error:
+        cli.fail(error, code=1)
     except reference_values.ReferenceValuesError as error:
         cli.fail(error)
-    judgements = check(runs, bands, JOBS.value, SEED.value)
+
+
+def _check_all(runs: Sequence[ReferenceRun]) -> bool:
+    """Prints a line a run and a closing one; returns whether none is a regression."""
+    start = time.monotonic()
+    references = reference_values.read()
+    bands = {run.name: reference_values.bands_of(run, references) for run in runs}
+    results = check(runs, bands, JOBS.value)
     if JSON.value:
-        write_whole(
-            Path(JSON.value), json.dumps({name: _as_json(j) for name, j in judgements.items()}, indent=1) + "\n"
-        )
-    failed = [name for name, judgement in judgements.items() if not judgement.passed]
+        document = {name: _as_json(result) for name, result in results.items()}
+        write_whole(Path(JSON.value), json.dumps(document, indent=1) + "\n")
+    regressions = [name for name, result in results.items() if not result.passed and not result.error]
+    failures = [name for name, result in results.items() if result.error]
+    parts = [f"{len(regressions)} regressions: {', '.join(regressions)}" if regressions else "no regression"]
+    if failures:
+        parts.append(f"{len(failures)} without a verdict: {', '.join(failures)}")
     num_bands = sum(map(len, bands.values()))
-    print(
-        f"{len(runs)} reference runs, {num_bands} bands, {time.monotonic() - start:.0f} s: "
-        + (f"{len(failed)} regressions: {', '.join(failed)}" if failed else "no regression"),
-    )
-    if failed:
-        raise SystemExit(1)
+    print(f"{len(runs)} reference runs, {num_bands} bands, {time.monotonic() - start:.0f} s: {'; '.join(parts)}")
+    return not regressions and not failures
 
 
-def check(
-    runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]], jobs: int, seed: int
-) -> dict[str, Judgement]:
+def check(runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]], jobs: int) -> dict[str, RunResult]:
     """Trains and judges; prints a line a run.
 
     Args:
         runs: to train.
         bands: by the name of the run, then of the measure.
         jobs: trainings side by side.
-        seed: the first; others follow where it lies outside a band.
     """
     tries: dict[str, list[Training]] = collections.defaultdict(list)
-    judgements: dict[str, Judgement] = {}
+    results: dict[str, RunResult] = {}
 
     def follow(training: Training) -> int | None:
         name = training.run.name
         tries[name].append(training)
-        judgement = judge_tries(tries[name], bands[name])
-        if judgement.passed or training.error or len(tries[name]) == TRIES:
-            judgements[name] = judgement
-            print(_line(judgement, bands[name]), flush=True)
-            return None
-        return training.seed + 1
+        result = judge_tries(tries[name], bands[name])
+        if not result.is_final:
+            return training.seed + 1
+        results[name] = result
+        print(describe(result, bands[name]), flush=True)
+        return None
 
     seconds = {name: reference.seconds for name, reference in reference_values.read().items()}
     longest_first = sorted(runs, key=lambda run: -seconds.get(run.name, 0.0))
-    for _ in train_all([(run, seed) for run in longest_first], jobs, follow):
+    for _ in train_all([(run, FIRST_SEED) for run in longest_first], jobs, follow):
         pass
-    return {run.name: judgements[run.name] for run in runs}
+    return {run.name: results[run.name] for run in runs}
 
 
-def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int) -> None:
-    """Trains the seeds that the reference values lack, and writes them after each run's last seed."""
+def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool) -> None:
+    """Trains the seeds that the reference values lack, and writes them after each run's last seed.
+
+    Args:
+        runs: to train.
+        seeds: of each.
+        jobs: trainings side by side.
+        again: also those that are there.
+    """
     kept = reference_values.read()
-    found: dict[str, dict[int, Training]] = {}
     wanted = []
     for run in runs:
         reference = kept.get(run.name)
-        have = reference.num_seeds if reference and reference.fingerprint == run.fingerprint() else 0
-        missing = range(SEED_OF_BANDS + have, SEED_OF_BANDS + seeds)
-        found[run.name] = {}
-        wanted += [(run, seed) for seed in missing]
+        if again or reference is None or reference.fingerprint != run.fingerprint():
+            kept.pop(run.name, None)
+        have = kept[run.name].num_seeds if run.name in kept else 0
+        wanted += [(run, seed) for seed in range(FIRST_BAND_SEED + have, FIRST_BAND_SEED + seeds)]
+    if not wanted:
+        print(f"Every run has its {seeds} seeds; --again trains them again.")
     left = collections.Counter(run.name for run, _ in wanted)
+    found: dict[str, dict[int, Training]] = collections.defaultdict(dict)
     for training in train_all(wanted, jobs, lambda _: None):
         run = training.run
         if training.error:
@@ -108,56 +125,67 @@ def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int) -> None:
         left[run.name] -= 1
         print(f"{run.name} seed {training.seed}: {training.seconds:.1f} s", flush=True)
         if not left[run.name]:
-            kept[run.name] = _extended(kept.get(run.name), run, list(dict(sorted(found[run.name].items())).values()))
+            in_order = [found[run.name][seed] for seed in sorted(found[run.name])]
+            kept[run.name] = _extended(kept.get(run.name), run, in_order)
             reference_values.write(kept)
 
 
 def _extended(reference: ReferenceValues | None, run: ReferenceRun, new: Sequence[Training]) -> ReferenceValues:
-    fingerprint = run.fingerprint()
-    if reference is None or reference.fingerprint != fingerprint:
-        reference = ReferenceValues(fingerprint, 0.0, {name: [] for name in new[0].values})
+    old = reference.values if reference else {name: [] for name in new[0].values}
+    if any(training.values.keys() != old.keys() for training in new):
+        cli.fail(f"{run.name} measures other things than its reference values hold; train them --again.", code=1)
     values = {
-        name: numbers + [float(f"{training.values[name]:.5g}") for training in new]
-        for name, numbers in reference.values.items()
+        name: [*numbers, *(float(f"{training.values[name]:.5g}") for training in new)] for name, numbers in old.items()
     }
-    return ReferenceValues(fingerprint, round(statistics.median(training.seconds for training in new), 1), values)
+    seconds = statistics.median(training.seconds for training in new)
+    return ReferenceValues(run.fingerprint(), round(seconds, 1), values)
 
 
-def _chosen(parts: Sequence[str]) -> list[ReferenceRun]:
-    for part in parts:
-        if not any(part in run.name for run in RUNS):
+def _chosen(words: Sequence[str]) -> list[ReferenceRun]:
+    """The runs with one of the names, or with all parts of one of them among the parts of their name."""
+
+    def fits(word: str, run: ReferenceRun) -> bool:
+        return set(word.split("_")) <= set(run.name.split("_"))
+
+    for word in words:
+        if not any(fits(word, run) for run in RUNS):
             names = [run.name for run in RUNS]
-            cli.fail(f"there is no reference run {part!r}{cli.nearest(part, names)} (there are {', '.join(names)})")
-    return [run for run in RUNS if not parts or any(part in run.name for part in parts)]
+            cli.fail(f"there is no reference run {word!r}{cli.nearest(word, names)} (there are {', '.join(names)})")
+    return [run for run in RUNS if not words or any(fits(word, run) for word in words)]
 
 
-def _line(judgement: Judgement, bands: Mapping[str, Band]) -> str:
-    """What is printed of a run; of a regression also its measures outside their bands."""
-    last = judgement.tries[-1]
-    head = f"{judgement.run.name:22} {sum(training.seconds for training in judgement.tries):5.1f} s  "
-    if last.error:
-        return f"{head}REGRESSION: {last.error}"
+def describe(result: RunResult, bands: Mapping[str, Band]) -> str:
+    """Returns what is printed of a run: its return, and of a regression the measures outside their bands."""
+    last = result.tries[-1]
+    head = f"{result.run.name:20} {sum(training.seconds for training in result.tries):5.1f} s  "
+    if result.error:
+        return f"{head}NO VERDICT: {result.error}"
+    if last.diverged:
+        return f"{head}REGRESSION: {last.error} with {len(result.tries)} seeds"
     measure = "return, last third"
     low, high = bands[measure]
     text = f"{head}return {last.values[measure]:.4g} (band {low:.4g} to {high:.4g}), "
-    if judgement.passed:
-        again = f" with the {('second', 'third')[len(judgement.tries) - 2]} seed" if len(judgement.tries) > 1 else ""
-        return f"{text}{len(bands)} measures in their bands{again}"
+    if result.passed:
+        if len(result.tries) == 1:
+            return f"{text}{len(bands)} measures in their bands"
+        return f"{text}none of {len(bands)} measures out with all of {len(result.tries)} seeds"
     lines = [
         f"    {outlier.measure}: {outlier.value:.4g}, band {outlier.band.low:.4g} to {outlier.band.high:.4g}"
-        for outlier in judgement.outliers
+        for outlier in result.confirmed
     ]
-    out = f"REGRESSION: {len(lines)} of {len(bands)} measures out with {len(judgement.tries)} seeds"
+    out = f"REGRESSION: {len(lines)} of {len(bands)} measures out with {len(result.tries)} seeds"
     return "\n".join([text + out, *lines])
 
 
-def _as_json(judgement: Judgement) -> dict[str, object]:
+def _as_json(result: RunResult) -> dict[str, object]:
     return {
-        "passed": judgement.passed,
-        "outliers": [outlier.measure for outlier in judgement.outliers],
+        "passed": result.passed,
+        "error": result.error,
+        "confirmed": [outlier.measure for outlier in result.confirmed],
+        "outliers": [[outlier.measure for outlier in found] for found in result.outliers],
         "tries": [
             {"seed": training.seed, "seconds": training.seconds, "error": training.error, "values": training.values}
-            for training in judgement.tries
+            for training in result.tries
         ],
     }
 

@@ -2,12 +2,13 @@
 
 A measure lies in its band where
 
-    |x - mean| <= max(WIDTH std sqrt(1 + 1 / n), FLOOR |mean|),
+    |x - mean| <= max(WIDTH std sqrt(1 + 1 / n), FLOOR |mean|, FRACTION_FLOOR for fractions),
 
-with the mean and standard deviation of n seeds, of logarithms where the values are positive and differ by more than a
-factor of `LOG_RATIO`. A run is a regression where one measure lies beyond the same end of its band for `TRIES` seeds,
-each of which is trained only if those before were out: hundreds of measures are looked at, and what is rare once in a
-hundred measures is not so three times in the same one. `false_alarm_rate` computes how often all of that is wrong.
+with the mean and standard deviation of n seeds, of logarithms where the values differ by more than a factor of
+`LOG_RATIO` and the measure cannot be negative, as its name says. A run is a regression where one measure lies beyond
+the same end of its band for `TRIES` seeds, each of which is trained only if those before were out: hundreds of measures
+are looked at, and what is rare once in a hundred measures is not so five times in the same one. `false_alarm_rate`
+computes how often these rules are wrong.
 """
 
 from __future__ import annotations
@@ -18,16 +19,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-TRIES = 3
+TRIES = 5
 """Seeds that must agree before a run is called a regression."""
 
-WIDTH = 5.0
+WIDTH = 3.0
 """Standard deviations from the mean to either end."""
 
-FLOOR = 0.05
-"""Least half width, as a fraction of the mean: processors round differently, and some measures hardly vary."""
+FLOOR = 0.02
+"""Smallest half width, as a fraction of the mean: processors round differently, and some measures hardly vary."""
+
+FRACTION_FLOOR = 0.01
+"""Smallest half width of a measure whose values all lie in [0, 1]: many fractions are 0 for most seeds."""
 
 LOG_RATIO = 3.0
+
+NEVER_NEGATIVE = (
+    "spread",
+    "gradient_norm",
+    "kl",
+    "value_loss",
+    "critic_loss",
+    "baseline_loss",
+    "td_loss",
+    "evaluation",
+    "return",
+)
+"""Words of the names of measures that logarithms are taken of; a return of 0 or less has none."""
 
 MIN_SEEDS = 8
 
@@ -45,24 +62,41 @@ class Band(NamedTuple):
         return "low" if value < self.low else "high" if value > self.high else ""
 
 
-def make_band(values: Sequence[float]) -> Band | None:
-    """Returns the band of one measure, or None where it cannot have one, as some of its values are not finite.
+def make_band(name: str, values: Sequence[float]) -> Band:
+    """Returns the band of one measure.
 
     Args:
-        values: of the seeds, at least two.
+        name: of the measure.
+        values: of the seeds, finite, at least two.
+
+    Raises:
+        ValueError: a value is not finite.
     """
     x = np.asarray(values, np.float64)
     if not np.isfinite(x).all():
-        return None
-    logarithmic = x.min() > 0 and x.max() / x.min() > LOG_RATIO
-    y = np.log(x) if logarithmic else x
-    half = WIDTH * y.std(ddof=1) * math.sqrt(1 + 1 / len(y))
-    center = float(y.mean())
-    if logarithmic:
-        half = max(half, FLOOR)
-        return Band(math.exp(center - half), math.exp(center + half))
-    half = max(half, FLOOR * abs(center), 1e-9)
-    return Band(center - half, center + half)
+        raise ValueError(f"A band needs finite values, got {values}.")
+    low, high = band_ends(x, any(word in name.replace(",", "").split() for word in NEVER_NEGATIVE))
+    return Band(float(low), float(high))
+
+
+def band_ends(values: np.ndarray, never_negative: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the low and high ends, [...], of the bands of measures.
+
+    Args:
+        values: of the seeds, [..., n], finite.
+        never_negative: whether logarithms may be taken of them.
+    """
+    lowest, highest = values.min(axis=-1), values.max(axis=-1)
+    logarithmic = never_negative & (lowest > 0) & (highest > LOG_RATIO * lowest)
+    scaled = np.where(logarithmic[..., None], np.log(np.maximum(values, 1e-300)), values)
+    center = scaled.mean(axis=-1)
+    half = WIDTH * scaled.std(axis=-1, ddof=1) * math.sqrt(1 + 1 / values.shape[-1])
+    is_fraction = (lowest >= 0) & (highest <= 1)
+    floor = np.where(is_fraction, np.maximum(FLOOR * np.abs(center), FRACTION_FLOOR), FLOOR * np.abs(center))
+    half = np.maximum(half, np.where(logarithmic, FLOOR, np.maximum(floor, 1e-9)))
+    low, high = center - half, center + half
+    with np.errstate(over="ignore"):
+        return np.where(logarithmic, np.exp(low), low), np.where(logarithmic, np.exp(high), high)
 
 
 class Outlier(NamedTuple):
@@ -75,13 +109,15 @@ class Outlier(NamedTuple):
 
 
 def judge(measured: Mapping[str, float], bands: Mapping[str, Band]) -> list[Outlier]:
-    """Returns the measures of one training that lie outside their bands, a missing one as NaN."""
-    found = []
-    for name, band in bands.items():
-        value = measured.get(name, math.nan)
-        if side := band.side(value):
-            found.append(Outlier(name, value, band, side))
-    return found
+    """Returns the measures of one training that lie outside their bands.
+
+    Args:
+        measured: by name, those of `bands`.
+        bands: by name.
+    """
+    return [
+        Outlier(name, measured[name], band, side) for name, band in bands.items() if (side := band.side(measured[name]))
+    ]
 
 
 def confirmed(tries: Sequence[Sequence[Outlier]]) -> list[Outlier]:
@@ -93,6 +129,7 @@ def confirmed(tries: Sequence[Sequence[Outlier]]) -> list[Outlier]:
 def false_alarm_rate(
     sample: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray],
     *,
+    never_negative: bool,
     seeds: int,
     measures: int,
     trials: int,
@@ -104,15 +141,13 @@ def false_alarm_rate(
 
     Args:
         sample: values of the given shape from the distribution of a measure.
+        never_negative: as for `band_ends`.
         seeds: n, that the bands are made from.
-        measures: of the whole suite.
+        measures: of the whole suite, all of this distribution.
         trials: bands simulated; the rate of a single measure is found from these.
         rng: of the simulation.
     """
-    values = sample(rng, (trials, seeds))
-    news = sample(rng, (trials, TRIES))
-    center, std = values.mean(axis=1), values.std(axis=1, ddof=1)
-    half = WIDTH * std * math.sqrt(1 + 1 / seeds)
-    high = (news > (center + half)[:, None]).all(axis=1)
-    low = (news < (center - half)[:, None]).all(axis=1)
-    return float(1 - (1 - (high | low).mean()) ** measures)
+    low, high = band_ends(sample(rng, (trials, seeds)), never_negative)
+    new = sample(rng, (trials, TRIES))
+    alarms = (new > high[:, None]).all(axis=1) | (new < low[:, None]).all(axis=1)
+    return float(1 - (1 - alarms.mean()) ** measures)

@@ -25,7 +25,7 @@ class Measured:
 
     Attributes:
         values: measures by name, finite or NaN.
-        seconds: it took, evaluation and compilation included.
+        seconds: of training, evaluation and compilation.
     """
 
     def __init__(self, values: Mapping[str, float], seconds: float) -> None:
@@ -37,7 +37,7 @@ def measure(run: ReferenceRun, seed: int) -> Measured:
     """Trains a reference run in this process, in a temporary folder.
 
     Args:
-        run: which.
+        run: to train.
         seed: from which all seeds of the run are derived.
 
     Raises:
@@ -54,8 +54,8 @@ def measure(run: ReferenceRun, seed: int) -> Measured:
         finally:
             trainer.close()
         values = summarize(updates)
-        if config.runtime.schedule == "async":  # the lag is then the machine's, not the agent's
-            del values["policy lag"]
+        if config.runtime.schedule == "async":  # what is learned from which weights is then the machine's affair
+            values = {name: value for name, value in values.items() if name.startswith(("return", "episodes"))}
         if run.episodes:
             environments = min(run.episodes, 10)
             policy, environment = experiment.load_policy(
@@ -69,7 +69,7 @@ def measure(run: ReferenceRun, seed: int) -> Measured:
 def summarize(updates: Sequence[Update]) -> dict[str, float]:
     """Returns the measures of a training's log.
 
-    Of the return, its mean over the middle and the last third of training. Of everything else that is logged, its
+    They are the mean return over the middle and the last third of training, and of everything else that is logged the
     median over the first tenth and the last third of the updates that learned (none does before the replay is filled),
     and the range of the middle half of its values in the last third, which mistakes that leave the median alone change.
 

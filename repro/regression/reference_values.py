@@ -53,12 +53,12 @@ def write(values: Mapping[str, ReferenceValues], path: Path = PATH) -> None:
 
 
 def bands_of(run: ReferenceRun, references: Mapping[str, ReferenceValues]) -> dict[str, Band]:
-    """Returns the band of each measure of a run that can have one.
+    """Returns the band of each measure of a run.
 
     Raises:
         ReferenceValuesError: see there.
     """
-    remake = f"make them with: python -m repro.regression --make_bands --only={run.name}"
+    remake = f"make them with: python -m repro.regression --make_bands --again --only={run.name}"
     if run.name not in references:
         raise ReferenceValuesError(f"{run.name} has no reference values; {remake}.")
     reference = references[run.name]
@@ -66,5 +66,7 @@ def bands_of(run: ReferenceRun, references: Mapping[str, ReferenceValues]) -> di
         raise ReferenceValuesError(f"The settings of {run.name} are not those of its reference values; {remake}.")
     if reference.num_seeds < MIN_SEEDS:
         raise ReferenceValuesError(f"{run.name} has {reference.num_seeds} of {MIN_SEEDS} seeds; {remake}.")
-    made = {name: make_band(values) for name, values in reference.values.items()}
-    return {name: band for name, band in made.items() if band is not None}
+    try:
+        return {name: make_band(name, values) for name, values in reference.values.items()}
+    except ValueError as error:
+        raise ReferenceValuesError(f"{run.name} has a value that is not finite; {remake}.") from error

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import concurrent.futures
+import concurrent.futures.process
 import multiprocessing
+import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,12 +14,17 @@ from repro.regression.bands import TRIES, Band, Outlier, confirmed, judge
 from repro.regression.reference_runs import ReferenceRun
 
 
+class DeadProcessError(RuntimeError):
+    """A process that trains has ended before its training."""
+
+
 class Training(NamedTuple):
     """One seed of a reference run.
 
     values: measures by name; empty where it failed.
-    seconds: it took.
-    error: in one line why it failed, as that its loss was not finite.
+    seconds: of training and evaluation.
+    error: why it failed, in one line.
+    traceback: of an error that is no divergence.
     """
 
     run: ReferenceRun
@@ -24,17 +32,27 @@ class Training(NamedTuple):
     values: Mapping[str, float]
     seconds: float
     error: str = ""
+    traceback: str = ""
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it ended because its loss was not finite."""
+        return bool(self.error) and not self.traceback
 
 
-class Judgement(NamedTuple):
-    """A reference run after its last try.
+class RunResult(NamedTuple):
+    """A reference run after some of its tries.
 
-    tries: one or more seeds, of which the last was within all bands or the last allowed.
-    outliers: measures beyond the same end of their band in every try.
+    tries: one or more seeds.
+    outliers: of each try, the measures outside their bands.
+    confirmed: those that are beyond the same end of their band in every try.
+    error: why no verdict on the run is possible, as that it crashed or logs other measures; empty otherwise.
     """
 
     tries: Sequence[Training]
-    outliers: Sequence[Outlier]
+    outliers: Sequence[Sequence[Outlier]]
+    confirmed: Sequence[Outlier]
+    error: str = ""
 
     @property
     def run(self) -> ReferenceRun:
@@ -42,35 +60,52 @@ class Judgement(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        return not self.outliers and not self.tries[-1].error
+        """Whether no measure is out in every try, and the last seed did not diverge."""
+        return not self.error and not self.confirmed and not self.tries[-1].diverged
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no other seed would change the verdict."""
+        return self.passed or bool(self.error) or len(self.tries) == TRIES
 
 
 def train(run: ReferenceRun, seed: int) -> Training:
     """Trains one seed in this process; an error of the training is part of the result."""
     from repro.regression.measuring import measure
+    from repro.training.learner import NonFiniteLossError
 
     try:
         measured = measure(run, seed)
-    except Exception as error:  # noqa: BLE001 - a wrong algorithm may fail in any way, and the other runs go on
-        return Training(run, seed, {}, 0.0, f"{type(error).__name__}: {' '.join(str(error).split())}")
+    except NonFiniteLossError as error:
+        return Training(run, seed, {}, 0.0, f"diverged: {error}")
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the others go on
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        return Training(run, seed, {}, 0.0, reason, traceback.format_exc())
     return Training(run, seed, measured.values, measured.seconds)
 
 
-def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> Judgement:
-    """Returns the judgement of a run by the seeds trained so far."""
-    if any(training.error for training in tries):
-        return Judgement(tries, [])
-    return Judgement(tries, confirmed([judge(training.values, bands) for training in tries]))
+def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> RunResult:
+    """Returns the result of a run by the seeds trained so far. Seeds that diverged count as out in every measure."""
+    crashed = next((training for training in tries if training.traceback), None)
+    if crashed:
+        return RunResult(tries, [], [], f"{crashed.error}\n{crashed.traceback}")
+    finished = [training for training in tries if not training.error]
+    for training in finished:
+        if unknown := sorted(training.values.keys() ^ bands.keys()):
+            told = f"{', '.join(unknown)}: measured without a band, or not measured any more"
+            return RunResult(tries, [], [], f"{told}; make bands with --make_bands --again --only={training.run.name}.")
+    outliers = [judge(training.values, bands) for training in finished]
+    return RunResult(tries, outliers, confirmed(outliers) if outliers else [])
 
 
-def judge_run(run: ReferenceRun, bands: Mapping[str, Band], seed: int) -> Judgement:
-    """Trains seeds from `seed` on in this process until one is within all bands or `TRIES` of them were not."""
+def judge_run(run: ReferenceRun, bands: Mapping[str, Band], seed: int) -> RunResult:
+    """Trains seeds from `seed` on in this process until another would not change the verdict."""
     tries: list[Training] = []
     while True:
         tries.append(train(run, seed + len(tries)))
-        judgement = judge_tries(tries, bands)
-        if judgement.passed or len(tries) == TRIES or tries[-1].error:
-            return judgement
+        result = judge_tries(tries, bands)
+        if result.is_final:
+            return result
 
 
 def train_all(
@@ -82,20 +117,32 @@ def train_all(
         wanted: runs and seeds, the longest first.
         jobs: trainings side by side, each in a process that trains one after the other.
         follow: called with a training that ended; returns another seed of its run to train, or None.
+
+    Raises:
+        DeadProcessError: the trainings that ran then are lost.
     """
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, context, _start_process) as pool:
-        running = {pool.submit(train, run, seed) for run, seed in wanted}
+    pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _start_process)
+    try:
+        running = {pool.submit(train, run, seed): run for run, seed in wanted}
         while running:
-            done, running = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
+                run = running.pop(future)
                 training = future.result()
                 if (seed := follow(training)) is not None:
-                    running.add(pool.submit(train, training.run, seed))
+                    running[pool.submit(train, run, seed)] = run
                 yield training
+    except concurrent.futures.process.BrokenProcessPool as error:
+        raise DeadProcessError(
+            "a training process was killed, as when memory runs out: try again with --jobs=1."
+        ) from error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _start_process() -> None:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # bands are of trainings without a GPU
     from repro import cli
 
     cli.quiet()

@@ -38,7 +38,7 @@ from tests.mutations.training import TRAINING
 from tests.mutations.variant import Variant
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_S = 300.0
+TIMEOUT_S, TRAINING_TIMEOUT_S = 300.0, 1800.0
 SEED = 1_001
 """Of a training, as `python -m repro.regression` has it."""
 FEW = 2
@@ -104,25 +104,30 @@ def run_training(names: Sequence[str]) -> dict[str, Any]:
         name: importlib.import_module(f"repro.regression.{name}")
         for name in ("reference_runs", "reference_values", "trainings")
     }
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     importlib.import_module("repro.training.devices").configure_threads(deterministic=True, threads=1)
     references = regression["reference_values"].read()
     for run in regression["reference_runs"].RUNS:
         if run.name not in names:
             continue
         bands = regression["reference_values"].bands_of(run, references)
-        judgement = regression["trainings"].judge_run(run, bands, SEED)
-        if not judgement.passed:
-            error = judgement.tries[-1].error
-            measures = [outlier.measure for outlier in judgement.outliers]
-            told = error or f"{measures[0]}" + (f" and {len(measures) - 1} more" if measures[1:] else "")
-            return {"code": 1, "caught_by": f"{run.name}: {told}", "error": error.split(":")[0]}
+        result = regression["trainings"].judge_run(run, bands, SEED)
+        if result.error:  # a crash, or other measures: broken, and no wrong algorithm
+            print(result.error)
+            return {"code": int(pytest.ExitCode.INTERNAL_ERROR), "caught_by": "", "error": result.error.split(":")[0]}
+        if not result.passed:
+            measures = [outlier.measure for outlier in result.confirmed]
+            reason = measures[0] if measures else result.tries[-1].error
+            more = f" and {len(measures) - 1} more" if measures[1:] else ""
+            return {"code": 1, "caught_by": f"{run.name}: {reason}{more}", "error": ""}
     return {"code": 0, "caught_by": "", "error": ""}
 
 
 class Job:
     """A fork that runs something in a tree, its output in a file."""
 
-    def __init__(self, tree: Path, run: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, tree: Path, run: Callable[[], dict[str, Any]], timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
         self.tree, self.started = tree, time.perf_counter()
         self._result, self.output = tree / "result.json", tree / "output.txt"
         self._result.unlink(missing_ok=True)
@@ -146,7 +151,7 @@ class Job:
 
     def finished(self) -> bool:
         """Whether it has ended; kills it once it has taken too long."""
-        if self.seconds() > TIMEOUT_S:
+        if self.seconds() > self._timeout_s:
             os.kill(self.pid, signal.SIGKILL)
         return os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
 
@@ -175,6 +180,7 @@ class Check(NamedTuple):
     variant: Variant
     by: str
     run: Callable[[], dict[str, Any]]
+    timeout_s: float = TIMEOUT_S
 
 
 def by_test(variant: Variant) -> Check:
@@ -183,7 +189,7 @@ def by_test(variant: Variant) -> Check:
 
 def by_training(variant: Variant) -> Check:
     names = TRAINING[variant.name]
-    return Check(variant, f"training {', '.join(names)}", lambda: run_training(names))
+    return Check(variant, f"training {', '.join(names)}", lambda: run_training(names), TRAINING_TIMEOUT_S)
 
 
 def verdict(check: Check, result: dict[str, Any]) -> tuple[bool, str]:
@@ -205,7 +211,7 @@ def run_all(checks: Sequence[Check], trees: Sequence[Path]) -> list[Variant]:
             path = tree / check.variant.file
             source = path.read_text()
             path.write_text(check.variant.apply(source))
-            running[check.variant.name] = (check, Job(tree, check.run), source)
+            running[check.variant.name] = (check, Job(tree, check.run, check.timeout_s), source)
         time.sleep(0.02)
         for name, (check, job, source) in list(running.items()):
             if job.finished():
@@ -228,6 +234,17 @@ def passes_unchanged(tree: Path, variants: list[Variant]) -> bool:
         time.sleep(0.05)
     if job.result()["code"] != 0:
         print(f"The tests fail without any variant:\n{job.output.read_text()}")
+    return job.result()["code"] == 0
+
+
+def trains_unchanged(tree: Path, variants: list[Variant]) -> bool:
+    """Whether no reference run is a regression without a variant, so that those with one show something."""
+    names = sorted({name for variant in variants for name in TRAINING[variant.name]})
+    job = Job(tree, lambda: run_training(names), TRAINING_TIMEOUT_S)
+    while not job.finished():
+        time.sleep(0.05)
+    if job.result()["code"] != 0:
+        print(f"A training is a regression without any variant: {job.result()}\n{job.output.read_text()[-2000:]}")
     return job.result()["code"] == 0
 
 
@@ -255,6 +272,8 @@ def main() -> int:
         variants = variants[::FAST_TRAINING] if arguments.fast else variants
     elif arguments.fast:
         variants = few_of_each(variants)
+    if not variants:
+        parser.error(f"no variant has {arguments.only!r} in its name or file")
     start = time.perf_counter()
     for name in PRELOADED:
         importlib.import_module(name)
@@ -263,8 +282,10 @@ def main() -> int:
         trees = [Path(folder).resolve() / str(i) for i in range(arguments.jobs)]
         for tree in trees:
             copy_tree(tree)
-        if not arguments.fast and not arguments.training and not passes_unchanged(trees[0], variants):
-            return 1
+        if not arguments.fast:  # continuous integration runs both before
+            unchanged = trains_unchanged if arguments.training else passes_unchanged
+            if not unchanged(trees[0], variants):
+                return 1
         untrained = run_all([by_training(variant) for variant in variants], trees) if arguments.training else variants
         survivors = run_all([by_test(variant) for variant in untrained], trees)
     total, caught = len(variants), len(variants) - len(survivors)

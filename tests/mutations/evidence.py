@@ -16,7 +16,7 @@ VARIANTS = [
     Variant(
         "staleness: the behaviour version is not read",
         "repro/evidence/staleness.py",
-        "if behaviour.of_record(record) < version:",
+        "if behaviour.of_record(record) != version:",
         "if False:",
         "tests/evidence/test_behaviour.py::test_a_raised_version_makes_older_records_of_these_agents_stale",
     ),

@@ -51,8 +51,25 @@ def test_the_same_seed_gives_the_same_measures_and_another_does_not():
 def test_a_training_that_fails_is_a_regression_with_its_reason():
     broken = SHORT._replace(fields={**SHORT.fields, "loss": {"discount": float("nan")}})
     training = train(broken, 1)
-    assert training.error.startswith("NonFiniteLossError: ")
-    assert not judge_tries([training], {}).passed
+    assert training.diverged
+    assert not judge_tries([training], {}).is_final  # another seed may not
+    result = judge_tries([training] * TRIES, {})
+    assert (result.is_final, result.passed, result.error) == (True, False, "")
+
+
+def test_a_crash_gives_no_verdict_and_is_shown():
+    training = train(SHORT._replace(config="impala.nothing"), 1)
+    result = judge_tries([training], {})
+    assert (result.is_final, result.passed) == (True, False)
+    assert "ModuleNotFoundError" in result.error
+    assert "Traceback" in result.error
+
+
+@pytest.mark.parametrize("bands", [{}, {"a": Band(0.0, 1.0), "b": Band(0.0, 1.0)}])
+def test_measures_without_a_band_and_bands_without_a_measure_give_no_verdict(bands):
+    result = judge_tries([Training(RUN, 1, {"a": 0.5}, 1.0)], bands)
+    assert not result.passed
+    assert "--make_bands --again" in result.error
 
 
 def test_tries_follow_until_one_is_within_its_bands(monkeypatch):
@@ -60,20 +77,20 @@ def test_tries_follow_until_one_is_within_its_bands(monkeypatch):
 
     def fake(run, seed):
         seen.append(seed)
-        return Training(run, seed, {"a": 2.0 if seed < 12 else 0.5}, 1.0)
+        return Training(run, seed, {"a": 0.5 if seed == 12 else 2.0}, 1.0)
 
     monkeypatch.setattr(trainings, "train", fake)
     bands = {"a": Band(0.0, 1.0)}
     assert judge_run(RUN, bands, 11).passed
     assert seen == [11, 12]
     seen.clear()
-    judgement = judge_run(RUN, bands, 1)
+    result = judge_run(RUN, bands, 1)
     assert len(seen) == TRIES
-    assert not judgement.passed
-    assert [outlier.measure for outlier in judgement.outliers] == ["a"]
+    assert not result.passed
+    assert [outlier.measure for outlier in result.confirmed] == ["a"]
 
 
-@pytest.mark.parametrize("flag", ["--only=impala_cach", "--only=vracer,nothing_like_it"])
+@pytest.mark.parametrize("flag", ["--only=impala_cach", "--only=vracer,nothing_like_it", "--only=acer,"])
 def test_an_unknown_run_is_refused(flag):
     done = subprocess.run(
         [sys.executable, "-m", "repro.regression", flag], capture_output=True, text=True, timeout=120, check=False
