@@ -1,4 +1,7 @@
-"""Golden values: what each agent logs of its first updates, from a fixed seed, in lockstep, on a small environment.
+"""Golden values: what each agent logs of its first updates, from a fixed seed.
+
+Most play a small environment in lockstep. DQN and R2D2, whose replay cannot be seeded, learn from fixed sequences: what
+they do before the loss (exploration, first priorities) is not covered.
 
 `paper_configs/behaviour/<paper>.json` keeps them beside a version for each agent; `tests/test_golden.py` compares. As a
 program it computes them again:

@@ -1,8 +1,9 @@
 """Behaviour versions: which agents train otherwise than when a record was made, whatever their configs say.
 
 `paper_configs/behaviour/<paper>.json` has a version for each way to train of a paper, the agents that train in this
-way, and golden values: what it logs of its first updates on a small environment. A test computes them again with the
-code at hand (`tests/test_golden.py`). A change that alters them raises the version; records of older ones are stale.
+way, and golden values: what it logs of its first updates, on a small environment or, where samples cannot be seeded,
+on fixed sequences. A test computes them again with the code at hand (`tests/test_golden.py`). A change that alters them
+raises the version; records of other versions are stale.
 """
 
 from __future__ import annotations
