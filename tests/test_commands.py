@@ -213,6 +213,7 @@ def test_reproduce_stops_and_its_run_is_saved(tmp_path, number):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background ignores it
     )
     run_dir = tmp_path / "impala/atari_shallow/pong/impala_shallow/smoke/seed_1"
     wait_for_rows(run_dir, 3)

@@ -18,7 +18,7 @@ from repro.evidence.records import budget_field, counted, thin
 from repro.evidence.results import BOOTSTRAP_SEED
 from repro.evidence.rows import Row
 from repro.report import figures
-from repro.report.tables import amount, exact, number
+from repro.report.tables import amount, exact
 
 MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
@@ -209,7 +209,7 @@ def plot_curves(plot: Plot, title: str = "") -> Figure:
     for curve, on_scale in zip(plot.curves, plot.on_scale):
         _plot_published(axes, curve, plot, on_scale)
     if plot.random is not None:
-        label = f"random policy {number(plot.random)}"
+        label = f"random policy {plot.random:.4g}"
         axes.axhline(plot.random, color=figures.MUTED, ls=":", lw=1.6, label=label)
     axes.set(xlim=(0, plot.x_end), ylim=plot.y_range, xlabel=plot.x_label, ylabel=plot.y_label)
     axes.set_title(title, loc="left")

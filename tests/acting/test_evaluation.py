@@ -49,5 +49,5 @@ def test_the_seed_decides_the_games():
 
 def test_games_that_do_not_divide_are_refused():
     environment = Catch(4, seed=0)
-    with pytest.raises(ValueError, match="9 games do not divide evenly among 4"):
+    with pytest.raises(ValueError, match="9 episodes do not divide evenly among 4"):
         play(make_policy(environment), environment, 9, 1, print)

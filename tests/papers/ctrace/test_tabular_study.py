@@ -415,7 +415,12 @@ def commands_of_children(pid: int) -> list[str]:
 def test_an_interrupted_study_says_so_and_starts_again(tmp_path):
     arguments = reproduce("--experiment=tabular_fig8", folder=tmp_path)
     process = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background ignores it
     )
     deadline = time.monotonic() + 60
     while not any("spawn_main" in command for command in commands_of_children(process.pid)):  # its workers start
