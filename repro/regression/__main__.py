@@ -168,7 +168,7 @@ def describe(result: RunResult, bands: Mapping[str, Band]) -> str:
     if result.passed:
         if len(result.tries) == 1:
             return f"{text}{len(bands)} measures in their bands"
-        return f"{text}none of {len(bands)} measures out with all of {len(result.tries)} seeds"
+        return f"{text}none of {len(bands)} measures out with each of {len(result.tries)} seeds"
     lines = [
         f"    {outlier.measure}: {outlier.value:.4g}, band {outlier.band.low:.4g} to {outlier.band.high:.4g}"
         for outlier in result.confirmed
