@@ -275,6 +275,7 @@ def main() -> int:
     if not variants:
         parser.error(f"no variant has {arguments.only!r} in its name or file")
     start = time.perf_counter()
+    importlib.import_module("repro.cli").quiet()  # each fork imports its own copy of the package
     for name in PRELOADED:
         importlib.import_module(name)
     gc.freeze()  # or every fork would go through all that is imported when pytest collects garbage
