@@ -2,7 +2,8 @@
 
 Each is a configuration of `paper_configs` with fields of its own. The runs on small tasks learn them. Those on Atari
 have the published optimiser, schedule and preprocessing, and are too short to learn to play: they are judged by their
-losses, values, gradients and policies.
+losses, values, gradients and policies. Settings that would not matter in so few steps, as rates of annealing, are
+larger than the papers'.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def _on_inverted_pendulum(steps: int, **sections: Mapping[str, Any]) -> dict[str
         "num_env_steps": steps,
         "window_steps": 3_000,
         "env": PENDULUM,
-        "learner": {"learning_rate": 1e-3, "batch_size": 64},
-        "refer": {"beta_step_size": 1e-3},
+        "learner": {"learning_rate": 1e-3, "batch_size": 64, "annealing": 5e-5},
+        "refer": {"beta_step_size": 1e-3, "annealing": 5e-5},
         "memory": {"capacity": 2**14, "start_steps": 1_000},
         "network": {"units": (64, 64)},
     }
@@ -127,7 +128,15 @@ RUNS = (
         episodes=0,
     ),
     ReferenceRun(
-        "acer_catch", "acer.gymnasium", "acer", {"num_env_steps": 40_000, "env": {"name": "gymnasium", "task": CATCH}}
+        "acer_catch",
+        "acer.gymnasium",
+        "acer",
+        {
+            "num_env_steps": 40_000,
+            "env": {"name": "gymnasium", "task": CATCH},
+            "loss": {"entropy_cost": 0.02},
+            "learner": {"clip_global_norm": 4.0, "rmsprop_epsilon": 0.01},
+        },
     ),
     ReferenceRun(
         "acer_breakout",
@@ -164,7 +173,7 @@ RUNS = (
         "ddpg_er",
         "refer.figure_1_ddpg",
         "ddpg_er",
-        _on_inverted_pendulum(12_000, learner={"policy_learning_rate": 1e-3}),
+        _on_inverted_pendulum(12_000, learner={"policy_learning_rate": 1e-3, "annealing": 0.0}),
         20,
     ),
     ReferenceRun("naf_refer", "refer.figure_3_naf", "naf_refer", _on_inverted_pendulum(12_000), 20),
