@@ -113,6 +113,14 @@ STATISTICS: Mapping[str, Statistic] = {"median": median, "mean": mean, "mean_cap
 """The aggregates that papers print, by the name that published rows use."""
 
 
+def wins(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Returns [n, m]: 1 where a score of ours, [n], is above one of theirs, [m], 0.5 where they are equal, else 0.
+
+    Their mean is the probability of improvement (Agarwal et al. 2021).
+    """
+    return (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+
+
 def human_normalised(score: float | np.ndarray, random: float, human: float) -> float | np.ndarray:
     """Human-normalised score, (score - random) / (human - random): 0 is random play, 1 a human's.
 

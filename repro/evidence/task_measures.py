@@ -26,7 +26,7 @@ MIN_RANK_VARIANCE = 1e-12
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
     ours, theirs = (np.array(_scores(runs)) for runs in by_agent)
-    wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)
+    wins = statistics.wins(ours, theirs)
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 

@@ -54,7 +54,8 @@ def _check_all(runs: Sequence[ReferenceRun]) -> bool:
     start = time.monotonic()
     references = reference_values.read()
     bands = {run.name: reference_values.bands_of(run, references) for run in runs}
-    results = check(runs, bands, JOBS.value)
+    longest_first = sorted(runs, key=lambda run: -references[run.name].seconds)
+    results = check(longest_first, bands, JOBS.value)
     if JSON.value:
         document = {name: _as_json(result) for name, result in results.items()}
         write_whole(Path(JSON.value), json.dumps(document, indent=1) + "\n")
@@ -72,7 +73,7 @@ def check(runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]],
     """Trains and judges; prints a line a run.
 
     Args:
-        runs: to train.
+        runs: to train, the longest first.
         bands: by the name of the run, then of the measure.
         jobs: trainings side by side.
     """
@@ -89,11 +90,9 @@ def check(runs: Sequence[ReferenceRun], bands: Mapping[str, Mapping[str, Band]],
         print(describe(result, bands[name]), flush=True)
         return None
 
-    seconds = {name: reference.seconds for name, reference in reference_values.read().items()}
-    longest_first = sorted(runs, key=lambda run: -seconds.get(run.name, 0.0))
-    for _ in train_all([(run, FIRST_SEED) for run in longest_first], jobs, follow):
+    for _ in train_all([(run, FIRST_SEED) for run in runs], jobs, follow):
         pass
-    return {run.name: results[run.name] for run in runs}
+    return results
 
 
 def make_bands(runs: Sequence[ReferenceRun], seeds: int, jobs: int, again: bool) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +19,8 @@ EVALUATION_SEED = 10_000
 """Added to the seed of a run for its evaluation."""
 
 
-class Measured:
-    """What one training gave.
-
-    Attributes:
-        values: measures by name, finite or NaN.
-        seconds: of training, evaluation and compilation.
-    """
-
-    def __init__(self, values: Mapping[str, float], seconds: float) -> None:
-        self.values = dict(values)
-        self.seconds = seconds
-
-
-def measure(run: ReferenceRun, seed: int) -> Measured:
-    """Trains a reference run in this process, in a temporary folder.
+def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
+    """Trains a reference run in this process, in a temporary folder, and returns its measures by name.
 
     Args:
         run: to train.
@@ -43,7 +29,6 @@ def measure(run: ReferenceRun, seed: int) -> Measured:
     Raises:
         NonFiniteLossError: it diverged.
     """
-    start = time.monotonic()
     config = run.make_config()
     experiment = find_experiment(config)
     with tempfile.TemporaryDirectory() as folder:
@@ -63,7 +48,7 @@ def measure(run: ReferenceRun, seed: int) -> Measured:
             )
             games = play(policy, environment, run.episodes, EVALUATION_SEED + seed, lambda _: None)
             values["evaluation"] = float(np.mean([game.score for game in games]))
-    return Measured(values, time.monotonic() - start)
+    return values
 
 
 def summarize(updates: Sequence[Update]) -> dict[str, float]:

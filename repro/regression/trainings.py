@@ -6,6 +6,7 @@ import concurrent.futures
 import concurrent.futures.process
 import multiprocessing
 import os
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -22,7 +23,7 @@ class Training(NamedTuple):
     """One seed of a reference run.
 
     values: measures by name; empty where it failed.
-    seconds: of training and evaluation.
+    seconds: of training, evaluation and compilation.
     error: why it failed, in one line.
     traceback: of an error that is no divergence.
     """
@@ -71,17 +72,19 @@ class RunResult(NamedTuple):
 
 def train(run: ReferenceRun, seed: int) -> Training:
     """Trains one seed in this process; an error of the training is part of the result."""
+    from repro.environments.batched import one_line
     from repro.regression.measuring import measure
     from repro.training.learner import NonFiniteLossError
 
+    start = time.monotonic()
     try:
-        measured = measure(run, seed)
+        values = measure(run, seed)
     except NonFiniteLossError as error:
         return Training(run, seed, {}, 0.0, f"diverged: {error}")
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the others go on
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {one_line(error)}"
         return Training(run, seed, {}, 0.0, reason, traceback.format_exc())
-    return Training(run, seed, measured.values, measured.seconds)
+    return Training(run, seed, values, time.monotonic() - start)
 
 
 def judge_tries(tries: Sequence[Training], bands: Mapping[str, Band]) -> RunResult:

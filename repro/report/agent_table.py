@@ -74,8 +74,7 @@ def _line(agent: str, ours: Mapping[str, np.ndarray], reference: Mapping[str, np
         values, ends = [], []
         for task, scores in ours.items():
             theirs = reference[task]
-            wins = (scores[:, None] > theirs) + 0.5 * (scores[:, None] == theirs)
-            values.append(float(wins.mean()))
+            values.append(float(statistics.wins(scores, theirs).mean()))
             ends.append(intervals.improvement_interval(values[-1], len(scores), len(theirs)))
         improvement, improvement_interval = float(np.mean(values)), intervals.average(values, ends)
     return AgentLine(agent, len(ours), runs, mean, middle, interval, improvement, improvement_interval)

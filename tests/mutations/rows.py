@@ -107,9 +107,9 @@ VARIANTS = [
     ),
     Variant(
         "improvement: a tie is a win",
-        MEASURES,
-        "wins = (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)",
-        "wins = (ours[:, None] > theirs) + 1.0 * (ours[:, None] == theirs)",
+        "repro/evidence/statistics.py",
+        "return (ours[:, None] > theirs) + 0.5 * (ours[:, None] == theirs)",
+        "return (ours[:, None] > theirs) + 1.0 * (ours[:, None] == theirs)",
         f"{TEST_MEASURES}::test_improvement_counts_pairs_of_runs",
     ),
     Variant(
