@@ -18,7 +18,14 @@ from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
 from repro.launch.recorded_job import JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
-from repro.training.run_directory import has_saved, read_progress, read_settings, write_json
+from repro.training.run_directory import (
+    RunDirectoryError,
+    changed_settings,
+    has_saved,
+    read_progress,
+    read_settings,
+    write_json,
+)
 
 
 class TrainingJob(RecordedJob):
@@ -66,6 +73,10 @@ class TrainingJob(RecordedJob):
             raise JobError(
                 f"the run in {self.run_dir} began with behaviour version {begun} of its agent, which is {version} now: "
                 "move the folder away."
+            )
+        elif changed := self._changed_settings():
+            raise JobError(
+                f"the run in {self.run_dir} has other settings ({', '.join(changed[:5])}): move the folder away."
             )
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
@@ -126,6 +137,12 @@ class TrainingJob(RecordedJob):
         path = self.run_dir / "evaluation.json"
         played = json.loads(path.read_text()) if path.exists() else None
         return played if played and played["episodes"] == self.config.evaluation.episodes else None
+
+    def _changed_settings(self) -> list[str]:
+        try:
+            return changed_settings(self.run_dir, self.config.to_dict(), self.seed)
+        except RunDirectoryError as error:
+            raise JobError(f"{error} Move the folder away.") from error
 
     def _behaviour_version(self) -> int:
         names = (self.config.paper, self.config.experiment, self.config.agent)

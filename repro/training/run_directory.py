@@ -47,29 +47,32 @@ class RunDirectory:
             self._lock = _lock(path / ".lock")
         except OSError as error:
             raise RunDirectoryError(f"Cannot use --run_dir={path}: {error.strerror}.") from error
-        self._check_settings({"seed": seed, "config": config})
-
-    def _check_settings(self, settings: dict[str, Any]) -> None:
-        file = self.path / "config.json"
-        settings = json.loads(json.dumps(settings))
-        if not file.exists() or not has_saved(self.path):
+        if not has_saved(path) or not (path / "config.json").exists():
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            write_json(file, {"started": now, **settings})
+            write_json(path / "config.json", {"started": now, "seed": seed, "config": config})
             return
-        saved = read_settings(self.path)
-        del saved["started"]
-        changed = sorted(
-            name
-            for name in flatten(saved).keys() | flatten(settings).keys()
-            if flatten(saved).get(name) != flatten(settings).get(name)
-        )
-        if changed:
+        if changed := changed_settings(path, config, seed):
             state, way = "", "give the same settings to resume it, or another --run_dir to start a new one."
             if self.complete_json.exists():
                 state, way = "complete ", "a longer or a different one needs another --run_dir."
-            raise RunDirectoryError(
-                f"{self.path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}"
-            )
+            raise RunDirectoryError(f"{path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}")
+
+
+def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]:
+    """Returns the names of the settings in which the run in a folder differs from the given ones.
+
+    Args:
+        path: of the run.
+        config: plain dictionaries.
+        seed: of the run.
+
+    Raises:
+        RunDirectoryError: the folder holds no run.
+    """
+    saved = read_settings(path)
+    before = flatten({"seed": saved["seed"], "config": saved["config"]})
+    now = flatten(json.loads(json.dumps({"seed": seed, "config": config})))
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 def has_saved(path: Path) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from paper_configs.refer import figure_4_vracer
 from repro.launch.recorded_job import JobError
 from repro.launch.training_job import TrainingJob
+from repro.training.run_directory import RunDirectory
 
 
 def test_a_run_of_an_older_version_is_refused(tmp_path):
@@ -17,5 +18,17 @@ def test_a_run_of_an_older_version_is_refused(tmp_path):
     (job.run_dir / "complete.json").write_text(json.dumps(complete))
     (job.run_dir / "progress.csv").write_text("updates,frames\n1,20000\n")
     with pytest.raises(JobError, match=r"holds a run of an older version; remove it, or give another --runs_dir\.$"):
+        job.run([0], quiet=True)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    config = job.config.to_dict()
+    config["learner"]["batch_size"] += 1
+    RunDirectory(job.run_dir, config, seed=1)
+    (job.run_dir / "origin.json").write_text(json.dumps({"behaviour": job._behaviour_version()}))
+    (job.run_dir / "complete.json").write_text(json.dumps({"evaluation": {"episodes": 1}}))
+    with pytest.raises(JobError, match=r"has other settings \(config\.learner\.batch_size\): move the folder away\.$"):
         job.run([0], quiet=True)
     assert not (tmp_path / "results").exists()
