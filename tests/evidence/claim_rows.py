@@ -5,9 +5,8 @@ import json
 
 import numpy as np
 
-from repro.evidence import published, records, rows
-from repro.evidence.groups import group_records
-from tests.evidence.synthetic_records import make_record, random_records
+from repro.evidence import published, rows
+from tests.evidence.synthetic_records import make_groups, make_record, random_records
 
 ROW = {
     "table": "Figure 1",
@@ -44,9 +43,13 @@ def make_table(tmp_path, made, *changed, random=RANDOM, settings=(), **changes):
     data["settings"] = [{"table": "S", "experiments": ["atari_shallow"]} | setting for setting in settings]
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
-    path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = group_records([records.StoredRecord(path, record) for record in [*made, *random]])
-    return rows.make_rows(groups, published_dir=tmp_path)
+    return rows.make_rows(make_groups([*made, *random]), published_dir=tmp_path)
+
+
+def answered_rows(paper, made, directory=published.PUBLISHED_DIR):
+    """The rows of a paper's tables: table, task and column to the row that these records give."""
+    found = rows.make_rows(make_groups(made), papers=[paper], published_dir=directory)
+    return {(row.table, row.task, row.column): row for row in found if row.table}
 
 
 def make_row(tmp_path, made, **changes):

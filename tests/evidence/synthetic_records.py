@@ -7,6 +7,7 @@ import numpy as np
 
 from repro.config import resolve_plain
 from repro.evidence import migrations, published, random_player, records
+from repro.evidence.groups import group_records
 from repro.evidence.staleness import current_config
 
 VERSIONS = ("python", "tensorflow", "tf_agents", "gymnasium", "ale_py", "mujoco")
@@ -67,6 +68,16 @@ def random_records(games=("pong",), final=-1000.0, **changes):
     made = [make_record(1, game, agent=random_player.AGENT, final=final, episodes=20, **changes) for game in games]
     configs = [record["config"] | {"agent": random_player.AGENT} for record in made]
     return [r | {"config": c, "config_sha256": records.config_sha256(c)} for r, c in zip(made, configs)]
+
+
+def store(made):
+    """Records as they are found in a folder of results."""
+    path = records.record_path("r", "p", "e", "t", "a", 0)
+    return [records.StoredRecord(path, record) for record in made]
+
+
+def make_groups(made):
+    return group_records(store(made))
 
 
 def write(results_dir, record):

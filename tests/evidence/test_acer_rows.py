@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, intervals, published, random_player, records, rows, staleness
-from repro.evidence.groups import group_records
+from repro.evidence import claims, intervals, published, random_player, staleness
 from repro.evidence.records import budget_field
+from tests.evidence.claim_rows import answered_rows
 from tests.evidence.synthetic_records import make_record
 
 GAMES = ("pong", "breakout")
@@ -68,10 +68,7 @@ def _control(*agents, seeds=(1, 2), tasks=TASKS, **changes):
 
 
 def _rows(made, random=RANDOM):
-    path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = group_records([records.StoredRecord(path, record) for record in [*made, *random]])
-    found = rows.make_rows(groups, papers=["acer"])
-    return {(row.table, row.task, row.column): row for row in found if row.table}
+    return answered_rows("acer", [*made, *random])
 
 
 @pytest.fixture(scope="module")

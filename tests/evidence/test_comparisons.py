@@ -1,47 +1,24 @@
 """Claims of improvement: which runs answer them, what decides them, and that every claim's tasks are known."""
 
-import json
-
 import pytest
 
-from repro.evidence import comparisons, intervals, published, records, rows
-from repro.evidence.groups import group_records
-from tests.evidence.synthetic_records import make_record, random_records
+from repro.evidence import comparisons, intervals, published
+from tests.evidence.claim_rows import GAMES, RANDOM, make_table
+from tests.evidence.synthetic_records import make_record
 
-TABLE = {
-    "title": "t",
-    "source": "s",
-    "confidence": "printed in text",
-    "unit": "probability of improvement",
-    "protocol": {},
-}
 CLAIM = {
-    "table": "Figure 1",
     "task": "atari5",
-    "column": "ours over theirs",
     "value": 0.5,
     "better": "above",
     "n_seeds": 2,
-    "experiment": "atari_shallow",
-    "agent": "impala_shallow",
-    "statement": "Ours is better.",
+    "unit": "probability of improvement",
     "claim": "improvement",
     "protocol": {"against": ["other"], "budget": 8_000_000},
 }
-GAMES = ("pong", "alien", "amidar", "assault", "asterix")
-
-
-RANDOM = random_records(GAMES)
 
 
 def _rows(tmp_path, made, random=RANDOM, **changes):
-    printed = {name: value for name, value in (CLAIM | changes).items() if value is not None}
-    data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"Figure 1": TABLE}, "rows": [printed]}
-    (tmp_path / "impala.json").write_text(json.dumps(data))
-    published.load.cache_clear()
-    path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = group_records([records.StoredRecord(path, record) for record in [*made, *random]])
-    return rows.make_rows(groups, published_dir=tmp_path)
+    return make_table(tmp_path, made, CLAIM | changes, random=random)
 
 
 def _row(tmp_path, made, **changes):
@@ -139,7 +116,8 @@ def test_runs_of_different_scale_are_not_compared(tmp_path, scale):
 def test_a_statement_without_a_claim_is_not_answered_by_final_returns(tmp_path):
     made = _runs("impala_shallow", (500.0, 510.0)) + _runs("other", (1.0, 2.0))
     assert _row(tmp_path, made).verdict == "agrees"
-    assert _row(tmp_path, made, claim=None).verdict == "not run"
+    statement = {name: value for name, value in CLAIM.items() if name != "claim"}
+    assert make_table(tmp_path, made, statement)[0].verdict == "not run"
 
 
 def test_only_the_best_runs_count_where_the_paper_searched(tmp_path):

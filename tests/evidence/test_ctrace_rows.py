@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, published, random_player, records, rows, staleness, statistics
-from repro.evidence.groups import group_records
+from repro.evidence import claims, published, random_player, staleness, statistics
+from tests.evidence.claim_rows import answered_rows
 from tests.evidence.synthetic_records import make_record
 
 GAMES = list(published.normaliser("atari57"))
@@ -40,10 +40,7 @@ def _runs(ends, scale="desk"):
 
 
 def _rows(made, directory=published.PUBLISHED_DIR):
-    path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = group_records([records.StoredRecord(path, record) for record in made])
-    found = rows.make_rows(groups, papers=["ctrace"], published_dir=directory)
-    return {(row.table, row.task, row.column): row for row in found if row.table}
+    return answered_rows("ctrace", made, directory)
 
 
 THREE = {

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from repro.evidence import claims, published, random_player, records
-from repro.evidence.groups import group_records
 from repro.evidence.references import References
 from tests.evidence.claim_rows import (
     CORRELATION,
@@ -19,7 +18,7 @@ from tests.evidence.claim_rows import (
     make_runs,
     printed_claim,
 )
-from tests.evidence.synthetic_records import random_records
+from tests.evidence.synthetic_records import make_groups, random_records
 
 OF_SCORES = [
     ("improvement", {}, "15"),
@@ -91,7 +90,7 @@ def test_a_random_player_of_another_game_is_none(tmp_path):
     (sticky,) = random_records()
     config = sticky["config"] | {"env": sticky["config"]["env"] | {"sticky_probability": 0.25}}
     sticky |= {"config": config, "config_sha256": records.config_sha256(config)}
-    references = group_records([records.StoredRecord(records.record_path("r", "p", "e", "t", "a", 0), sticky)])
+    references = make_groups([sticky])
     assert [group.records for group in references.values()] == [()]  # stale, too
     levels = random_player.levels([sticky])
     made = make_runs("impala_shallow", {}, {})

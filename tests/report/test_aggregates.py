@@ -5,19 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from repro.evidence import published, records
-from repro.evidence.groups import group_records
+from repro.evidence import published
 from repro.evidence.rows import make_rows
 from repro.report import aggregates
-from tests.evidence.synthetic_records import make_record
+from tests.evidence.synthetic_records import make_groups, make_record
 from tests.report.example_row import ROW
 
 PONG = published.normaliser("atari57")["pong"]
 
 
 def _together(made):
-    path = records.record_path("r", "p", "e", "t", "a", 0)
-    groups = group_records([records.StoredRecord(path, record) for record in made])
+    groups = make_groups(made)
     return aggregates.make_aggregates(make_rows(groups), groups)
 
 

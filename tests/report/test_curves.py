@@ -6,24 +6,17 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
-from repro.evidence import records
-from repro.evidence.groups import group_records
 from repro.evidence.rows import make_rows
 from repro.report import curves, figures
-from tests.evidence.synthetic_records import make_record
+from tests.evidence.synthetic_records import make_groups, make_record
 
 
 def _sampled(*made):
     """The plot of one agent beside its printed number, its axes and the texts of the legend."""
-    (row,) = (r for r in make_rows(_groups(made)) if r.seeds and r.statistic is None)
+    (row,) = (r for r in make_rows(make_groups(made)) if r.seeds and r.statistic is None)
     plot = curves.make_plot([curves.make_curve(made, row)], made[0])
     figure = curves.plot_curves(plot, "title")
     return plot, figure.axes[0], [text.get_text() for text in figure.legends[0].get_texts()]
-
-
-def _groups(made):
-    path = records.record_path("r", "p", "e", "t", "a", 0)
-    return group_records([records.StoredRecord(path, record) for record in made])
 
 
 def _plot(made, timed=False):
@@ -67,7 +60,7 @@ def test_agents_of_a_task_share_the_axes():
 
 def test_each_agent_has_its_own_published_number():
     made = [make_record(1, budget=40_000_000)]
-    (row,) = (r for r in make_rows(_groups(made)) if r.seeds and r.statistic is None)
+    (row,) = (r for r in make_rows(make_groups(made)) if r.seeds and r.statistic is None)
     plotted = [curves.make_curve(made, row), curves.make_curve([make_record(1, agent="own")], None, index=1)]
     figure = curves.plot_curves(curves.make_plot(plotted, made[0]))
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
