@@ -9,22 +9,27 @@ import numpy as np
 from gymnasium import spaces
 
 ROWS, COLUMNS = 8, 5
+EDGE = 2.0
+MEAN_LIFE = 20
+"""Steps of a `Homing` episode."""
 
 
 class Catch(gymnasium.Env):
-    """A ball falls by a row a step, and a paddle in the last row must be under it: reward 1 or -1 when it lands.
+    """A ball falls by a row a step, and a paddle in the last row must be under it: a reward or its loss when it lands.
 
     Actions: left, stay, right. Observed are the ball's row and column and the paddle's column, each one-hot.
 
     Args:
-        seen: rows, from the first, in which the ball is seen; with fewer than all, its column must be remembered.
+        seen: rows, from the first, in which ball and paddle are seen; with fewer than all, their columns must be
+            remembered, and the paddle's moves counted.
+        reward: of a ball that is caught; of one that is missed, its negative.
     """
 
     action_space = spaces.Discrete(3)
     observation_space = spaces.Box(0.0, 1.0, (ROWS + 2 * COLUMNS,), np.float32)
 
-    def __init__(self, seen: int = ROWS) -> None:
-        self._seen = seen
+    def __init__(self, seen: int = ROWS, reward: float = 1.0) -> None:
+        self._seen, self._reward = seen, reward
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -38,16 +43,40 @@ class Catch(gymnasium.Env):
         self._row += 1
         self._paddle = min(max(self._paddle + int(action) - 1, 0), COLUMNS - 1)
         over = self._row == ROWS - 1
-        reward = 0.0 if not over else 1.0 if self._column == self._paddle else -1.0
+        reward = 0.0 if not over else self._reward if self._column == self._paddle else -self._reward
         return self._observe(), reward, over, False, {}
 
     def _observe(self) -> np.ndarray:
         obs = np.zeros(ROWS + 2 * COLUMNS, np.float32)
-        obs[self._row] = obs[ROWS + COLUMNS + self._paddle] = 1.0
+        obs[self._row] = 1.0
         if self._row < self._seen:
-            obs[ROWS + self._column] = 1.0
+            obs[ROWS + self._column] = obs[ROWS + COLUMNS + self._paddle] = 1.0
         return obs
 
 
+class Homing(gymnasium.Env):
+    """A point on a line is to be pushed to the origin: reward 1 - x^2, and any step ends the episode by chance.
+
+    An end that no observation announces makes a value that is bootstrapped past it 1 / (1 - gamma), whatever the
+    network. Action: the push, at most 1. Observed is x, which begins anywhere up to 2 and stays within that.
+    """
+
+    action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    observation_space = spaces.Box(-EDGE, EDGE, (1,), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._x = self.np_random.uniform(-EDGE, EDGE)
+        return np.array([self._x], np.float32), {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self._x = float(np.clip(self._x + np.clip(action[0], -1.0, 1.0), -EDGE, EDGE))
+        over = bool(self.np_random.random() < 1 / MEAN_LIFE)
+        return np.array([self._x], np.float32), 1.0 - self._x**2, over, False, {}
+
+
 gymnasium.register("repro/Catch-v0", entry_point=f"{__name__}:Catch")
-gymnasium.register("repro/MemoryCatch-v0", entry_point=f"{__name__}:Catch", kwargs={"seen": 2})
+gymnasium.register("repro/MemoryCatch-v0", entry_point=f"{__name__}:Catch", kwargs={"seen": 2, "reward": 10.0})
+gymnasium.register("repro/Homing-v0", entry_point=f"{__name__}:Homing", max_episode_steps=50 * MEAN_LIFE)

@@ -20,6 +20,7 @@ from repro import config as configs
 
 CATCH = "repro.regression.environments:repro/Catch-v0"
 MEMORY_CATCH = "repro.regression.environments:repro/MemoryCatch-v0"
+HOMING = {"name": "gymnasium", "task": "repro.regression.environments:repro/Homing-v0"}
 PENDULUM = {"name": "mujoco", "task": "InvertedPendulum", "version": "v5", "max_steps": 0, "observed": "all"}
 
 
@@ -61,37 +62,37 @@ class ReferenceRun(NamedTuple):
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _on_inverted_pendulum(steps: int, **sections: Mapping[str, Any]) -> dict[str, Any]:
+def _refer(steps: int, env: Mapping[str, Any] = PENDULUM, **sections: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a ReF-ER agent that is small enough to learn the task in so many steps."""
     shared = {
         "num_env_steps": steps,
         "window_steps": 3_000,
-        "env": PENDULUM,
-        "learner": {"learning_rate": 1e-3, "batch_size": 64, "annealing": 5e-5},
-        "refer": {"beta_step_size": 1e-3, "annealing": 5e-5},
+        "env": env,
+        "learner": {"learning_rate": 1e-3, "batch_size": 64, "annealing": 1e-3},
+        "refer": {"beta_step_size": 1e-3, "annealing": 5e-4},
         "memory": {"capacity": 2**14, "start_steps": 1_000},
         "network": {"units": (64, 64)},
     }
     return configs.merge(shared, sections)
 
 
-def _on_memory_catch(target: str) -> ReferenceRun:
+def _on_memory_catch(target: str, **sections: Mapping[str, Any]) -> ReferenceRun:
     fields = {
-        "num_env_steps": 30_000,
+        "num_env_steps": 45_000,
         "env": {"name": "gymnasium", "task": MEMORY_CATCH, "last_action_and_reward": True},
         "learner": {"learning_rate": 3e-3},
     }
-    return ReferenceRun(f"r2d2_{target}", "ctrace.gymnasium", f"r2d2_{target}", fields)
+    return ReferenceRun(f"r2d2_{target}", "ctrace.gymnasium", f"r2d2_{target}", configs.merge(fields, sections))
 
 
-def _dqn_on_catch(agent: str) -> ReferenceRun:
+def _dqn_on_catch(agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
     fields = {
         "num_env_steps": 12_000,
         "env": {"name": "gymnasium", "task": CATCH},
         "exploration": {"frames": 6_000},
         "replay": {"first_frames": 500},
     }
-    return ReferenceRun(f"dqn_{agent}", "ctrace.gymnasium", agent, fields)
+    return ReferenceRun(f"dqn_{agent}", "ctrace.gymnasium", agent, configs.merge(fields, sections))
 
 
 ONE_CORE = {"env_threads": 1}
@@ -104,6 +105,7 @@ RUNS = (
         {
             "num_env_steps": 100_000,
             "env": {"name": "gymnasium", "task": CATCH},
+            "loss": {"discount": 0.9},
             "learner": {"learning_rate": 5e-3},
             "runtime": {"schedule": "lockstep"},
         },
@@ -134,7 +136,7 @@ RUNS = (
         {
             "num_env_steps": 40_000,
             "env": {"name": "gymnasium", "task": CATCH},
-            "loss": {"entropy_cost": 0.02},
+            "loss": {"discount": 0.9, "truncation": 0.5, "entropy_cost": 0.02},
             "learner": {"clip_global_norm": 4.0, "rmsprop_epsilon": 0.01},
         },
     ),
@@ -153,30 +155,41 @@ RUNS = (
             {
                 "num_env_steps": 60_000,
                 "window_frames": 10_000,
-                "env": PENDULUM,
+                "env": {**PENDULUM, "max_steps": 40 if agent == "acer" else 0},
+                "loss": {"truncation": 5.0 if agent == "acer" else 1.0},
                 "sweep": {"learning_rate": (1e-3, 1e-3), "delta": (1.0, 1.0)},
             },
             episodes=20,
         )
         for agent in ("acer", "tis", "a3c")
     ),
-    ReferenceRun("vracer_refer", "refer.figure_4_vracer", "vracer_refer", _on_inverted_pendulum(12_000), 20),
-    ReferenceRun("vracer_per", "refer.figure_4_vracer", "vracer_per", _on_inverted_pendulum(8_000), 20),
+    ReferenceRun("vracer_refer", "refer.figure_4_vracer", "vracer_refer", _refer(12_000), 20),
+    ReferenceRun("vracer_per", "refer.figure_4_vracer", "vracer_per", _refer(8_000, {**PENDULUM, "max_steps": 25}), 20),
     ReferenceRun(
         "ddpg_refer",
         "refer.figure_1_ddpg",
         "ddpg_refer",
-        _on_inverted_pendulum(12_000, learner={"policy_learning_rate": 1e-3}),
+        _refer(12_000, HOMING, learner={"policy_learning_rate": 1e-3}),
         20,
     ),
     ReferenceRun(
         "ddpg_er",
         "refer.figure_1_ddpg",
         "ddpg_er",
-        _on_inverted_pendulum(12_000, learner={"policy_learning_rate": 1e-3, "annealing": 0.0}),
+        _refer(
+            12_000,
+            learner={"policy_learning_rate": 1e-3, "annealing": 0.0},
+            exploration={"theta": 0.05},
+        ),
         20,
     ),
-    ReferenceRun("naf_refer", "refer.figure_3_naf", "naf_refer", _on_inverted_pendulum(12_000), 20),
+    ReferenceRun(
+        "naf_refer",
+        "refer.figure_3_naf",
+        "naf_refer",
+        _refer(12_000, HOMING),
+        20,
+    ),
     ReferenceRun(
         "ppo",
         "refer.figure_4_vracer",
@@ -184,7 +197,7 @@ RUNS = (
         {
             "num_env_steps": 30_000,
             "window_steps": 5_000,
-            "env": PENDULUM,
+            "env": {"task": "InvertedDoublePendulum"},
             "memory": {"start_steps": 1_000},
             "ppo": {"steps": 1_024, "policy_learning_rate": 1e-3, "value_learning_rate": 1e-3},
         },
@@ -203,7 +216,10 @@ RUNS = (
         },
         20,
     ),
-    *map(_dqn_on_catch, ("double_dqn", "n_step_5", "retrace", "ctrace_gamma10")),
+    _dqn_on_catch("double_dqn", loss={"discount": 0.9}, learner={"target_period": 600}),
+    _dqn_on_catch("n_step_5", exploration={"last": 0.5}),
+    _dqn_on_catch("retrace"),
+    _dqn_on_catch("ctrace_gamma10"),
     ReferenceRun(
         "dqn_breakout",
         "ctrace.dqn",
@@ -217,6 +233,8 @@ RUNS = (
         },
         episodes=0,
     ),
-    *map(_on_memory_catch, ("n_step_5", "retrace", "ctrace")),
+    _on_memory_catch("n_step_5", loss={"n": 2}),  # of 7 steps, so that most targets are bootstrapped
+    _on_memory_catch("retrace"),
+    _on_memory_catch("ctrace"),
 )
 """In the order of the papers."""

@@ -237,6 +237,14 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
+        "ReF-ER memory: a last step discounts like others",
+        KERNELS,
+        "step_discount = ZERO",
+        "step_discount = discount",
+        f"{TEST_REFER}::test_time_limit_against_termination_by_hand",
+        slow=True,
+    ),
+    Variant(
         "ReF-ER memory: target not discounted",
         KERNELS,
         "+ (weight * discount) * next_v_tbc",

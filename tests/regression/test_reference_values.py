@@ -10,7 +10,14 @@ from repro.regression.reference_values import ReferenceValues, ReferenceValuesEr
 RUN = RUNS[0]
 
 
-RANDOM_LEVELS = {"Catch-v0": -0.55, "MemoryCatch-v0": -0.55, "CartPole-v1": 25.0, "InvertedPendulum": 8.0}
+RANDOM_LEVELS = {
+    "Catch-v0": -0.55,
+    "MemoryCatch-v0": -5.5,
+    "Homing-v0": 0.0,
+    "CartPole-v1": 25.0,
+    "InvertedPendulum": 8.0,
+    "InvertedDoublePendulum": 52.0,
+}
 """Above the mean return of a random policy."""
 
 
