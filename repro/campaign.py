@@ -7,7 +7,6 @@ a run of its own. Ctrl-C and SIGTERM save; the same command goes on. It commits 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 
     from repro.evidence.commands import Run
     from repro.launch.campaign import CampaignFolder, Estimates, Planned
-    from repro.launch.plan import Step
+    from repro.launch.plan import Block, Step
+    from repro.launch.recorded_job import RecordedJob
 
 PLAN = flags.DEFINE_string("plan", "paper_configs/campaign.py", "File with the stages of runs.")
 DRY_RUN = flags.DEFINE_bool("dry_run", False, "Print the plan and how far it is, and run nothing.")
@@ -49,6 +49,7 @@ def main(argv: list[str]) -> None:
     from repro.launch.campaign import CampaignFolder
     from repro.launch.gate import GateError
     from repro.launch.plan import load_stages, order
+    from repro.launch.selection import choose, parse_cores
 
     console = Console()
     folder = CampaignFolder(Path(RUNS_DIR.value) / "campaign")
@@ -58,9 +59,9 @@ def main(argv: list[str]) -> None:
         (_pause if PAUSE.value else _resume)(folder, console)
         return
     try:
-        cores = _cores()
+        cores = parse_cores(CORES.value, sorted(os.sched_getaffinity(0)))
         steps = list(order(load_stages(Path(PLAN.value))))
-        planned = _choose(steps)
+        planned = _plan_runs(choose(steps, ONLY.value, SHARE.value))
         if DRY_RUN.value:
             _show_plan(steps, planned, folder, len(cores), console)
             return
@@ -149,65 +150,20 @@ def _is_done(item: Planned, estimates: Estimates) -> bool:
     return done
 
 
-def _choose(steps: Sequence[Step]) -> list[Planned]:
-    """The runs of the plan that --only and --share leave, in order.
+def _plan_runs(chosen: Sequence[tuple[Run, Block]]) -> list[Planned]:
+    """Runs with their jobs.
 
     Raises:
-        ValueError: a word that means no run, or no such share.
+        ValueError: as for `jobs.make_job`.
     """
     from repro.launch.campaign import Planned
     from repro.launch.jobs import default_results_dir, make_job
 
-    match = re.fullmatch(r"(\d+)/(\d+)", SHARE.value)
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise ValueError(f"--share={SHARE.value!r}: give k/n with k from 1 to n, such as 1/2.")
-    k, n = int(match[1]), int(match[2])
-    every = [(run, step) for step in steps for run in step.runs]
-    known = sorted({word for run, _ in every for word in _words(run)})
-    parts = [_split(text, known) for text in ONLY.value]
-    chosen = [
-        (run, step)
-        for run, step in every[k - 1 :: n]
-        if not parts or any(part <= _words(run) for part in parts)
-    ]  # fmt: skip
-    if not chosen:
-        raise ValueError(f"--only={','.join(ONLY.value)} and --share={SHARE.value} leave no run of the plan.")
-    return [
-        Planned(run, make_job(run, Path(RESULTS_DIR.value or default_results_dir(run.scale)), Path(RUNS_DIR.value)),
-                step.block)
-        for run, step in chosen
-    ]  # fmt: skip
+    def make(run: Run) -> RecordedJob:
+        results_dir = RESULTS_DIR.value or default_results_dir(run.scale)
+        return make_job(run, Path(results_dir), Path(RUNS_DIR.value))
 
-
-def _words(run: Run) -> set[str]:
-    return {run.paper, run.experiment, run.agent, run.task, run.scale}
-
-
-def _split(text: str, known: Sequence[str]) -> set[str]:
-    words = set(text.split("/"))
-    for word in sorted(words - set(known)):
-        raise ValueError(f"--only: the plan has no {word!r}{cli.nearest(word, known)}")
-    return words
-
-
-def _cores() -> list[int]:
-    """The cores to use, of those that this process may use.
-
-    Raises:
-        ValueError: not numbers of such cores.
-    """
-    allowed = sorted(os.sched_getaffinity(0))
-    if CORES.value is None:
-        return allowed
-    if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", CORES.value) is None:
-        raise ValueError(f"--cores={CORES.value!r}: give numbers of cores, such as 0,2-3.")
-    chosen: set[int] = set()
-    for part in CORES.value.split(","):
-        first, _, last = part.partition("-")
-        chosen |= set(range(int(first), int(last or first) + 1))
-    if not chosen or not chosen <= set(allowed):
-        raise ValueError(f"--cores={CORES.value}: this process may use {', '.join(map(str, allowed))}.")
-    return sorted(chosen)
+    return [Planned(run, make(run), block) for run, block in chosen]
 
 
 def _pause(folder: CampaignFolder, console: Console) -> None:
