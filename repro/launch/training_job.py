@@ -23,7 +23,7 @@ from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.training.run_directory import has_saved, is_in_use, read_progress, read_settings, write_json
 
-LEAVE_SECONDS = 30.0
+LEAVE_SECONDS = 180.0
 """Longest wait for a process of before, which saves its run and ends."""
 PR_SET_PDEATHSIG = 1
 """Option of Linux's prctl: the signal that a process gets when the thread that began it ends."""

@@ -28,7 +28,7 @@ from repro.launch.plan import Block
 STAGES = {
     "first": (
         Block("fails", "impala", "gymnasium", ("impala",), ("Pendulum-v1",), "smoke", 1, 0.01),
-        Block("runs", "impala", "gymnasium", ("impala",), ("CartPole-v1",), "smoke", 1, 0.01),
+        Block("runs", "impala", "atari_shallow", ("impala_shallow",), ("pong",), "smoke", 1, 0.01),
     )
 }
 """
@@ -233,15 +233,19 @@ def is_training(run_dir: Path) -> bool:
 
 def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_path):
     (tmp_path / "plan.py").write_text(SMOKE_PLAN)
-    run_dir = tmp_path / "runs/impala/gymnasium/CartPole-v1/impala/smoke/seed_1"
+    run_dir = tmp_path / "runs/impala/atari_shallow/pong/impala_shallow/smoke/seed_1"
     first = start(tmp_path)
     wait_for(lambda: (run_dir / "progress.csv").exists(), 300)
+    assert is_training(run_dir)
+    folder = CampaignFolder(tmp_path / "runs/campaign")
+    folder.pause()  # before the run can end; what --pause does besides is to wait
     paused = call(tmp_path, "--pause")
     assert "all runs are saved and their cores free" in paused.stdout
     assert not is_training(run_dir)
     checkpoints = sorted((run_dir / "checkpoints").glob("checkpoint_*"))
     assert checkpoints
-    CampaignFolder(tmp_path / "runs/campaign").resume()  # as --resume does, and before the run can end
+    assert not (run_dir / "complete.json").exists()
+    folder.resume()
     wait_for(lambda: is_training(run_dir), 300)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
@@ -249,10 +253,9 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
 
     second = start(tmp_path)
     assert second.wait(timeout=600) == 1
-    record = records.read_record(tmp_path / "records/impala/gymnasium/CartPole-v1/impala/seed_1.json")
-    assert record["num_env_steps"] >= 20_000
-    log = (run_dir / "log.txt").read_text()
-    assert "Resuming" in log
+    record = records.read_record(tmp_path / "records/impala/atari_shallow/pong/impala_shallow/seed_1.json")
+    assert record["num_env_frames"] >= 200_000
+    assert "Resuming" in (run_dir / "log.txt").read_text()
     failed = json.loads((tmp_path / "runs/campaign/failures.json").read_text())
     assert list(failed) == ["impala/gymnasium/Pendulum-v1/impala/smoke/seed_1"]
     assert "agent impala takes Discrete actions" in failed["impala/gymnasium/Pendulum-v1/impala/smoke/seed_1"]["reason"]
@@ -263,3 +266,6 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     shown = call(tmp_path, "--dry_run")
     assert "1 of 2 runs are done" in shown.stdout
     assert "is not paused" in call(tmp_path, "--resume").stdout
+    wrong = call(tmp_path, "--only=pongg")
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "--only: the plan has no 'pongg'; did you mean 'pong'?" in wrong.stderr
