@@ -249,7 +249,7 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     wait_for(lambda: is_training(run_dir), 300)
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
-    wait_for(lambda: not is_training(run_dir), 60)  # the training does not outlive the campaign
+    wait_for(lambda: not is_training(run_dir), 300)  # the training does not outlive the campaign
 
     second = start(tmp_path)
     assert second.wait(timeout=600) == 1
