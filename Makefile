@@ -7,7 +7,7 @@ BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup smoke test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,6 +28,12 @@ smoke: $(PAPERS:%=smoke-%)  ## a smoke reproduction of every paper
 
 smoke-%: setup
 	$(BIN)/python -m repro.reproduce --paper=$* --scale=smoke
+
+campaign: setup  ## work through paper_configs/campaign.py on all cores, for days; it commits nothing
+	$(BIN)/python -m repro.campaign
+
+campaign-plan: setup  ## its runs, core-hours and the rows that they answer, and how far it is
+	$(BIN)/python -m repro.campaign --dry_run
 
 test: setup  ## unit and numerical tests
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal

@@ -20,12 +20,10 @@ from absl import flags
 
 from repro import cli
 from repro.config import agents
-from repro.evidence import random_player
-from repro.launch.random_job import RandomJob
+from repro.evidence.commands import Run
+from repro.launch import jobs
 from repro.launch.recorded_job import RecordedJob
 from repro.launch.scheduler import run_jobs
-from repro.launch.study_job import StudyJob
-from repro.launch.training_job import TrainingJob
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,9 +43,6 @@ JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of 
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
 
-CONFIGS = Path("paper_configs")
-COMMITTED = Path("results")
-
 
 def find_jobs() -> Iterator[RecordedJob]:
     """Every run that the flags ask for.
@@ -55,39 +50,21 @@ def find_jobs() -> Iterator[RecordedJob]:
     Raises:
         ValueError: an unknown paper, experiment, scale or task; the message names the known ones.
     """
-    folder = CONFIGS / PAPER.value
-    known = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-    if not known:
-        papers = sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
-        raise ValueError(f"no experiments for paper {PAPER.value!r}; there are some for {', '.join(papers)}.")
+    known = jobs.experiments(PAPER.value)
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
-        module = importlib.import_module(f"paper_configs.{PAPER.value}.{name}")
-        config = module.get_config(SCALE.value)
+        config = jobs.load_config(PAPER.value, name, SCALE.value)
         for task, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
             for seed in _seeds():
-                own = module.get_config(SCALE.value)
-                if agent != random_player.AGENT:
-                    own.agent = agent
-                if "study" in config:
-                    yield StudyJob(own, task, seed, results_dir())
-                elif agent == random_player.AGENT:
-                    yield RandomJob(own, task, seed, results_dir())
-                else:
-                    yield TrainingJob(own, task, seed, results_dir(), Path(RUNS_DIR.value))
+                run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
+                yield jobs.make_job(run, results_dir(), Path(RUNS_DIR.value))
 
 
 def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:
     """The agents asked for, of those that an experiment has."""
-    known = agents(config)
     if AGENT.value == ["all"]:
-        return known
-    for name in AGENT.value:
-        if name not in (*known, random_player.AGENT):
-            raise ValueError(
-                f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} "
-                f"(there is {', '.join(known)})"
-            )
+        return agents(config)
+    jobs.check_agents(config, AGENT.value)
     return AGENT.value or [config.agent]
 
 
@@ -104,7 +81,7 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
     for name in names:
         meant = [name] if name in known else [k for k in known if name == "all" or k.startswith(f"{name}_")]
         if not meant:
-            folder = CONFIGS / PAPER.value
+            folder = jobs.CONFIGS / PAPER.value
             raise ValueError(
                 f"no experiment {name!r} in {folder}{cli.nearest(name, known)} (there are {', '.join(known)})"
             )
@@ -112,9 +89,8 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
 
 
 def results_dir() -> Path:
-    """Records of smoke scale prove the path and stay out of version control."""
-    default = Path("runs/records") if SCALE.value == "smoke" else COMMITTED
-    return Path(RESULTS_DIR.value or default)
+    """Root of the records."""
+    return Path(RESULTS_DIR.value or jobs.default_results_dir(SCALE.value))
 
 
 def main(argv: list[str]) -> None:
@@ -127,16 +103,16 @@ def main(argv: list[str]) -> None:
 
     console = Console()
     try:
-        jobs = list(find_jobs())
-        waiting = [job for job in jobs if not job.recorded()]
+        asked = list(find_jobs())
+        waiting = [job for job in asked if not job.recorded()]
     except (ValueError, records.RecordError) as error:
         cli.fail(error)
-    for job in jobs:
+    for job in asked:
         if job not in waiting:
             console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
     began = time.monotonic()
     failures = run_jobs(waiting, JOBS.value, console)
-    complete = [path for job in jobs if job.recorded() for path in job.record_paths]
+    complete = [path for job in asked if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:
         others, _ = records.read_all(results_dir())
@@ -146,7 +122,7 @@ def main(argv: list[str]) -> None:
     for job, reason in failures.items():
         console.print(f"{job.label} failed: {reason}", style="red", highlight=False, soft_wrap=True)
     if unfinished:
-        console.print(f"{len(unfinished)} of {len(jobs)} runs are not finished; the same command resumes them.")
+        console.print(f"{len(unfinished)} of {len(asked)} runs are not finished; the same command resumes them.")
     elif waiting:
         console.print(f"Took {time.monotonic() - began:.0f} s.")
     if not unfinished:
@@ -158,8 +134,8 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
     """Says of each run whether it is in the band of the committed runs, and how many have none."""
     from repro.evidence import judgements, records
 
-    same = results_dir().resolve() == COMMITTED.resolve()
-    committed, _ = records.read_all(results_dir() if same else COMMITTED)
+    same = results_dir().resolve() == jobs.COMMITTED.resolve()
+    committed, _ = records.read_all(results_dir() if same else jobs.COMMITTED)
     judged = judgements.judge_by(committed, stored)
     for found in judged:
         if found.band is not None:

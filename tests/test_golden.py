@@ -6,40 +6,14 @@ import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from repro.config import agents
 from repro.evidence import behaviour, records, staleness
 from tests import golden
+from tests.golden import differences, sentence
 
 PAPERS = sorted({name.partition(".")[0] for name in golden.CASES})
-TOLERANCE = 1e-3
-"""Relative to a value and to the largest of its series. Two threads in place of one change at most 0.006 of it, XLA in
-place of the graph 0.1, but for ACER's dueling samples, which have other random numbers there."""
-
-
-def differences(values, golden_values):
-    """The names of series that are not the golden ones."""
-    if set(values) != set(golden_values):
-        return sorted(set(values) ^ set(golden_values))
-    return [
-        name
-        for name, series in golden_values.items()
-        if len(values[name]) != len(series)
-        or not np.allclose(values[name], series, TOLERANCE, TOLERANCE * np.abs(series).max() + 1e-9, equal_nan=True)
-    ]
-
-
-def sentence(name, values, golden_values):
-    """What is to be done about values that differ; None where none does."""
-    found = differences(values, golden_values)
-    if not found:
-        return None
-    return (
-        f"{name} learns otherwise than its golden values ({', '.join(found)}): undo the change or, if it is meant, "
-        f"raise its behaviour version, which makes its records stale: python -m tests.golden --raise={name}"
-    )
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -71,12 +71,12 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     """
     claim = find_claim(printed)
     against = tuple(printed.protocol.get("against", ()))
-    min_runs = max(claim.min_runs, 2 if against else 1)
+    min_runs, opponents = find_opponents(printed, claim)
     found: list[ClaimResult] = []
     reasons: list[str] = []
     compared: list[str] = []
     foreign = False
-    for others in [against] if claim.together or not against else [(other,) for other in against]:
+    for others in opponents:
         tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs)
         usable, unusable = _usable(claim, tasks, references)
         reasons += unusable
@@ -124,6 +124,21 @@ def find_claim(printed: PublishedRow) -> Claim:
         return claim
     needs = tuple(dict.fromkeys((*claim.needs, *_RATE_AND_TARGET)))
     return dataclasses.replace(claim, needs=needs, belongs=_split(printed))
+
+
+def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple[str, ...]]]:
+    """Returns what a claim's comparisons need: the fewest runs of each agent, and the other agents of each comparison.
+
+    Args:
+        printed: a row with a `claim`.
+        claim: as `find_claim` returns it.
+
+    Returns:
+        Names as `protocol["against"]` has them; a claim about a single agent has one comparison, with nobody.
+    """
+    against = tuple(printed.protocol.get("against", ()))
+    min_runs = max(claim.min_runs, 2 if against else 1)
+    return min_runs, [against] if claim.together or not against else [(other,) for other in against]
 
 
 def bootstrap_interval(

@@ -157,6 +157,25 @@ class Published:
 
 
 @dataclasses.dataclass(frozen=True)
+class Comparable:
+    """A column of another publication that learning curves of ours can be read beside.
+
+    Attributes:
+        column: of the table.
+        agent: `<experiment>/<agent>` of ours.
+        at: the budget of the column, in `budget_field`.
+        budget_field: num_env_frames or num_env_steps.
+        same_agent: whether it is the same algorithm; else a yardstick.
+    """
+
+    column: str
+    agent: str
+    at: int
+    budget_field: str
+    same_agent: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class ContextTable:
     """Numbers of one other publication under one protocol, to read a paper's own numbers against.
 
@@ -172,6 +191,7 @@ class ContextTable:
         spread_of: what `spread` is, None without it.
         spread: like `rows`, the printed uncertainty: a number, a pair (low, high), or None.
         notes: what a reader must know.
+        compared: columns that learning curves of ours can be read beside.
     """
 
     name: str
@@ -187,6 +207,7 @@ class ContextTable:
     spread_of: str | None
     spread: Mapping[str, tuple[Any, ...]]
     notes: str
+    compared: tuple[Comparable, ...] = ()
 
     def task_numbers(self, task: str, environment: str) -> dict[str, float]:
         """Returns column to number for one task; empty where this table has no such task or environment.
@@ -399,7 +420,15 @@ def _context_table(path: pathlib.Path) -> ContextTable:
         spread_of=spread["of"],
         spread=dict(_cells(path, "spread", spread["rows"], len(data["columns"]))),
         notes=data["notes"],
+        compared=tuple(_comparables(path, data)),
     )
+
+
+def _comparables(path: pathlib.Path, data: Mapping[str, Any]) -> Iterator[Comparable]:
+    for item in data.get("compared", []):
+        if item["column"] not in data["columns"]:
+            raise PublishedError(f"The published numbers {path} compare with no column {item['column']!r}.")
+        yield Comparable(**item)
 
 
 def _cells(path: pathlib.Path, kind: str, rows: list[list[Any]], columns: int) -> Iterator[tuple[str, tuple[Any, ...]]]:

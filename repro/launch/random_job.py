@@ -37,7 +37,6 @@ class RandomJob(RecordedJob):
         names = (config.paper, config.experiment, config.env.task, random_player.AGENT)
         super().__init__(config, seed, [records.record_path(results_dir, *names, seed)])
         self._returns: list[float] = []
-        self._stopped = False
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Plays the games; see `RecordedJob.run`. What was interrupted starts again."""

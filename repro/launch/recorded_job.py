@@ -16,6 +16,10 @@ class JobError(RuntimeError):
     """A run failed; the message says where to look."""
 
 
+class InUseError(JobError):
+    """Another process works on the run, which says nothing of the run itself."""
+
+
 class Stopped(Exception):
     """A run was interrupted and saved; it is neither complete nor failed."""
 
@@ -38,6 +42,7 @@ class RecordedJob(abc.ABC):
         self.config = config
         self.seed = seed
         self._paths = paths
+        self._stopped = False
 
     @property
     def record_paths(self) -> list[Path]:
@@ -59,11 +64,26 @@ class RecordedJob(abc.ABC):
 
     @abc.abstractmethod
     def stop(self) -> None:
-        """Asks for an end before its own, from another thread."""
+        """Asks for an end before its own, from another thread; asking again does no harm."""
+
+    def take_back_stop(self) -> None:
+        """Lets a job that was asked to end be run again."""
+        self._stopped = False
+
+    def kill(self) -> None:  # noqa: B027 - a job without processes of its own ends when asked
+        """Ends at once what did not end when asked, from another thread; what was saved before stays."""
 
     @abc.abstractmethod
     def share_done(self) -> float:
         """Returns the share of the work that is done, from 0 to 1."""
+
+    def seconds_done(self) -> float:
+        """Returns the time that the share done has taken, interruptions left out; 0 where that is not known."""
+        return 0.0
+
+    def refusal(self) -> str | None:
+        """Says why what is left of a run that was begun must not be continued; None where it may, or was not begun."""
+        return None
 
     def recorded(self) -> bool:
         """Whether they are there, valid, of this scale and of the current configuration."""

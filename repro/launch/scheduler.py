@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import bisect
+import contextlib
+import dataclasses
 import os
+import signal
 import threading
-from collections import deque
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 from rich.progress import TaskID
 
 from repro.evidence import records
 from repro.launch.bars import make_bars
-from repro.launch.recorded_job import JobError, RecordedJob, Stopped
+from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
+
+Slot = list[int]
+"""Numbers of the processor cores of one place for a job."""
+TICK_SECONDS = 0.5
+END_SECONDS = 15.0
+"""From asking a job to end to killing it, at Ctrl-C and SIGTERM."""
+PAUSE_SECONDS = 120.0
+"""The same for a pause and for room for a wider job, where there is more time to save."""
 
 
 def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
@@ -24,7 +36,9 @@ def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dic
     at_once = min(at_once, len(jobs))
     if at_once <= 1:
         return _run_in_turn(jobs, console)
-    return _run_side_by_side(jobs, at_once, console)
+    cores = sorted(os.sched_getaffinity(0))
+    slots = [cores[i::at_once] or [cores[i % len(cores)]] for i in range(at_once)]
+    return Scheduler(jobs, slots, console).run()
 
 
 def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[RecordedJob, str]:
@@ -40,38 +54,193 @@ def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[Recorded
     return failures
 
 
-def _run_side_by_side(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
-    cores = sorted(os.sched_getaffinity(0))
-    shares = [cores[i::at_once] or [cores[i % len(cores)]] for i in range(at_once)]
-    waiting = deque(jobs)
-    failures: dict[RecordedJob, str] = {}
-    stop = threading.Event()
-    bars = make_bars(console)
-    running: dict[RecordedJob, TaskID] = {}
+class NoMoreError(Exception):
+    """No further job is to begin; the message says why."""
 
-    def work(share: list[int]) -> None:
-        while waiting and not stop.is_set():
-            job = waiting.popleft()
-            running[job] = bars.add_task(job.label, total=1.0)
-            try:
-                job.run(share, quiet=True)
-            except (JobError, records.RecordError, OSError) as error:
-                failures[job] = str(error)
-            except Stopped:
-                stop.set()
 
-    threads = [threading.Thread(target=work, args=(share,)) for share in shares]
-    with bars:
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            try:
-                for job, bar in list(running.items()):
-                    bars.update(bar, completed=job.share_done())
-                for thread in threads:
-                    thread.join(timeout=0.5)
-            except KeyboardInterrupt:
-                stop.set()
-                for job in running:
-                    job.stop()
-    return failures
+class Follower:
+    """What a scheduler asks and tells. This one gives each job one slot, is never paused and takes note of nothing."""
+
+    def num_slots(self, job: RecordedJob) -> int:
+        """Returns how many slots a job is to have; more than there are count as all."""
+        return 1
+
+    def is_paused(self) -> bool:
+        """Returns whether no job is to run for now."""
+        return False
+
+    def refusal(self, job: RecordedJob) -> str | None:
+        """Says why a job must not begin, or None.
+
+        Raises:
+            NoMoreError: no other may, either. Those at work go on.
+        """
+        return None
+
+    def ended(self, job: RecordedJob, failure: str | None, retry: bool) -> None:
+        """Takes note of a job that is done, or failed for a reason that may be another one's (`retry`) or its own."""
+
+    def tick(self, running: Sequence[RecordedJob], waiting: Sequence[RecordedJob]) -> None:
+        """Looks at what goes on, every `TICK_SECONDS`."""
+
+
+@dataclasses.dataclass
+class _Running:
+    """A job at work, and what became of it once its thread has ended.
+
+    Attributes:
+        slots: that it has.
+        bar: that shows it.
+        thread: that runs it.
+        stopped: whether it was interrupted and saved.
+        failure: why it failed.
+        retry: whether that says nothing of the job itself.
+        deadline: when it is killed; None while nobody asked it to end.
+    """
+
+    slots: list[Slot]
+    bar: TaskID
+    thread: threading.Thread | None = None
+    stopped: bool = False
+    failure: str | None = None
+    retry: bool = False
+    deadline: float | None = None
+
+
+class Scheduler:
+    """Runs jobs side by side on slots of cores, in their order, and keeps the slots busy.
+
+    A job that needs more slots than are free lets later ones pass. As soon as the slots of later ones would do, these
+    are saved and wait until it has had its turn.
+
+    Args:
+        jobs: in order.
+        slots: each for one job at a time, or several for one.
+        console: for the bars and a line for each job that ends.
+        follower: see there.
+    """
+
+    def __init__(
+        self, jobs: Sequence[RecordedJob], slots: Sequence[Slot], console: Console, follower: Follower | None = None
+    ) -> None:
+        self._place = {job: place for place, job in enumerate(jobs)}
+        self._waiting = list(jobs)
+        self._running: dict[RecordedJob, _Running] = {}
+        self._free = list(slots)
+        self._total = len(slots)
+        self._console = console
+        self._follower = follower or Follower()
+        self._bars = make_bars(console)
+        self._failures: dict[RecordedJob, str] = {}
+        self._no_more = False
+
+    def run(self) -> dict[RecordedJob, str]:
+        """Returns the failed jobs with the reason, once all have ended, or at Ctrl-C or SIGTERM, when all are saved."""
+        with _ending() as end, self._bars:
+            while True:
+                self._collect(end)
+                if end.is_set():
+                    self._stop(self._running, END_SECONDS)
+                elif self._follower.is_paused():
+                    self._stop(self._running, PAUSE_SECONDS)
+                elif not self._no_more:
+                    self._fill()
+                self._follower.tick(list(self._running), self._waiting)
+                if not self._running and (end.is_set() or self._no_more or not self._waiting):
+                    return self._failures
+                for job, state in self._running.items():
+                    self._bars.update(state.bar, completed=job.share_done())
+                time.sleep(TICK_SECONDS)
+
+    def _fill(self) -> None:
+        """Begins what there are free slots for."""
+        for job in list(self._waiting):
+            need = min(self._follower.num_slots(job), self._total)
+            if need <= len(self._free):
+                try:
+                    self._begin(job, need)
+                except NoMoreError:
+                    self._no_more = True
+                    return
+            elif need > 1 and self._make_room(job, need) or not self._free:
+                return
+
+    def _make_room(self, job: RecordedJob, need: int) -> bool:
+        """Stops the last ones of the jobs behind this one, if their slots are enough for it; returns whether."""
+        behind = sorted((self._place[other], other) for other in self._running if self._place[other] > self._place[job])
+        missing, chosen = need - len(self._free), {}
+        while behind and missing > 0:
+            _, other = behind.pop()
+            chosen[other] = self._running[other]
+            missing -= len(chosen[other].slots)
+        if missing > 0:
+            return False
+        self._stop(chosen, PAUSE_SECONDS)
+        return True
+
+    def _begin(self, job: RecordedJob, need: int) -> None:
+        reason = self._follower.refusal(job)
+        self._waiting.remove(job)
+        if reason is not None:
+            self._failures[job] = reason
+            return
+        slots, self._free = self._free[:need], self._free[need:]
+        state = self._running[job] = _Running(slots, self._bars.add_task(job.label, total=1.0))
+        job.take_back_stop()
+        state.thread = threading.Thread(target=_work, args=(job, state), daemon=True)
+        state.thread.start()
+
+    def _stop(self, chosen: Mapping[RecordedJob, _Running], seconds: float) -> None:
+        """Asks jobs to end, again and again, since one between two processes misses it, and at last kills them."""
+        now = time.monotonic()
+        for job, state in chosen.items():
+            state.deadline = min(now + seconds, state.deadline or now + seconds)
+            if now < state.deadline:
+                job.stop()
+            else:
+                job.kill()
+
+    def _collect(self, end: threading.Event) -> None:
+        """Takes back the slots of jobs whose threads have ended."""
+        for job, state in list(self._running.items()):
+            if state.thread is not None and state.thread.is_alive():
+                continue
+            del self._running[job]
+            self._free = sorted(self._free + state.slots)
+            self._bars.remove_task(state.bar)
+            asked = state.deadline is not None
+            if state.stopped or (asked and state.failure is not None):  # what ends badly in haste has another chance
+                bisect.insort(self._waiting, job, key=self._place.__getitem__)
+                if not asked:  # as by Ctrl-C, which reaches all processes of a terminal
+                    end.set()
+                continue
+            if state.failure is not None:
+                self._failures[job] = state.failure
+            self._follower.ended(job, state.failure, state.retry)
+
+
+def _work(job: RecordedJob, state: _Running) -> None:
+    """Runs a job, in a thread of its own."""
+    cores = sorted({core for slot in state.slots for core in slot})
+    try:
+        job.run(cores, quiet=True)
+    except Stopped:
+        state.stopped = True
+    except InUseError as error:
+        state.failure, state.retry = str(error), True
+    except (JobError, records.RecordError, OSError) as error:
+        state.failure = str(error)
+    except Exception as error:  # a mistake in the code fails this job, and the others go on
+        state.failure = f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _ending() -> Iterator[threading.Event]:
+    """Yields what Ctrl-C and SIGTERM set, in place of ending the process."""
+    end = threading.Event()
+    before = {number: signal.signal(number, lambda *_: end.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield end
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

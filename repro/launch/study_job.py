@@ -39,7 +39,6 @@ class StudyJob(RecordedJob):
         paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
         super().__init__(config, seed, paths)
         self._share_done = 0.0
-        self._stopped = False
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Runs the study from its beginning on the given cores.

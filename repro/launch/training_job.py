@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import ml_collections
@@ -16,16 +19,23 @@ from repro import cli
 from repro.config import budget, frames_per_step, resolve
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
-from repro.launch.recorded_job import JobError, RecordedJob, Stopped
+from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.training.run_directory import (
     RunDirectoryError,
     changed_settings,
     has_saved,
+    is_in_use,
     read_progress,
     read_settings,
     write_json,
 )
+
+LEAVE_SECONDS = 180.0
+"""Longest wait for a process of before, which saves its run and ends."""
+PR_SET_PDEATHSIG = 1
+"""Option of Linux's prctl: the signal that a process gets when the thread that began it ends."""
+_LIBC = ctypes.CDLL(None)
 
 
 class TrainingJob(RecordedJob):
@@ -51,6 +61,7 @@ class TrainingJob(RecordedJob):
         super().__init__(config, seed, [results_dir / place])
         self._process: subprocess.Popen | None = None
         self.run_dir = runs_dir / place.parent / config.scale / f"seed_{seed}"
+        self._origin = self.run_dir / "origin.json"
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.
@@ -60,24 +71,17 @@ class TrainingJob(RecordedJob):
             quiet: sends the output to `log.txt` in the run folder, instead of showing it.
 
         Raises:
-            JobError: a process failed.
+            JobError: a process failed, or another one works on the run.
             Stopped: interrupted, saved.
         """
         log = self.run_dir / "log.txt" if quiet else None
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        origin = self.run_dir / "origin.json"
-        version = self._behaviour_version()
-        if not (origin.exists() and has_saved(self.run_dir)):
-            write_json(origin, {"git_commit": records.git_commit(), "behaviour": version})
-        elif (begun := behaviour.of_record(json.loads(origin.read_text()))) != version:
-            raise JobError(
-                f"the run in {self.run_dir} began with behaviour version {begun} of its agent, which is {version} now: "
-                "move the folder away."
-            )
-        elif changed := self._changed_settings():
-            raise JobError(
-                f"the run in {self.run_dir} has other settings ({', '.join(changed[:5])}): move the folder away."
-            )
+        if reason := self.refusal():
+            raise JobError(reason)
+        self._wait_until_free()
+        if not self._was_begun():
+            origin = {"git_commit": records.git_commit(), "behaviour": self._behaviour_version()}
+            write_json(self._origin, origin)
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
             self._call(
@@ -98,22 +102,75 @@ class TrainingJob(RecordedJob):
         records.write_record(self.record_paths[0], self._make_record(len(cores)))
 
     def stop(self) -> None:
-        """Asks the process that works on this job, if there is one, to save and end."""
+        """Asks the process that works on this job, if there is one, to save and end, and begins no other."""
+        self._stopped = True
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """Ends the process that works on this job, if there is one; its last checkpoint stays."""
+        self._stopped = True
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
     def share_done(self) -> float:
         """Share of the frames trained so far, from the run's log; 0 before its first row."""
-        path = self.run_dir / "progress.csv"
-        rows = read_progress(path) if path.exists() else []
-        unit, amount = budget(self.config)
+        rows = self._rows()
+        unit, amount = budget(resolve(self.config))
         return rows[-1][f"num_env_{unit}"] / amount if rows else 0.0
 
+    def seconds_done(self) -> float:
+        """Seconds of training so far, from the run's log."""
+        rows = self._rows()
+        return rows[-1]["seconds"] if rows else 0.0
+
+    def refusal(self) -> str | None:
+        """Says that the run began with another behaviour version of its agent, or has other settings than this job."""
+        if not self._was_begun():
+            return None
+        begun, version = behaviour.of_record(json.loads(self._origin.read_text())), self._behaviour_version()
+        if begun != version:
+            return (
+                f"the run in {self.run_dir} began with behaviour version {begun} of its agent, which is {version} now: "
+                "move the folder away."
+            )
+        try:
+            changed = changed_settings(self.run_dir, self.config.to_dict(), self.seed)
+        except RunDirectoryError as error:
+            return f"{error} Move the folder away."
+        if changed:
+            return f"the run in {self.run_dir} has other settings ({', '.join(changed[:5])}): move the folder away."
+        return None
+
+    def _was_begun(self) -> bool:
+        return self._origin.exists() and has_saved(self.run_dir)
+
+    def _rows(self) -> list[dict[str, float]]:
+        path = self.run_dir / "progress.csv"
+        return read_progress(path) if path.exists() else []
+
+    def _wait_until_free(self) -> None:
+        """Waits for a process that a killed command left behind, and that saves this run.
+
+        Raises:
+            InUseError: another process uses the folder for longer.
+            Stopped: asked to.
+        """
+        deadline = time.monotonic() + LEAVE_SECONDS
+        while is_in_use(self.run_dir):
+            if self._stopped:
+                raise Stopped
+            if time.monotonic() > deadline:
+                raise InUseError(f"another process is running in {self.run_dir}.")
+            time.sleep(0.2)
+
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
+        if self._stopped:
+            raise Stopped
         command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
         output = log.open("a") if log else None
         self._process = subprocess.Popen(
-            command, stdout=output, stderr=output, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+            command, stdout=output, stderr=output, preexec_fn=lambda: _prepare_process(cores)
         )
         try:
             code = self._process.wait()
@@ -124,10 +181,12 @@ class TrainingJob(RecordedJob):
         finally:
             if output:
                 output.close()
-        if -code in (signal.SIGINT, signal.SIGTERM) or code == cli.INTERRUPTED:
+        killed = self._stopped and -code == signal.SIGKILL
+        if killed or -code in (signal.SIGINT, signal.SIGTERM) or code == cli.INTERRUPTED:
             raise Stopped
         if code:
-            raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}." if log else "."))
+            last = log.read_text().strip().splitlines()[-1:] if log else []
+            raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}: {''.join(last)}" if log else "."))
 
     def _evaluation(self) -> dict[str, object] | None:
         """The run's own evaluation, or one of the protocol's number of games; None before there is one."""
@@ -137,12 +196,6 @@ class TrainingJob(RecordedJob):
         path = self.run_dir / "evaluation.json"
         played = json.loads(path.read_text()) if path.exists() else None
         return played if played and played["episodes"] == self.config.evaluation.episodes else None
-
-    def _changed_settings(self) -> list[str]:
-        try:
-            return changed_settings(self.run_dir, self.config.to_dict(), self.seed)
-        except RunDirectoryError as error:
-            raise JobError(f"{error} Move the folder away.") from error
 
     def _behaviour_version(self) -> int:
         names = (self.config.paper, self.config.experiment, self.config.agent)
@@ -170,7 +223,13 @@ class TrainingJob(RecordedJob):
             **series_fields(rows, counted, config.get("recorded", ())),
             **circumstances(cores),
             "behaviour": self._behaviour_version(),
-            "git_commit": json.loads((self.run_dir / "origin.json").read_text())["git_commit"],
+            "git_commit": json.loads(self._origin.read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],
             "finished": utc_now(),
         }
+
+
+def _prepare_process(cores: Sequence[int]) -> None:
+    """Keeps a new process on its cores, and lets it save and end when this one is killed."""
+    os.sched_setaffinity(0, cores)
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
         for picture in filter(None, pictures):
             save_picture(contents, *picture.groups())
         if values.markdown:
-            pathlib.Path(values.markdown).write_text(results_page(contents.rows), encoding="utf-8")
+            pathlib.Path(values.markdown).write_text(results_page(contents.rows, contents.external), encoding="utf-8")
     except OSError as error:
         cli.fail(f"{error.filename!r} could not be written ({error.strerror or error}).")
     print(f"Page: {path}")

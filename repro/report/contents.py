@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from repro.evidence import published, settings, staleness
 from repro.evidence.comparisons import Key
+from repro.evidence.external import ExternalRow, make_external_rows
 from repro.evidence.groups import Group, group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Row, make_rows
@@ -24,13 +25,14 @@ PAPERS_DIR = ROOT / "repro" / "papers"
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """What the report is made from: rows, their records, and the files left out with the reason."""
+    """What the report is made from: rows, their records, the files left out with the reason, and the external check."""
 
     stored: Sequence[StoredRecord]
     rows: Sequence[Row]
     groups: Mapping[Key, Group]
     errors: Sequence[ValidationError]
     stale: Sequence[tuple[pathlib.Path, str]]
+    external: Sequence[ExternalRow]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +157,8 @@ def collect(
     stored, errors = read_all(results_dir)
     groups = group_records(stored, configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)
-    return Contents(stored, rows, groups, errors, list(stale_records(groups).items()))
+    external = make_external_rows(groups, published_dir / "context")
+    return Contents(stored, rows, groups, errors, list(stale_records(groups).items()), external)
 
 
 def make_sections(

@@ -3,13 +3,18 @@
 import collections
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from repro.evidence import published
+from repro.evidence.external import ExternalRow
 from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import tables
 from repro.report.contents import by_paper
+
+_Row = TypeVar("_Row")
+_Key = TypeVar("_Key")
 
 HEADER = """\
 # Results
@@ -30,12 +35,26 @@ episodes of its evaluation or the repetitions of its study, and say nothing abou
 
 """
 
+EXTERNAL = """
+## External check
 
-def results_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> str:
+Learning curves of this suite beside what other publications report after as many frames or steps. These rows are
+context: the numbers are not those of the five papers, versions of the environments and protocols differ, and no verdict
+follows. Ours is the return of training episodes at that budget, mean over seeds; `At` is that budget and the whole one,
+by which schedules go. Ours is higher or lower where their number lies outside our interval.
+"""
+
+
+def results_page(
+    rows: Sequence[Row],
+    external: Sequence[ExternalRow] = (),
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+) -> str:
     """Returns the whole page as Markdown.
 
     Args:
         rows: of all papers, in the order in which a paper prints them.
+        external: of the external check.
         published_dir: published numbers, for titles.
 
     Raises:
@@ -45,7 +64,29 @@ def results_page(rows: Sequence[Row], published_dir: pathlib.Path = published.PU
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
     overview = tables.markdown_counts({paper: count_verdicts(paper_rows) for paper, paper_rows in papers.items()})
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
-    return HEADER + meanings + READING + overview + "".join(sections)
+    return HEADER + meanings + READING + overview + "".join(sections) + _external_section(external)
+
+
+def _external_section(rows: Sequence[ExternalRow]) -> str:
+    """A table for each agent of ours; nothing without rows."""
+    parts = [EXTERNAL] if rows else []
+    for (paper, agent), of_agent in _grouped(rows, lambda row: (row.paper, f"{row.experiment}/{row.agent}")).items():
+        first = of_agent[0]
+        columns = {
+            "Task": [row.task for row in of_agent],
+            "Ours [95 %]": [tables.ours(row) for row in of_agent],
+            "Runs": [str(row.seeds) for row in of_agent],
+            "At": [f"{tables.amount(row.at)} of {tables.amount(row.trained)}" for row in of_agent],
+            "Theirs": [tables.exact(row.number) for row in of_agent],
+            "Spread": [tables.spread(row) for row in of_agent],
+            "Other publication": [f"{row.title}: {row.column}" for row in of_agent],
+            "Ours is": [row.standing + ("" if row.same_agent else " (another algorithm)") for row in of_agent],
+        }
+        heading = (
+            f"\n### {tables.PAPERS.get(paper, paper)}: {agent}\n\nUnit: {first.unit}, at {first.unit_of_budget}.\n\n"
+        )
+        parts.append(heading + tables.markdown_columns(columns))
+    return "".join(parts)
 
 
 def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path) -> str:
@@ -113,9 +154,9 @@ def shows(line: str, row: Row) -> bool:
     return line.startswith("|") and ours <= set(cells)
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], str | None]) -> Mapping[str | None, list[Row]]:
+def _grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> Mapping[_Key, list[_Row]]:
     """Rows by a key, in the order in which the keys first come up."""
-    groups: dict[str | None, list[Row]] = {}
+    groups: dict[_Key, list[_Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups

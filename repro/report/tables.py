@@ -7,6 +7,7 @@ import rich.console
 import rich.table
 import rich.text
 
+from repro.evidence.external import ExternalRow
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS
 
@@ -19,7 +20,7 @@ STYLES = {
     "cannot run here": "dim",
 }
 HEADERS = ("Table", "Task", "Agent", "Published", "Ours [95 %]", "Budget", "Runs", "Verdict")
-NUMERIC = {"Published", "Ours [95 %]"}
+NUMERIC = {"Published", "Ours [95 %]", "Theirs"}
 WIDE = 110
 NARROW = {"Table", "Budget", "Runs"}
 """Columns that a terminal of fewer than `WIDE` characters, or too few for every word, does without."""
@@ -64,13 +65,23 @@ def percent(share: float | None) -> str:
     return f"{value:.1f} %" if 99 <= value < 99.95 else f"{value:.0f} %"
 
 
-def ours(row: Row) -> str:
+def ours(row: Row | ExternalRow) -> str:
     """Our value with its interval, as `12.30 [11.90, 12.70]`, or as `12.30 (exact)`."""
-    if row.exact and row.value is not None:
+    if isinstance(row, Row) and row.exact and row.value is not None:
         return f"{exact(row.value)} (exact)"
     if row.interval is None:
         return number(row.value)
     return f"{number(row.value)} [{number(row.interval[0])}, {number(row.interval[1])}]"
+
+
+def spread(row: ExternalRow) -> str:
+    """The printed uncertainty of another publication's number, and what it is; empty where there is none."""
+    if row.spread is None:
+        return ""
+    ends = (
+        f"{exact(row.spread[0])} to {exact(row.spread[1])}" if isinstance(row.spread, Sequence) else exact(row.spread)
+    )
+    return f"{ends} ({row.spread_of})"
 
 
 def budget(row: Row) -> str:

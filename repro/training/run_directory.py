@@ -81,6 +81,17 @@ def has_saved(path: Path) -> bool:
     return any(saved) or (path / "complete.json").exists()
 
 
+def is_in_use(path: Path) -> bool:
+    """Returns whether another process holds the lock of the run in a folder."""
+    if not (path / ".lock").exists():
+        return False
+    try:
+        _lock(path / ".lock").close()
+    except RunDirectoryError:
+        return True
+    return False
+
+
 def read_settings(path: Path) -> dict[str, Any]:
     """The `{"started", "seed", "config"}` that a run was started with.
 

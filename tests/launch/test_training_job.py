@@ -5,7 +5,8 @@ import json
 import pytest
 
 from paper_configs.refer import figure_4_vracer
-from repro.launch.recorded_job import JobError
+from repro.launch import training_job
+from repro.launch.recorded_job import InUseError, JobError, Stopped
 from repro.launch.training_job import TrainingJob
 from repro.training.run_directory import RunDirectory
 
@@ -32,3 +33,23 @@ def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
     with pytest.raises(JobError, match=r"has other settings \(config\.learner\.batch_size\): move the folder away\.$"):
         job.run([0], quiet=True)
     assert not (tmp_path / "results").exists()
+
+
+def test_a_run_that_another_process_works_on_is_waited_for_and_then_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_job, "LEAVE_SECONDS", 0.3)
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    other = RunDirectory(job.run_dir, {}, 1)
+    with pytest.raises(InUseError, match="another process is running in"):
+        job.run([0], quiet=True)
+    job.stop()
+    with pytest.raises(Stopped):
+        job.run([0], quiet=True)
+    del other
+
+
+def test_a_job_that_was_asked_to_stop_begins_no_process(tmp_path):
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    job.stop()
+    with pytest.raises(Stopped):
+        job.run([0], quiet=True)
+    assert not (job.run_dir / "log.txt").exists()

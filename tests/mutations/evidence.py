@@ -12,7 +12,47 @@ TEST_JUDGEMENTS = "tests/evidence/test_judgements.py"
 TEST_VERDICTS = "tests/evidence/test_verdicts.py"
 TEST_INTERVALS = "tests/evidence/test_intervals.py"
 
+ANSWERABLE = "repro/evidence/answerable.py"
+EXTERNAL = "repro/evidence/external.py"
+TEST_ANSWERABLE = "tests/evidence/test_answerable.py"
+TEST_EXTERNAL = "tests/evidence/test_external.py"
+
 VARIANTS = [
+    Variant(
+        "answerable: few runs count as many",
+        ANSWERABLE,
+        "min(min(counts) / needed, 1.0)",
+        "1.0",
+        f"{TEST_ANSWERABLE}::test_a_game_of_table_c1_needs_its_runs_and_the_paper_s_budget",
+    ),
+    Variant(
+        "answerable: agents at different scales are compared",
+        ANSWERABLE,
+        'sum(record["scale"] == scale for record',
+        "sum(1 for record",
+        f"{TEST_ANSWERABLE}::test_a_game_of_table_c1_needs_its_runs_and_the_paper_s_budget",
+    ),
+    Variant(
+        "external check: the mean decides without its interval",
+        EXTERNAL,
+        "low, high = self.interval",
+        "low = high = self.value",
+        f"{TEST_EXTERNAL}::test_how_ours_stands",
+    ),
+    Variant(
+        "external check: steps that fill the replay are not counted",
+        EXTERNAL,
+        "np.interp(item.at, used + _played_before(record), scores)",
+        "np.interp(item.at, used, scores)",
+        f"{TEST_EXTERNAL}::test_steps_that_fill_the_replay_count",
+    ),
+    Variant(
+        "external check: the largest scale counts",
+        EXTERNAL,
+        "records = runs[-1]",
+        "records = runs[0]",
+        f"{TEST_EXTERNAL}::test_the_smallest_scale_that_gets_as_far_counts",
+    ),
     Variant(
         "staleness: the behaviour version is not read",
         "repro/evidence/staleness.py",

@@ -9,11 +9,52 @@ TRAINING = "repro/training/on_policy_trainer.py"
 TEST_ACTOR = "tests/acting/test_actor.py"
 TEST_ROLLOUT = "tests/acting/test_rollout.py"
 TEST_TRAINING = "tests/training/test_trainer.py"
+SCHEDULER = "repro/launch/scheduler.py"
+CAMPAIGN = "repro/launch/campaign.py"
+PLAN = "repro/launch/plan.py"
+TEST_SCHEDULER = "tests/launch/test_scheduler.py"
+TEST_CAMPAIGN = "tests/launch/test_campaign.py"
+TEST_PLAN = "tests/launch/test_plan.py"
 
 RUN_DIRECTORY = "repro/training/run_directory.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
 
 VARIANTS = [
+    Variant(
+        "scheduler: a wide job takes the cores of earlier ones",
+        SCHEDULER,
+        "if self._place[other] > self._place[job])",
+        "if other is not job)",
+        f"{TEST_SCHEDULER}::test_a_wide_job_lets_later_ones_pass_and_takes_their_cores_when_they_are_enough",
+    ),
+    Variant(
+        "scheduler: what was stopped is lost",
+        SCHEDULER,
+        "bisect.insort(self._waiting, job, key=self._place.__getitem__)",
+        "pass",
+        f"{TEST_SCHEDULER}::test_a_pause_saves_all_and_begins_nothing_until_its_end",
+    ),
+    Variant(
+        "scheduler: what does not end when asked is waited for",
+        SCHEDULER,
+        "job.kill()",
+        "job.stop()",
+        f"{TEST_SCHEDULER}::test_what_does_not_end_when_asked_is_killed",
+    ),
+    Variant(
+        "campaign: runs that would be stale begin",
+        CAMPAIGN,
+        "if name in self._refused",
+        "if name in {}",
+        f"{TEST_CAMPAIGN}::test_a_run_whose_agent_learns_otherwise_than_its_golden_values_is_refused",
+    ),
+    Variant(
+        "campaign: blocks by what they answer, whatever they cost",
+        PLAN,
+        "gains[block][1] / hours[block]",
+        "gains[block][1]",
+        f"{TEST_PLAN}::test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first",
+    ),
     Variant(
         "run directory: a run that saved nothing is in the way",
         RUN_DIRECTORY,

@@ -1,0 +1,237 @@
+"""The runs of the results campaign: `python -m repro.campaign`, or `make campaign`.
+
+Stages are worked through in this order. Within a stage the blocks are sorted by what they answer of the published
+numbers per core-hour (`repro/launch/plan.py`); `python -m repro.campaign --dry_run` prints the order. Runs that have a
+valid record are done, and those whose records became stale are made again.
+
+Core-hours are those of one run, on one core of an AMD EPYC with nothing beside it unless a comment says otherwise; the
+campaign replaces them by what it measures.
+"""
+
+from repro.environments.games import all_games
+from repro.evidence import published
+from repro.launch.plan import Block
+
+FOUR = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer")
+"""Tasks of MuJoCo with small observations."""
+SIX = ("Ant", "Humanoid", "HumanoidStandup", "InvertedDoublePendulum", "InvertedPendulum", "Reacher")
+"""The other tasks of ReF-ER's Figures 1 to 5."""
+TWO = ("HalfCheetah", "Humanoid")
+"""Tasks of the sentences about ReF-ER's Figure 7."""
+GAMES_57 = tuple(game for game in all_games() if game in published.normaliser("atari57"))
+"""In alphabetical order."""
+GAMES_10 = (
+    "asteroids",
+    "beam_rider",
+    "breakout",
+    "enduro",
+    "ms_pacman",
+    "pong",
+    "qbert",
+    "road_runner",
+    "seaquest",
+    "space_invaders",
+)
+"""Those that public collections of trained agents have."""
+GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
+GAMES_3 = GAMES_5[:3]
+CONTROL_6 = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
+"""ACER's tasks."""
+ACER_AGENTS = ("acer", "a3c", "tis", "trust_a3c", "trust_tis")
+
+
+def replays(method: str, *rules: str) -> tuple[str, ...]:
+    """Names of ReF-ER's agents: `vracer_refer` and so on."""
+    return tuple(f"{method}_{rule}" for rule in rules)
+
+
+STAGES = {
+    "Random players": (
+        Block("level of every score", "impala", "atari_shallow", ("random",), GAMES_57, "paper", 1, 0.03),
+    ),
+    "ReF-ER": (
+        Block(
+            "Figure 4 at the paper's budget",
+            "refer",
+            "figure_4_vracer",
+            replays("vracer", "refer", "er"),
+            FOUR,
+            "paper",
+            5,
+            2.5,
+        ),
+        Block(
+            "Figure 4 at the paper's budget, many joints",
+            "refer",
+            "figure_4_vracer",
+            ("vracer_refer",),
+            ("Humanoid", "Ant"),
+            "paper",
+            1,
+            4.5,
+        ),
+        Block(
+            "Figure 4 at a tenth, the other six tasks",
+            "refer",
+            "figure_4_vracer",
+            replays("vracer", "refer", "er"),
+            SIX,
+            "desk",
+            5,
+            0.3,
+        ),
+        Block(
+            "Figure 4 at a tenth: what other agents are compared with",
+            "refer",
+            "figure_4_vracer",
+            replays("vracer", "refer", "er"),
+            FOUR,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "prioritised replay",
+            "refer",
+            "figure_4_vracer",
+            replays("vracer", "refer1", "per"),
+            FOUR,
+            "desk",
+            5,
+            0.35,
+        ),
+        Block(
+            "each rule alone", "refer", "figure_4_vracer", replays("vracer", "refer1", "refer2"), FOUR, "desk", 5, 0.3
+        ),
+        Block("baseline PPO", "refer", "figure_4_vracer", ("ppo",), (*FOUR, *SIX), "desk", 5, 0.05),
+        Block("baseline ACER", "refer", "figure_4_vracer", ("acer", "acer_fast"), TWO[:1], "desk", 5, 0.7),
+        Block(
+            "Figures 1 and 2, DDPG",
+            "refer",
+            "figure_1_ddpg",
+            replays("ddpg", "refer", "er", "refer1", "refer2", "per"),
+            FOUR,
+            "desk",
+            5,
+            0.35,
+        ),
+        Block(
+            "Figure 3, NAF",
+            "refer",
+            "figure_3_naf",
+            replays("naf", "refer", "er", "refer2", "per"),
+            FOUR,
+            "desk",
+            5,
+            0.35,
+        ),
+        Block(
+            "Figure 7, one factor at a time",
+            "refer",
+            "figure_7_sensitivity",
+            tuple(
+                f"vracer_{change}_{factor}"
+                for factor in ("c", "d", "n", "b", "f", "eta")
+                for change in ("half", "twice")
+            ),
+            TWO,
+            "desk",
+            2,
+            0.4,
+        ),
+        Block(
+            "Figure 8, one factor at a time",
+            "refer",
+            "figure_8_sensitivity",
+            ("vracer_half_a", "vracer_twice_a", "vracer_half_s", "vracer_twice_s"),
+            TWO,
+            "desk",
+            2,
+            0.4,
+        ),
+        Block(
+            "Figure 8, closed-form advantages",
+            "refer",
+            "figure_8_sensitivity",
+            ("vracer_quadratic", "vracer_gaussian"),
+            TWO,
+            "desk",
+            5,
+            0.5,
+        ),
+    ),
+    "IMPALA": (
+        Block(
+            "Table C.1 at the paper's budget",
+            "impala",
+            "atari_shallow",
+            ("impala_shallow",),
+            ("pong", "breakout"),
+            "paper",
+            1,
+            14.0,  # some 8000 frames a second on each of two cores
+            cores=2,
+        ),
+        Block("Table C.1 and the medians", "impala", "atari_shallow", ("impala_shallow",), GAMES_57, "desk", 1, 0.5),
+        Block("Table C.1, five seeds", "impala", "atari_shallow", ("impala_shallow",), GAMES_10, "desk", 5, 0.5),
+    ),
+    "C-trace": (
+        Block(
+            "Figure 4, four targets of DQN",
+            "ctrace",
+            "dqn",
+            ("double_dqn", "n_step_5", "retrace", "ctrace_gamma10"),
+            GAMES_5,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "Figure 10 and n = 3",
+            "ctrace",
+            "dqn",
+            ("ctrace_gamma5", "ctrace_gamma7", "n_step_3"),
+            GAMES_5,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "Figures 4 and 12, three targets of R2D2",
+            "ctrace",
+            "r2d2",
+            ("n_step_5", "retrace", "ctrace"),
+            GAMES_3,
+            "desk",
+            3,
+            0.6,
+        ),
+        Block(
+            "Double DQN with the published settings beside others' curves",
+            "ctrace",
+            "dqn",
+            ("double_dqn_4m",),
+            ("pong", "breakout"),
+            "paper",
+            1,
+            6.0,  # estimated by the learner's rate alone
+        ),
+    ),
+    "ACER": (
+        Block(
+            "Figure 1, replay ratios with and without trust region",
+            "acer",
+            "atari",
+            tuple(f"acer_ratio_{ratio}{suffix}" for ratio in (0, 1, 4, 8) for suffix in ("", "_no_trust_region")),
+            ("pong", "breakout"),
+            "desk",
+            5,
+            0.7,
+        ),
+        *(
+            Block(f"Figure 2, thirty settings on {task}", "acer", "continuous", ACER_AGENTS, (task,), "desk", 30, hours)
+            for task, hours in zip(CONTROL_6, (0.3, 0.3, 0.4, 0.4, 0.4, 0.6))
+        ),
+    ),
+}
+"""Title of each stage to its blocks."""

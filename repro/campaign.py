@@ -1,0 +1,253 @@
+"""Works through the results campaign: `python -m repro.campaign --dry_run`, then without the flag.
+
+The plan is `paper_configs/campaign.py`. Runs with a valid record are done, interrupted ones resume, and every core has
+a run of its own. Ctrl-C and SIGTERM save; the same command goes on. It commits nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl import flags
+
+from repro import cli
+from repro.evidence import random_player
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from repro.evidence.commands import Run
+    from repro.launch.campaign import CampaignFolder, Estimates, Planned
+    from repro.launch.plan import Block, Step
+    from repro.launch.recorded_job import RecordedJob
+
+PLAN = flags.DEFINE_string("plan", "paper_configs/campaign.py", "File with the stages of runs.")
+DRY_RUN = flags.DEFINE_bool("dry_run", False, "Print the plan and how far it is, and run nothing.")
+PAUSE = flags.DEFINE_bool("pause", False, "Save the runs of a campaign at work and free its cores, until --resume.")
+RESUME = flags.DEFINE_bool("resume", False, "Let a paused campaign go on.")
+ONLY = flags.DEFINE_list(
+    "only", [], "Papers, experiments, agents, tasks or scales, such as refer,atari_shallow/pong: a slash narrows down."
+)
+CORES = flags.DEFINE_string("cores", None, "Numbers of the cores to use, such as 0,2-3; all if not given.")
+SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th run, from the k-th on, so that n machines share the plan.")
+RETRY = flags.DEFINE_bool("retry", False, "Also take up the runs that failed before.")
+RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
+RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs, and of the campaign's own state.")
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    from rich.console import Console
+
+    from repro.evidence.records import RecordError
+    from repro.launch.campaign import CampaignFolder
+    from repro.launch.gate import GateError
+    from repro.launch.plan import load_stages, order
+    from repro.launch.selection import choose, parse_cores
+
+    console = Console()
+    folder = CampaignFolder(Path(RUNS_DIR.value) / "campaign")
+    if PAUSE.value and RESUME.value:
+        cli.fail("--pause and --resume exclude each other.")
+    if PAUSE.value or RESUME.value:
+        (_pause if PAUSE.value else _resume)(folder, console)
+        return
+    try:
+        cores = parse_cores(CORES.value, sorted(os.sched_getaffinity(0)))
+        steps = list(order(load_stages(Path(PLAN.value))))
+        planned = _plan_runs(choose(steps, ONLY.value, SHARE.value))
+        if DRY_RUN.value:
+            _show_plan(steps, planned, folder, len(cores), console)
+            return
+        failed = _work_through(planned, folder, cores, console)
+    except (ValueError, RecordError, GateError) as error:
+        cli.fail(error)
+    sys.exit(1 if failed else 0)
+
+
+def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Sequence[int], console: Console) -> bool:
+    """Runs what is left; returns whether something failed, was refused or is set aside.
+
+    Raises:
+        ValueError: another campaign is at work in this folder, or the code is not committed.
+        GateError: what the code learns could not be measured.
+    """
+    from repro.launch.campaign import CampaignFollower, Estimates, describe_rest, name_of
+    from repro.launch.scheduler import Scheduler
+
+    if not folder.lock():
+        raise ValueError(
+            f"another campaign is at work with --runs_dir={RUNS_DIR.value}; --dry_run shows how far it is."
+        )
+    if RETRY.value:
+        folder.clear_failures(item.run for item in planned)
+    estimates = Estimates(planned)
+    aside = _set_aside(planned, folder)
+    left = [item for item in planned if not _is_done(item, estimates) and name_of(item.run) not in aside]
+    for name, found in aside.items():
+        _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
+    refused = _check_code(left, folder, console)
+    done = sum(item.job.recorded() for item in planned)
+    follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), done)
+    if folder.is_paused:
+        _say(console, "The campaign is paused; python -m repro.campaign --resume lets it go on.")
+    hours = sum(estimates.left(item.job) for item in left)
+    _say(console, f"{done} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
+    try:
+        failures = Scheduler([item.job for item in left], [[core] for core in cores], console, follower).run()
+    finally:
+        folder.write_state("ended", [])
+    unfinished = [item for item in left if not item.job.recorded() and item.job not in failures]
+    if follower.stop_reason:
+        _say(console, f"The campaign ended early: {follower.stop_reason}")
+    if unfinished:
+        hours = sum(estimates.left(item.job) for item in unfinished)
+        _say(console, f"{len(unfinished)} runs are not finished, {describe_rest(hours, len(cores))}; "
+                      "the same command goes on.")  # fmt: skip
+    else:
+        _say(console, f"{len(failures) + len(aside)} runs failed or were refused, all others are done. "
+                      "Look at the records with make check and make report.")  # fmt: skip
+    return bool(failures or aside or follower.stop_reason)
+
+
+def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Console) -> dict[str, str]:
+    """Returns the behaviours whose runs would soon be stale, with the reason; smoke runs prove the path alone.
+
+    Raises:
+        ValueError: the code has changes that are not committed.
+        GateError: what the code learns could not be measured.
+    """
+    from repro.evidence import records
+    from repro.launch import gate
+
+    recorded = [item.run for item in left if item.run.scale != "smoke"]
+    if recorded and (records.git_commit() or "").endswith("-dirty"):
+        raise ValueError("the code has changes that are not committed, which no record can name; commit them first.")
+    names = {name for run in recorded if run.agent != random_player.AGENT for name in gate.behaviours(run)}
+    if names:
+        _say(console, f"Comparing what {len(names)} agents learn with their golden values, seconds each.")
+    return gate.find_other_behaviour(names, folder.golden_json)
+
+
+def _set_aside(planned: Sequence[Planned], folder: CampaignFolder) -> dict[str, dict[str, str]]:
+    """The failed ones of some runs, as `CampaignFolder.failures` has them."""
+    from repro.launch.campaign import name_of
+
+    names = {name_of(item.run) for item in planned}
+    return {name: found for name, found in folder.failures().items() if name in names}
+
+
+def _is_done(item: Planned, estimates: Estimates) -> bool:
+    done = item.job.recorded()
+    if done:
+        estimates.add_record(item.job)
+    return done
+
+
+def _plan_runs(chosen: Sequence[tuple[Run, Block]]) -> list[Planned]:
+    """Runs with their jobs.
+
+    Raises:
+        ValueError: as for `jobs.make_job`.
+    """
+    from repro.launch.campaign import Planned
+    from repro.launch.jobs import default_results_dir, make_job
+
+    def make(run: Run) -> RecordedJob:
+        results_dir = RESULTS_DIR.value or default_results_dir(run.scale)
+        return make_job(run, Path(results_dir), Path(RUNS_DIR.value))
+
+    return [Planned(run, make(run), block) for run, block in chosen]
+
+
+def _pause(folder: CampaignFolder, console: Console) -> None:
+    """Asks for a pause, and waits until the cores are free."""
+    from repro.launch.scheduler import PAUSE_SECONDS
+
+    folder.pause()
+    deadline = time.monotonic() + PAUSE_SECONDS + 30
+    while not folder.lock():
+        if folder.read_state() == "paused":
+            console.print("Paused, all runs are saved and their cores free; --resume lets the campaign go on.")
+            return
+        if time.monotonic() > deadline:
+            cli.fail("the campaign has not paused yet; look at what it prints.", code=1)
+        time.sleep(0.2)
+    console.print("No campaign is at work; one that is started waits for --resume.")
+
+
+def _resume(folder: CampaignFolder, console: Console) -> None:
+    if not folder.is_paused:
+        console.print("The campaign is not paused.")
+        return
+    folder.resume()
+    console.print("The campaign goes on, if one is at work; else start it.")
+
+
+def _show_plan(
+    steps: Sequence[Step], planned: Sequence[Planned], folder: CampaignFolder, num_cores: int, console: Console
+) -> None:
+    """Prints the blocks with their runs, core-hours and rows, each also summed up so far."""
+    from rich.table import Table
+
+    from repro.launch.campaign import Estimates, describe_rest, name_of
+
+    estimates = Estimates(planned)
+    done = {item.run for item in planned if _is_done(item, estimates)}
+    aside = _set_aside(planned, folder)
+    table = Table(box=None, header_style="bold")
+    for header in (
+        "Stage",
+        "Block",
+        "Runs",
+        "Done",
+        "Failed",
+        "Core-hours left",
+        "so far",
+        "Rows",
+        "so far",
+        "Full rows",
+    ):
+        table.add_column(header, justify="left" if header in ("Stage", "Block") else "right")
+    hours_so_far, rows_so_far, full_so_far = 0.0, 0, 0.0
+    for step in steps:
+        rows_so_far, full_so_far = rows_so_far + step.rows, full_so_far + step.full_rows
+        items = [item for item in planned if item.block is step.block]
+        if not items:
+            continue
+        left = [item for item in items if item.run not in done]
+        hours = sum(estimates.left(item.job) for item in left)
+        hours_so_far += hours
+        failed = sum(name_of(item.run) in aside for item in left)
+        table.add_row(
+            step.stage,
+            f"{step.block.purpose}, {step.block.scale}",
+            *map(str, (len(items), len(items) - len(left), failed)),
+            *(f"{value:.1f}" for value in (hours, hours_so_far)),
+            *map(str, (step.rows, rows_so_far)),
+            f"{full_so_far:.1f}",
+        )
+    console.print(table)
+    console.print(
+        f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours_so_far, num_cores)}. Rows are printed "
+        "numbers and statements that the block makes answerable; full rows count, up to there, what part of their "
+        "budget, runs and tasks that is.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for name, found in aside.items():
+        _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+if __name__ == "__main__":
+    cli.run(main)

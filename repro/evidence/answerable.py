@@ -1,0 +1,103 @@
+"""Which printed numbers and statements some runs can answer, and by how much of the protocol, before they are made."""
+
+import collections
+import functools
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import ml_collections
+
+from repro.config import budget
+from repro.evidence import claims, comparisons, published, staleness
+from repro.evidence.commands import Run
+from repro.evidence.comparisons import Key
+from repro.evidence.published import PublishedRow
+from repro.evidence.records import SCALES
+from repro.evidence.verdicts import MIN_RUNS
+
+RowKey = tuple[str, int]
+"""Paper, and place among its rows."""
+
+
+def shares(
+    runs: Iterable[Run],
+    published_dir: pathlib.Path = published.PUBLISHED_DIR,
+    configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+) -> dict[RowKey, float]:
+    """Returns the part of its protocol with which runs can answer a row, in (0, 1], for each row that they can answer.
+
+    The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
+    tasks at hand over those of the row. Of several comparisons, each counts alike. What depends on results, as whether
+    a score is above a random player's, or which games a row is about, is taken to come out well.
+
+    Args:
+        runs: with canonical names of tasks; each once.
+        published_dir, configs_dir: published numbers, and the configs, whose budgets count.
+    """
+    held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
+    for run in runs:
+        record = {"scale": run.scale, "evaluation": {"mean": 0.0}}  # as much of one as choosing runs looks at
+        held[run.paper, run.experiment, run.task, run.agent].append(record)
+    agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
+    known = published.papers(published_dir)
+    found = {}
+    for paper in sorted({paper for paper, _, _ in agents} & set(known)):
+        for place, printed in enumerate(published.load(paper, published_dir).rows):
+            if (paper, printed.experiment, printed.agent) in agents and printed.cannot_run is None:
+                share = _share(printed, held, published_dir, configs_dir)
+                if share > 0:
+                    found[paper, place] = share
+    return found
+
+
+def _share(
+    printed: PublishedRow, held: Mapping[Key, Sequence[Any]], published_dir: pathlib.Path, configs_dir: pathlib.Path
+) -> float:
+    """The part of a row's protocol, 0 where it cannot be answered."""
+    if printed.claim is None:
+        tasks: Iterable[str] = (printed.task,)
+        if printed.statistic is not None:
+            tasks = published.normaliser(printed.normaliser, published_dir) if printed.normaliser else ()
+        parts = [_part(printed, task, (), 1, held, configs_dir) for task in tasks]
+        return sum(parts) / len(parts) if parts and all(parts) else 0.0
+    min_runs, opponents = claims.find_opponents(printed, claims.find_claim(printed))
+    total = comparisons.TASK_SETS.get(printed.task, 1)
+    of_all = []
+    for others in opponents:
+        tasks = comparisons.runs_by_task(printed, held, others, min_runs)
+        of_all.append(sum(_part(printed, task, others, min_runs, held, configs_dir) for task in tasks) / total)
+    return min(sum(of_all) / len(of_all), 1.0)
+
+
+def _part(
+    printed: PublishedRow,
+    task: str,
+    others: Sequence[str],
+    min_runs: int,
+    held: Mapping[Key, Sequence[Any]],
+    configs_dir: pathlib.Path,
+) -> float:
+    """The part of the protocol on one task, by the largest scale with enough runs of all agents; 0 without one."""
+    names = [comparisons.experiment_and_agent(printed, name) for name in (str(printed.agent), *others)]
+    needed = printed.n_seeds or MIN_RUNS
+    part = 0.0
+    for scale in SCALES:
+        counts = [
+            sum(record["scale"] == scale for record in held.get((printed.paper, experiment, task, agent), ()))
+            for experiment, agent in names
+        ]
+        if min(counts) >= min_runs:
+            budgets = [_budget_share(printed.paper, *name, scale, configs_dir) for name in names]
+            part = min(min(counts) / needed, 1.0) * min(budgets)
+    return part
+
+
+@functools.cache
+def _budget_share(paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path) -> float:
+    """An agent's budget at a scale over that at the published one, at most 1."""
+    ours, paper_s = (
+        budget(ml_collections.ConfigDict(staleness.agent_config(paper, experiment, name, agent, configs_dir)))[1]
+        for name in (scale, "paper")
+    )
+    return min(ours / paper_s, 1.0)

@@ -1,0 +1,92 @@
+"""From the name of a run to the job that makes its record."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_collections
+
+from repro import cli
+from repro.config import agents
+from repro.evidence import random_player
+from repro.evidence.commands import Run
+from repro.launch.random_job import RandomJob
+from repro.launch.recorded_job import RecordedJob
+from repro.launch.study_job import StudyJob
+from repro.launch.training_job import TrainingJob
+
+CONFIGS = Path("paper_configs")
+COMMITTED = Path("results")
+SMOKE_RECORDS = Path("runs/records")
+"""Records of smoke scale prove the path and stay out of version control."""
+
+
+def default_results_dir(scale: str) -> Path:
+    """Returns where the records of a scale lie where nothing else is said."""
+    return SMOKE_RECORDS if scale == "smoke" else COMMITTED
+
+
+def experiments(paper: str) -> list[str]:
+    """Returns the names of a paper's experiments.
+
+    Raises:
+        ValueError: it has none; the message names the papers that have some.
+    """
+    known = sorted(path.stem for path in (CONFIGS / paper).glob("*.py") if path.stem != "__init__")
+    if not known:
+        papers = sorted(path.name for path in CONFIGS.iterdir() if any(path.glob("[a-z]*.py")))
+        raise ValueError(f"no experiments for paper {paper!r}; there are some for {', '.join(papers)}.")
+    return known
+
+
+def load_config(paper: str, experiment: str, scale: str) -> ml_collections.ConfigDict:
+    """Returns an experiment's configuration at a scale.
+
+    Raises:
+        ValueError: there is no such paper, experiment or scale; the message names the nearest ones or all.
+    """
+    known = experiments(paper)
+    if experiment not in known:
+        raise ValueError(
+            f"no experiment {experiment!r} in {CONFIGS / paper}{cli.nearest(experiment, known)} "
+            f"(there are {', '.join(known)})"
+        )
+    return importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config(scale)
+
+
+def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> None:
+    """Checks that an experiment has some agents; any has a random player.
+
+    Raises:
+        ValueError: it lacks one; the message names the nearest and all.
+    """
+    known = agents(config)
+    for name in names:
+        if name not in (*known, random_player.AGENT):
+            raise ValueError(
+                f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} "
+                f"(there is {', '.join(known)})"
+            )
+
+
+def make_job(run: Run, results_dir: Path, runs_dir: Path) -> RecordedJob:
+    """Returns the job of a run.
+
+    Args:
+        run: with the task in any spelling; of a study the agent is not read, for it has all its answers at once.
+        results_dir: root of the records.
+        runs_dir: root of the run folders.
+
+    Raises:
+        ValueError: there is no such paper, experiment, scale, agent or task.
+    """
+    config = load_config(run.paper, run.experiment, run.scale)
+    if "study" in config:
+        return StudyJob(config, run.task, run.seed, results_dir)
+    check_agents(config, [run.agent])
+    if run.agent == random_player.AGENT:
+        return RandomJob(config, run.task, run.seed, results_dir)
+    config.agent = run.agent
+    return TrainingJob(config, run.task, run.seed, results_dir, runs_dir)

@@ -1,0 +1,72 @@
+"""Which rows runs can answer before they are made, and with which part of the protocol."""
+
+import pytest
+
+from repro.evidence import answerable, published
+from repro.evidence.commands import Run
+
+
+def impala(task, seeds=1, scale="paper", agent="impala_shallow"):
+    return [Run("impala", "atari_shallow", agent, task, scale, seed) for seed in range(1, seeds + 1)]
+
+
+def vracer(agent, task, seeds, scale="desk"):
+    return [Run("refer", "figure_4_vracer", agent, task, scale, seed) for seed in range(1, seeds + 1)]
+
+
+def rows_of(found):
+    return {place: published.load(place[0]).rows[place[1]] for place in found}
+
+
+def test_a_game_of_table_c1_needs_its_runs_and_the_paper_s_budget():
+    (place,) = answerable.shares(impala("pong", seeds=5))
+    row = published.load("impala").rows[place[1]]
+    assert (row.table, row.task, row.agent) == ("C.1", "pong", "impala_shallow")
+    assert answerable.shares(impala("pong", seeds=5)) == {place: 1.0}
+    assert answerable.shares(impala("pong", seeds=2)) == {place: pytest.approx(0.4)}
+    assert answerable.shares(impala("pong", seeds=5, scale="desk")) == {place: pytest.approx(0.04)}
+    assert answerable.shares(impala("pong", seeds=9)) == {place: 1.0}
+
+
+def test_the_largest_scale_counts_as_in_the_rows():
+    runs = [*impala("pong", seeds=1), *impala("pong", seeds=5, scale="desk")]
+    assert list(answerable.shares(runs).values()) == [pytest.approx(0.2)]
+
+
+def test_a_claim_needs_two_runs_of_both_agents_on_one_task_at_one_scale():
+    both = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "HalfCheetah", 5)]
+    claims = {place for place, row in rows_of(answerable.shares(both)).items() if row.claim == "improvement"}
+    assert len(claims) == 1
+    (place,) = claims
+    assert answerable.shares(both)[place] == pytest.approx(0.1 * 0.1)  # a tenth of the budget, one of ten tasks
+    alone = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "HalfCheetah", 1)]
+    assert place not in answerable.shares(alone)
+    apart = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "HalfCheetah", 5, "paper")]
+    assert place not in answerable.shares(apart)
+    elsewhere = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "Hopper", 5)]
+    assert place not in answerable.shares(elsewhere)
+
+
+def test_what_cannot_run_here_and_random_players_answer_nothing():
+    games = list(published.normaliser("atari57"))
+    runs = [run for game in games for run in impala(game)]
+    found = rows_of(answerable.shares(runs))
+    assert len(found) == 57
+    assert all(row.cannot_run is None for row in found.values())
+    assert answerable.shares(impala("pong", agent="random")) == {}
+
+
+def test_the_best_five_of_thirty_settings_need_thirty():
+    def acer(seeds):
+        return [
+            Run("acer", "continuous", agent, "cheetah", "paper", seed)
+            for agent in ("acer", "a3c", "tis", "trust_a3c", "trust_tis")
+            for seed in range(1, seeds + 1)
+        ]
+
+    thirty, five = answerable.shares(acer(30)), answerable.shares(acer(5))
+    place = next(
+        place for place, row in rows_of(thirty).items() if row.task == "cheetah" and row.claim == "improvement"
+    )
+    assert thirty[place] == 1.0
+    assert five[place] == pytest.approx(5 / 30)

@@ -1,0 +1,147 @@
+"""The plan: which runs a block has, the order of worth, the share of a machine, and what is wrong in a sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.evidence import behaviour, staleness
+from repro.evidence.commands import Run
+from repro.launch import plan, selection
+from repro.launch.plan import Block
+
+PATH = Path("paper_configs/campaign.py")
+
+
+def block(purpose, agents, tasks, seeds=2, hours=1.0, scale="desk", experiment="figure_4_vracer"):
+    return Block(purpose, "refer", experiment, agents, tasks, scale, seeds, hours)
+
+
+BOTH = ("vracer_refer", "vracer_er")
+
+
+def test_a_block_has_every_agent_and_task_of_a_seed_before_the_next_seed():
+    runs = block("x", BOTH, ("hopper", "Swimmer")).runs()
+    assert runs[0] == Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk", 1)
+    assert [(run.seed, run.task, run.agent) for run in runs[:5]] == [
+        (1, "Hopper", "vracer_refer"),
+        (1, "Hopper", "vracer_er"),
+        (1, "Swimmer", "vracer_refer"),
+        (1, "Swimmer", "vracer_er"),
+        (2, "Hopper", "vracer_refer"),
+    ]
+
+
+def test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first():
+    dear = block("dear", BOTH, ("Hopper",), hours=9.0)
+    cheap = block("cheap", BOTH, ("Walker2d",), hours=1.0)
+    alone = block("alone", ("vracer_per",), ("Walker2d",), hours=0.01)
+    steps = list(plan.order({"first": (dear, alone, cheap), "second": (block("later", BOTH, ("Ant",), hours=0.1),)}))
+    assert [step.block.purpose for step in steps] == ["cheap", "dear", "alone", "later"]
+    assert [step.stage for step in steps] == ["first", "first", "first", "second"]
+    assert [step.rows for step in steps] == [2, 0, 0, 0]  # against plain replay, and how the divergence grows
+    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(2 * 0.1 * 0.1 * 0.4)
+    assert steps[2].full_rows == 0
+    assert [step.core_hours for step in steps] == pytest.approx([4.0, 36.0, 0.02, 0.4])
+
+
+def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
+    refer = block("refer", ("vracer_refer",), ("Hopper",))
+    er = block("er", ("vracer_er",), ("Hopper",))
+    steps = list(plan.order({"first": (refer, er)}))
+    assert [step.rows for step in steps] == [1, 1]  # the comparison needs both
+
+
+def test_a_run_of_two_blocks_belongs_to_the_first():
+    steps = list(plan.order({"s": (block("a", BOTH, ("Hopper",)), block("b", BOTH, ("Hopper", "Ant"), hours=2.0))}))
+    assert [len(step.runs) for step in steps] == [4, 4]
+    assert {run.task for run in steps[1].runs} == {"Ant"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"agents": ("vracer_refr",)}, "no agent 'vracer_refr' in figure_4_vracer; did you mean 'vracer_refer'?"),
+        ({"experiment": "figure_4_vraser"}, "no experiment 'figure_4_vraser' .*did you mean 'figure_4_vracer'?"),
+        ({"tasks": ("Hoper",)}, "Hopper"),
+        ({"scale": "huge"}, "Unknown scale 'huge'"),
+    ],
+)
+def test_a_wrong_name_in_the_plan_is_a_sentence(changes, sentence):
+    fields = {"purpose": "x", "agents": BOTH, "tasks": ("Hopper",)} | changes
+    with pytest.raises(ValueError, match=sentence):
+        block(**fields).runs()
+
+
+def test_a_plan_that_cannot_be_read_is_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match="there is no plan"):
+        plan.load_stages(tmp_path / "absent.py")
+    (tmp_path / "wrong.py").write_text("STAGE = 1")
+    with pytest.raises(ValueError, match="cannot be loaded .AttributeError"):
+        plan.load_stages(tmp_path / "wrong.py")
+
+
+def test_machines_share_the_plan_without_a_run_twice_or_left_out():
+    steps = list(plan.order({"s": (block("a", BOTH, ("Hopper", "Ant"), seeds=3),)}))
+    whole = [run for run, _ in selection.choose(steps, [], "1/1")]
+    parts = [[run for run, _ in selection.choose(steps, [], f"{k}/5")] for k in range(1, 6)]
+    assert sorted(run for part in parts for run in part) == sorted(whole)
+    assert all(part == [run for run in whole if run in part] for part in parts)
+    hopper = [run for k in (1, 2) for run, _ in selection.choose(steps, ["Hopper"], f"{k}/2")]
+    assert sorted(hopper) == sorted(run for run in whole if run.task == "Hopper")
+
+
+def test_words_choose_runs_and_slashes_narrow_down():
+    steps = list(plan.order({"s": (block("a", BOTH, ("Hopper", "Ant"), seeds=1),)}))
+
+    def chosen(*only):
+        return {(run.agent, run.task) for run, _ in selection.choose(steps, only, "1/1")}
+
+    assert chosen("vracer_er") == {("vracer_er", "Hopper"), ("vracer_er", "Ant")}
+    assert chosen("vracer_er/Ant") == {("vracer_er", "Ant")}
+    assert chosen("vracer_er/Ant", "Hopper") == {
+        ("vracer_er", "Ant"),
+        ("vracer_er", "Hopper"),
+        ("vracer_refer", "Hopper"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("only", "share", "sentence"),
+    [
+        (["Hoper"], "1/1", "the plan has no 'Hoper'; did you mean 'Hopper'?"),
+        ([], "3/2", "--share='3/2': give k/n with k from 1 to n"),
+        ([], "0/2", "--share='0/2'"),
+        ([], "half", "--share='half'"),
+        (["Hopper/Ant"], "1/1", "leave no run of the plan"),
+    ],
+)
+def test_a_wrong_choice_is_a_sentence(only, share, sentence):
+    steps = list(plan.order({"s": (block("a", BOTH, ("Hopper", "Ant"), seeds=1),)}))
+    with pytest.raises(ValueError, match=sentence):
+        selection.choose(steps, only, share)
+
+
+def test_cores():
+    assert selection.parse_cores(None, [2, 0]) == [0, 2]
+    assert selection.parse_cores("0,2-3", [0, 1, 2, 3]) == [0, 2, 3]
+    for text, sentence in (
+        ("2-", "give numbers"),
+        ("two", "give numbers"),
+        ("0,4", "may use 0, 1"),
+        ("3-2", "may use"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            selection.parse_cores(text, [0, 1])
+
+
+def test_the_committed_plan_names_what_there_is_and_every_agent_has_golden_values():
+    stages = plan.load_stages(PATH)
+    for blocks in stages.values():
+        for item in blocks:
+            assert item.core_hours > 0
+            for run in item.runs():
+                known = behaviour.names_of(run.paper, run.experiment, run.agent, staleness.CONFIGS_DIR)
+                assert len(known) == (run.agent != "random"), run
+    games = stages["IMPALA"][1].tasks
+    assert len(games) == 57
+    assert list(games) == sorted(games)
