@@ -155,7 +155,7 @@ RUNS = (
             {
                 "num_env_steps": 60_000,
                 "window_frames": 10_000,
-                "env": {**PENDULUM, "max_steps": 40 if agent == "acer" else 0},
+                "env": {**PENDULUM, "max_steps": 20 if agent == "acer" else 0},
                 "loss": {"truncation": 5.0 if agent == "acer" else 1.0},
                 "sweep": {"learning_rate": (1e-3, 1e-3), "delta": (1.0, 1.0)},
             },
@@ -217,8 +217,8 @@ RUNS = (
         20,
     ),
     _dqn_on_catch("double_dqn", loss={"discount": 0.9}, learner={"target_period": 600}),
-    _dqn_on_catch("n_step_5", exploration={"last": 0.5}),
-    _dqn_on_catch("retrace"),
+    _dqn_on_catch("n_step_5", exploration={"last": 0.7}),
+    _dqn_on_catch("retrace", loss={"discount": 0.9}),
     _dqn_on_catch("ctrace_gamma10"),
     ReferenceRun(
         "dqn_breakout",

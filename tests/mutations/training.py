@@ -86,7 +86,7 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "C-trace: target network never copied": ("dqn_double_dqn",),
     "C-trace: target network copied in every update": ("dqn_double_dqn",),
     "C-trace: gradient through the target": ("dqn_double_dqn",),
-    "C-trace: gamma missing": ("dqn_double_dqn",),
+    "C-trace: gamma missing": ("dqn_retrace",),
     "C-trace: action of the same row": ("dqn_retrace", "dqn_ctrace_gamma10"),
     "C-trace: boundary rows learn": ("dqn_ctrace_gamma10",),
     "C-trace: values not taken back from h": ("r2d2_n_step_5", "r2d2_ctrace"),
