@@ -58,8 +58,8 @@ VARIANTS = [
     Variant(
         "run directory: a run that saved nothing is in the way",
         RUN_DIRECTORY,
-        "if not file.exists() or not has_saved(self.path):",
-        "if not file.exists():",
+        'if not has_saved(path) or not (path / "config.json").exists():',
+        'if not (path / "config.json").exists():',
         f"{TEST_RUN_DIRECTORY}::test_a_run_that_saved_nothing_is_not_in_the_way",
     ),
     Variant(
