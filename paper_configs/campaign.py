@@ -206,16 +206,6 @@ STAGES = {
             3,
             0.6,
         ),
-        Block(
-            "Double DQN with the published settings beside others' curves",
-            "ctrace",
-            "dqn",
-            ("double_dqn_4m",),
-            ("pong", "breakout"),
-            "paper",
-            1,
-            6.0,  # estimated by the learner's rate alone
-        ),
     ),
     "ACER": (
         Block(

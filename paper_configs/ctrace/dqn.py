@@ -124,10 +124,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.exploration.frames = 100_000
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
-    agents = variants(config.learner.batch_size * config.replay.steps)
-    # assumed: a budget that fits a desk, to compare its learning curve at the published settings with public ones
-    agents["double_dqn_4m"] = agents["double_dqn"] | {"num_env_frames": min(config.num_env_frames, 4_000_000)}
-    config.variants = ml_collections.ConfigDict(agents)
+    config.variants = ml_collections.ConfigDict(variants(config.learner.batch_size * config.replay.steps))
     return config
 
 
