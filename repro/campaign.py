@@ -89,16 +89,16 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         folder.clear_failures(item.run for item in planned)
     estimates = Estimates(planned)
     aside = _set_aside(planned, folder)
-    left = [item for item in planned if not _is_done(item, estimates) and name_of(item.run) not in aside]
+    done = {item.run for item in planned if _is_done(item, estimates)}
+    left = [item for item in planned if item.run not in done and name_of(item.run) not in aside]
     for name, found in aside.items():
         _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
     refused = _check_code(left, folder, console)
-    done = sum(item.job.recorded() for item in planned)
-    follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), done)
+    follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), len(done))
     if folder.is_paused:
         _say(console, "The campaign is paused; python -m repro.campaign --resume lets it go on.")
     hours = sum(estimates.left(item.job) for item in left)
-    _say(console, f"{done} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
+    _say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
     try:
         failures = Scheduler([item.job for item in left], [[core] for core in cores], console, follower).run()
     finally:

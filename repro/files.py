@@ -1,10 +1,12 @@
-"""Files that are whole or absent, whenever a process is killed or a disk is full."""
+"""Files that are whole or absent, whenever a process is killed or a disk is full, and locks that end with a process."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
+from typing import TextIO
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -46,3 +48,21 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def try_lock(path: Path) -> TextIO | None:
+    """Returns the open file that holds a lock until it is closed or this process ends; None where another one does.
+
+    Args:
+        path: of the lock's file, made if need be.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    handle = path.open("w")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        return None
+    return handle

@@ -180,7 +180,7 @@ CASES: dict[str, Case] = {
     **{
         f"ctrace.dqn_{target}": Case("ctrace.dqn", agent, (f"dqn/{pattern}", f"gymnasium/{pattern}"), DQN)
         for target, agent, pattern in (
-            ("double", "double_dqn", "double_dqn*"),
+            ("double", "double_dqn", "double_dqn"),
             ("n_step", "n_step_3", "n_step_*"),
             ("retrace", "retrace", "retrace*"),
             ("ctrace", "ctrace_gamma10", "ctrace*"),

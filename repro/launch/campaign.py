@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import datetime
-import fcntl
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from repro.evidence import records
 from repro.evidence.commands import Run
-from repro.files import write_whole
+from repro.files import try_lock, write_whole
 from repro.launch import gate
 from repro.launch.plan import Block
 from repro.launch.recorded_job import RecordedJob
@@ -63,14 +62,10 @@ class CampaignFolder:
 
     def lock(self) -> bool:
         """Keeps another campaign out until this process ends; returns whether there is none."""
-        handle = self._lock_path.open("w")
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.close()
-            return False
-        self._lock = handle
-        return True
+        handle = try_lock(self._lock_path)
+        if handle is not None:
+            self._lock = handle
+        return handle is not None
 
     def unlock(self) -> None:
         """Lets another campaign in."""

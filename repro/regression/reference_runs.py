@@ -62,6 +62,16 @@ class ReferenceRun(NamedTuple):
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def _continuous(agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
+    fields = {
+        "num_env_steps": 60_000,
+        "window_frames": 10_000,
+        "env": PENDULUM,
+        "sweep": {"learning_rate": (1e-3, 1e-3), "delta": (1.0, 1.0)},
+    }
+    return ReferenceRun(f"continuous_{agent}", "acer.continuous", agent, configs.merge(fields, sections), episodes=20)
+
+
 def _refer(steps: int, env: Mapping[str, Any] = PENDULUM, **sections: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a ReF-ER agent that is small enough to learn the task in so many steps."""
     shared = {
@@ -147,22 +157,9 @@ RUNS = (
         {"num_env_frames": 20_000, "window_frames": 10_000, "env": {"task": "breakout"}, "runtime": ONE_CORE},
         episodes=0,
     ),
-    *(
-        ReferenceRun(
-            f"continuous_{agent}",
-            "acer.continuous",
-            agent,
-            {
-                "num_env_steps": 60_000,
-                "window_frames": 10_000,
-                "env": {**PENDULUM, "max_steps": 20 if agent == "acer" else 0},
-                "loss": {"truncation": 5.0 if agent == "acer" else 1.0},
-                "sweep": {"learning_rate": (1e-3, 1e-3), "delta": (1.0, 1.0)},
-            },
-            episodes=20,
-        )
-        for agent in ("acer", "tis", "a3c")
-    ),
+    _continuous("acer", env={"max_steps": 20}),
+    _continuous("tis", loss={"truncation": 1.0}),
+    _continuous("a3c", loss={"truncation": 1.0}),
     ReferenceRun("vracer_refer", "refer.figure_4_vracer", "vracer_refer", _refer(12_000), 20),
     ReferenceRun("vracer_per", "refer.figure_4_vracer", "vracer_per", _refer(8_000, {**PENDULUM, "max_steps": 25}), 20),
     ReferenceRun(
@@ -183,13 +180,7 @@ RUNS = (
         ),
         20,
     ),
-    ReferenceRun(
-        "naf_refer",
-        "refer.figure_3_naf",
-        "naf_refer",
-        _refer(12_000, HOMING),
-        20,
-    ),
+    ReferenceRun("naf_refer", "refer.figure_3_naf", "naf_refer", _refer(12_000, HOMING), 20),
     ReferenceRun(
         "ppo",
         "refer.figure_4_vracer",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import datetime
-import fcntl
 import json
 from pathlib import Path
 from typing import Any, TextIO
 
 from repro.config import flatten
-from repro.files import write_whole
+from repro.files import try_lock, write_whole
 
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
@@ -85,11 +84,10 @@ def is_in_use(path: Path) -> bool:
     """Returns whether another process holds the lock of the run in a folder."""
     if not (path / ".lock").exists():
         return False
-    try:
-        _lock(path / ".lock").close()
-    except RunDirectoryError:
-        return True
-    return False
+    handle = try_lock(path / ".lock")
+    if handle is not None:
+        handle.close()
+    return handle is None
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -123,11 +121,9 @@ def read_progress(path: Path) -> list[dict[str, float]]:
 
 
 def _lock(path: Path) -> TextIO:
-    handle = path.open("w")
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    handle = try_lock(path)
+    if handle is None:
         raise RunDirectoryError(
             f"Another process is running in {path.parent}; wait for it, stop it, or give another --run_dir."
-        ) from None
+        )
     return handle

@@ -4,16 +4,11 @@ import copy
 import json
 
 from repro.evidence import published, records, rows
-from repro.evidence.groups import group_records
-from tests.evidence.synthetic_records import make_record
-
-
-def store(*made):
-    return [records.StoredRecord(records.record_path("results", "p", "e", "t", "a", 0), record) for record in made]
+from tests.evidence.synthetic_records import make_groups, make_record, store
 
 
 def make_row(*made, task="pong"):
-    (row,) = (row for row in rows.rows_for(store(*made)) if row.task == task)
+    (row,) = (row for row in rows.rows_for(store(made)) if row.task == task)
     return row
 
 
@@ -47,7 +42,7 @@ def make_table(tmp_path, made, *changed, settings=(), references=None):
         published.normaliser.cache_clear()
     (tmp_path / "impala.json").write_text(json.dumps(data))
     published.load.cache_clear()
-    return rows.make_rows(group_records(store(*made)), published_dir=tmp_path)[: len(changed)]
+    return rows.make_rows(make_groups(made), published_dir=tmp_path)[: len(changed)]
 
 
 def make_one(tmp_path, made, settings=(), references=None, **change):

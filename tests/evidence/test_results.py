@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from repro.evidence import intervals, published, rows
-from repro.evidence.groups import group_records
-from tests.evidence.printed_rows import full_runs, make_one, make_row, store
-from tests.evidence.synthetic_records import make_record
+from tests.evidence.printed_rows import full_runs, make_one, make_row
+from tests.evidence.synthetic_records import make_groups, make_record
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +22,7 @@ def all_games():
 
 
 def _table_4(made, statistic):
-    groups = group_records(store(*made))
+    groups = make_groups(made)
     wanted = (statistic, "impala_shallow", "4")
     (row,) = (r for r in rows.make_rows(groups) if (r.statistic, r.agent, r.table) == wanted)
     return row
@@ -69,7 +68,7 @@ def test_rates_and_times_are_taken_from_the_run(tmp_path, measure, expected):
     printed |= {"experiment": "atari_shallow", "agent": "impala_shallow"}
     data = {"paper": "impala", "title": "T", "citation": "C", "tables": {"1": table}, "rows": [printed]}
     (tmp_path / "impala.json").write_text(json.dumps(data))
-    (row,) = rows.make_rows(group_records(store(record)), published_dir=tmp_path)
+    (row,) = rows.make_rows(make_groups([record]), published_dir=tmp_path)
     assert row.value == pytest.approx(expected)
     assert (row.interval, row.verdict) == (None, "undecided")  # one run has no interval
 
@@ -136,7 +135,7 @@ def test_wrong_unit_is_not_compared():
 
 
 def test_aggregate_waits_for_its_tasks():
-    groups = group_records(store(make_record(1, "pong"), make_record(1, "breakout")))
+    groups = make_groups([make_record(1, "pong"), make_record(1, "breakout")])
     made = rows.make_rows(groups)
     wanted = ("median", "impala_shallow", "4")
     (median,) = (r for r in made if (r.statistic, r.agent, r.table) == wanted)

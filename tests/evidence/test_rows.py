@@ -3,8 +3,8 @@
 import pytest
 
 from repro.evidence import published, rows, staleness
-from tests.evidence.printed_rows import make_row, store
-from tests.evidence.synthetic_records import make_record, random_records
+from tests.evidence.printed_rows import make_row
+from tests.evidence.synthetic_records import make_record, random_records, store
 
 
 def test_every_published_number_has_a_row_without_any_record():
@@ -30,7 +30,7 @@ def test_run_that_answers_no_number_has_a_row_without_verdict():
 
 
 def test_rows_for_gives_only_what_the_records_answer():
-    made = rows.rows_for(store(make_record(1, "pong"), make_record(1, "breakout")))
+    made = rows.rows_for(store([make_record(1, "pong"), make_record(1, "breakout")]))
     assert [row.task for row in made] == ["breakout", "pong"]
 
 
@@ -46,7 +46,7 @@ def test_rows_for_gives_the_claims_that_the_records_decide():
     changed = {"config": config, "experiment": "figure_4_vracer"}
     (random,) = random_records(**changed)
     random |= {"paper": "refer", "task": "HalfCheetah"}
-    found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(store(*made, random))}
+    found = {(row.task, row.column or row.agent): row.value for row in rows.rows_for(store([*made, random]))}
     assert found.pop(("mujoco_gym", "V-RACER, ReF-ER over ER")) == 1.0
     assert set(found) == {("HalfCheetah", "vracer_refer"), ("HalfCheetah", "vracer_er"), ("HalfCheetah", "random")}
 
@@ -62,11 +62,11 @@ def test_rows_for_reads_the_random_players_of_other_records_and_shows_only_its_o
     (random,) = random_records(**changed)
     random |= {"paper": "refer", "task": "HalfCheetah"}
     elsewhere = make_record(1, agent="ppo", **changed) | {"paper": "refer", "task": "Hopper"}
-    others = store(random, *random_records(), elsewhere, *own)
+    others = store([random, *random_records(), elsewhere, *own])
     agents = [("HalfCheetah", "vracer_er"), ("HalfCheetah", "vracer_refer")]
-    alone = rows.rows_for(store(*own))
+    alone = rows.rows_for(store(own))
     assert sorted((row.task, str(row.agent)) for row in alone) == agents
-    found = rows.rows_for(store(*own), others=others)
+    found = rows.rows_for(store(own), others=others)
     assert sorted((row.task, str(row.agent)) for row in found if row.claim is None) == agents
     assert [row.value for row in found if row.column == "V-RACER, ReF-ER over ER"] == [1.0]
 
