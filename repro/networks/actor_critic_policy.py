@@ -8,12 +8,13 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import categorical
 from repro.networks.actor_critic import ActorCritic
+from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.networks.network_policy import NetworkPolicy
 from repro.networks.policy_q import PolicyQ
 
 
 class ActorCriticPolicy(NetworkPolicy):
-    """Acts with an `ActorCritic` or a `PolicyQ` network: samples from its softmax, or takes the mode.
+    """Acts with a network whose first output are logits: samples from their softmax, or takes the mode.
 
     Every policy step carries `info = {"logits": float32 [B, A]}`, the behaviour distribution mu(.|x_t) that
     off-policy corrections need, and with a recurrent core `"core_state"`, as `NetworkPolicy` has it.
@@ -27,7 +28,7 @@ class ActorCriticPolicy(NetworkPolicy):
         self,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
-        network: ActorCritic | PolicyQ,
+        network: ActorCritic | MultiHeadActorCritic | PolicyQ,
         greedy: bool = False,
     ) -> None:
         num_actions = int(action_spec.maximum - action_spec.minimum) + 1

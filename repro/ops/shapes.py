@@ -21,11 +21,12 @@ def assert_rank_at_least(operator: str, rank: int, **tensors: tf.Tensor) -> None
             raise ValueError(f"{operator}: {name} must have rank {rank} or more, got shape {tensor.shape}")
 
 
-def assert_scalar(operator: str, **tensors: tf.Tensor) -> None:
-    """Asserts that every tensor has rank 0. Arguments and errors as for `assert_rank_at_least`."""
+def assert_scalar(operator: str, *, or_shape: tf.TensorShape | None = None, **tensors: tf.Tensor) -> None:
+    """Asserts that every tensor has rank 0, or the shape `or_shape`. Other arguments and errors as above."""
     for name, tensor in tensors.items():
-        if tensor.shape.rank != 0:
-            raise ValueError(f"{operator}: {name} must be a scalar, got shape {tensor.shape}")
+        if tensor.shape.rank != 0 and (or_shape is None or tensor.shape.as_list() != or_shape.as_list()):
+            other = f" or have shape {or_shape}" if or_shape else ""
+            raise ValueError(f"{operator}: {name} must be a scalar{other}, got shape {tensor.shape}")
 
 
 def assert_same_shape(operator: str, **tensors: tf.Tensor) -> None:

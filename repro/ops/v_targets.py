@@ -46,9 +46,9 @@ def vtrace(
     v_t: tf.Tensor,
     *,
     lambda_: Scalar = 1.0,
-    clip_rho: float | None = 1.0,
-    clip_c: float | None = 1.0,
-    clip_pg_rho: float | None = 1.0,
+    clip_rho: Scalar | None = 1.0,
+    clip_c: Scalar | None = 1.0,
+    clip_pg_rho: Scalar | None = 1.0,
     alpha_rho: Scalar = 1.0,
     alpha_c: Scalar = 1.0,
     is_boundary: tf.Tensor | None = None,
@@ -73,18 +73,20 @@ def vtrace(
         v_tm1: V(x_s), float32 [T, B, ...].
         v_t: V(x_{s+1}), the value of the state after step s, float32 [T, B, ...]; equals `v_tm1[s+1]` wherever
             row s+1 continues row s, and `v_t[T-1]` is the bootstrap value.
-        lambda_: further discount of the traces (IMPALA, Remark 2), scalar in [0, 1].
+        lambda_: further discount of the traces (IMPALA, Remark 2), in [0, 1].
         clip_rho, clip_c, clip_pg_rho: truncation levels above 0; None: no truncation.
-        alpha_rho, alpha_c: share of the truncated weight, scalars in [0, 1].
+        alpha_rho, alpha_c: share of the truncated weight, in [0, 1].
         is_boundary: bool [T, B, ...], true for rows that are no transition: the observation is the last of an
             episode, the next row is the first of another. None: no such rows.
+
+    The settings are scalars or, for data of [T, B, ...], have the shape [...]: one value for each of several heads.
 
     Returns:
         `VTraceOutput`.
 
     Gradients: none to `log_rho`, `r_t`, `v_tm1` and `v_t`: importance weights, rewards and values are constants
-        in every output. `discount_t`, `lambda_`, `alpha_rho` and `alpha_c` receive the exact gradient of every
-        output, for metagradients; where these are constants, so are the outputs.
+        in every output. `discount_t` and the settings receive the exact gradient of every output, for metagradients;
+        where these are constants, so are the outputs.
 
     Boundary: where `discount_t[s]` is 0, row s reads neither `v_t[s]` nor any later row, and `discount_t[s]`
         receives a gradient of 0. On a boundary row the target is `v_tm1[s]`, the advantage and rho are 0, and
@@ -92,8 +94,8 @@ def vtrace(
         read may be NaN.
 
     Raises:
-        ValueError: different shapes, a rank below 2, a `lambda_` or alpha that is no scalar, or a number of
-            steps that is 0 or, when a graph is traced, unknown.
+        ValueError: different shapes, a rank below 2, a setting of another shape, or a number of steps that is 0 or,
+            when a graph is traced, unknown.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     return _targets(
@@ -110,9 +112,9 @@ def one_step_importance_sampling(
     v_t: tf.Tensor,
     *,
     lambda_: Scalar = 1.0,
-    clip_rho: float | None = 1.0,
-    clip_c: float | None = 1.0,
-    clip_pg_rho: float | None = 1.0,
+    clip_rho: Scalar | None = 1.0,
+    clip_c: Scalar | None = 1.0,
+    clip_pg_rho: Scalar | None = 1.0,
     alpha_rho: Scalar = 1.0,
     alpha_c: Scalar = 1.0,
     is_boundary: tf.Tensor | None = None,
@@ -140,9 +142,9 @@ def no_correction(
     v_t: tf.Tensor,
     *,
     lambda_: Scalar = 1.0,
-    clip_rho: float | None = 1.0,
-    clip_c: float | None = 1.0,
-    clip_pg_rho: float | None = 1.0,
+    clip_rho: Scalar | None = 1.0,
+    clip_c: Scalar | None = 1.0,
+    clip_pg_rho: Scalar | None = 1.0,
     alpha_rho: Scalar = 1.0,
     alpha_c: Scalar = 1.0,
     is_boundary: tf.Tensor | None = None,
@@ -172,7 +174,7 @@ def _targets(
     v_t: tf.Tensor,
     is_boundary: tf.Tensor | None,
     lambda_: Scalar,
-    clips: tuple[float | None, float | None, float | None],
+    clips: tuple[Scalar | None, Scalar | None, Scalar | None],
     alphas: tuple[Scalar, Scalar, Scalar],
 ) -> VTraceOutput:
     """The body of every method: `vtrace`, with the weights that `CORRECTED` gives `operator`.
@@ -186,7 +188,10 @@ def _targets(
     lambda_ = tf.convert_to_tensor(lambda_, tf.float32)
     alpha_rho, alpha_c, alpha_pg_rho = (tf.convert_to_tensor(x, tf.float32) for x in alphas)
     shapes.assert_rank_at_least(operator, 2, **data)
-    shapes.assert_scalar(operator, lambda_=lambda_, alpha_rho=alpha_rho, alpha_c=alpha_c)
+    levels = {name: x for name, x in zip(("clip_rho", "clip_c", "clip_pg_rho"), clips) if tf.is_tensor(x)}
+    shapes.assert_scalar(
+        operator, or_shape=r_t.shape[2:], lambda_=lambda_, alpha_rho=alpha_rho, alpha_c=alpha_c, **levels
+    )
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, r_t=r_t)
 
@@ -206,7 +211,7 @@ def _targets(
     return VTraceOutput(tf.stop_gradient(v_tm1) + e, advantages, tf.where(boundary, 0.0, rho))
 
 
-def _leaky(importance: tf.Tensor, clip: float | None, alpha: tf.Tensor) -> tf.Tensor:
+def _leaky(importance: tf.Tensor, clip: Scalar | None, alpha: tf.Tensor) -> tf.Tensor:
     """alpha min(clip, IS) + (1 - alpha) IS; at alpha = 1 exactly min(clip, IS), even where IS is infinite."""
     if clip is None:
         return importance

@@ -79,6 +79,23 @@ class RMSPropTF1(tf.keras.optimizers.Optimizer):
             grad=gradient,
         )
 
+    def steps(self, gradients: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Returns what `apply_gradients` would now subtract from each variable, and changes nothing.
+
+        Args:
+            gradients: of the variables, in the order of `build`; receive the exact gradient of the steps. Slots and
+                learning rate are constants.
+        """
+        rate = self._learning_rate
+        if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):
+            rate = rate(self.iterations)
+        steps = []
+        for g, mean_square, moment in zip(gradients, self._mean_squares, self._moments, strict=True):
+            mean_square = self.decay * mean_square + (1.0 - self.decay) * tf.square(g)
+            step = tf.cast(rate, g.dtype) * g * tf.math.rsqrt(mean_square + self.epsilon)
+            steps.append(self.momentum * moment + step)
+        return steps
+
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "learning_rate": self._serialize_hyperparameter(self._learning_rate),

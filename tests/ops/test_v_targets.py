@@ -345,6 +345,31 @@ def test_further_batch_dimensions(method):
     np.testing.assert_allclose(fields(run(method, folded, **SETTINGS)), expected, rtol=1e-6, atol=1e-6)
 
 
+def test_a_setting_of_each_head_is_that_of_the_head_alone():
+    sequence = random_sequence(7, 4, seed=23)
+    heads = Sequence(*(np.repeat(x[..., None], 2, axis=-1) for x in sequence))
+    settings = {name: tf.constant([value, 0.5 * value]) for name, value in SETTINGS.items()}
+    together = fields(run("vtrace", heads, **settings))  # [3, 7, 4, 2]
+    for i in range(2):
+        alone = fields(run("vtrace", sequence, **{name: float(value[i]) for name, value in settings.items()}))
+        np.testing.assert_allclose(together[..., i], alone, rtol=1e-6, atol=1e-6)
+    assert not np.allclose(together[..., 0], together[..., 1], atol=0.1)
+    for name in settings:
+        with pytest.raises(ValueError, match=rf"^vtrace: {name} must be a scalar or have shape \(2,\), got"):
+            run("vtrace", heads, **{name: tf.ones([3])})
+
+
+def test_a_truncation_level_receives_the_gradient_of_what_it_truncates():
+    """With T = 1, r = 2 and V = 0, IS = 3 over a level of 1.5: targets 1.5 * 2; IS = 0.5 is below the level."""
+    level = tf.constant(1.5)
+    data = [tf.math.log([[3.0, 0.5]]), tf.zeros([1, 2]), tf.fill([1, 2], 2.0), tf.zeros([1, 2]), tf.zeros([1, 2])]
+    with tf.GradientTape() as tape:
+        tape.watch(level)
+        targets = v_targets.vtrace(*data, clip_rho=level).targets
+    np.testing.assert_allclose(targets, [[3.0, 1.0]])
+    np.testing.assert_allclose(tape.jacobian(targets, level), [[2.0, 0.0]])
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("num_steps", [1, 20])
 def test_eager_graph_and_xla_agree(method, num_steps):

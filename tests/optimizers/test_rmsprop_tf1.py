@@ -174,3 +174,32 @@ def test_refuses_a_sparse_gradient():
     gradient = tape.gradient(loss, table)
     with pytest.raises(TypeError, match="sparse"):
         RMSPropTF1(0.1).apply_gradients([(gradient, table)], skip_gradients_aggregation=True)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_steps_say_what_the_update_subtracts_and_change_nothing(momentum):
+    starts, gradients = starts_and_gradients()
+    variables = [tf.Variable(start) for start in starts]
+    optimizer = RMSPropTF1(LinearOnFrames(RATE, RATE / 10, 20, 1), momentum=momentum, epsilon=EPSILON)
+    optimizer.build(variables)
+    for gradient in gradients[:10]:
+        gradient = [tf.constant(g) for g in gradient]
+        before, slots = [v.numpy() for v in variables], [v.numpy() for v in optimizer.variables]
+        steps = optimizer.steps(gradient)
+        for slot, unchanged in zip(optimizer.variables, slots):
+            np.testing.assert_array_equal(slot, unchanged)
+        optimizer.apply_gradients(zip(gradient, variables), skip_gradients_aggregation=True)
+        for step, start, variable in zip(steps, before, variables):
+            np.testing.assert_allclose(step, start - variable, rtol=1e-5, atol=1e-6)
+
+
+def test_the_gradient_of_a_step_by_hand():
+    """step = rate g (0.75 s + 0.25 g^2 + eps)^-1/2, so d step / dg = rate (0.75 s + eps) (..)^-3/2; s = 1, g = 2, .."""
+    variable, g = tf.Variable([1.0, 1.0]), tf.constant([2.0, -2.0])
+    optimizer = RMSPropTF1(0.3, decay=0.75, epsilon=0.5)
+    optimizer.build([variable])
+    with tf.GradientTape() as tape:
+        tape.watch(g)
+        (step,) = optimizer.steps([g])
+    np.testing.assert_allclose(step, [0.3 * 2.0 / 1.5, -0.3 * 2.0 / 1.5], rtol=1e-6)
+    np.testing.assert_allclose(tape.gradient(step, g), [0.3 * 1.25 / 1.5**3] * 2, rtol=1e-6)

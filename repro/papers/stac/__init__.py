@@ -1,1 +1,1 @@
-"""STAC: a self-tuning actor-critic (Zahavy et al., 2020); the statements about its operator, not yet its agents."""
+"""STAC and STACX: self-tuning actor-critics (Zahavy et al., 2020)."""

@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import ml_collections
-import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import make_actors
-from repro.acting.evaluation import describe_games, score_unit
-from repro.acting.sources import make_source
-from repro.acting.weights import WeightsPublisher
-from repro.config import budget, frames_per_step
 from repro.environments.batched import BatchedEnvironment
-from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.initializers import distinct_seeds
 from repro.networks.torsos import make_torso
-from repro.optimizers.rmsprop_tf1 import RMSPropTF1
-from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import CORRECTIONS, VtraceLossSettings
-from repro.training import checkpoint, devices
-from repro.training.experiment import Evaluation, Experiment, Warn
-from repro.training.learner import Learner
-from repro.training.on_policy_trainer import OnPolicyTrainer
-from repro.training.run_directory import RunDirectory
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.experiment import Experiment
+from repro.training.on_policy_experiment import OnPolicyExperiment
 
 TORSOS = ("shallow", "deep")
 
 
-class DiscreteExperiment:
-    """Actors that play for a learner with V-trace.
-
-    Args:
-        config: of `paper_configs/impala`, resolved.
-    """
-
-    def __init__(self, config: ml_collections.ConfigDict) -> None:
-        self.config = config
-
-    @property
-    def evaluation(self) -> Evaluation:
-        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
-
-    @property
-    def frames_per_update(self) -> int:
-        """Environment frames in one batch: unrolls x steps x frames per step."""
-        learner = self.config.learner
-        return learner.batch_size * learner.unroll_length * frames_per_step(self.config)
-
-    def describe_evaluation(self, episodes: int) -> str:
-        actions = "most probable action" if self.config.evaluation.greedy else "sampled actions"
-        return describe_games(self.config.env, episodes, actions)
-
-    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, is_continuous=False)
-
+class DiscreteExperiment(OnPolicyExperiment):
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
         """Returns a new network.
 
@@ -72,63 +31,25 @@ class DiscreteExperiment:
         return ActorCritic(torso, environment.num_actions, network.core_units or None, seed=next(seeds))
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:
-        """Returns the agent with newly initialised weights; call it under the strategy's scope."""
-        config, learner = self.config, self.config.learner
+        config = self.config
         if config.loss.correction not in CORRECTIONS:
             raise ValueError(f"loss.correction={config.loss.correction!r}: choose {', '.join(CORRECTIONS)}.")
-        learning_rate = LinearOnFrames(
-            learner.learning_rate, learner.final_learning_rate, budget(config)[1], self.frames_per_update
-        )
         return ImpalaAgent(
             environment.time_step_spec,
             environment.action_spec,
             network=self.make_network(environment, seed),
-            optimizer=RMSPropTF1(
-                learning_rate,
-                decay=learner.rmsprop_decay,
-                momentum=learner.rmsprop_momentum,
-                epsilon=learner.rmsprop_epsilon,
-            ),
+            optimizer=self.make_optimizer(),
             discount=config.loss.discount,
             loss_settings=VtraceLossSettings(**{name: config.loss[name] for name in VtraceLossSettings._fields}),
-            clip_global_norm=learner.clip_global_norm,
+            clip_global_norm=config.learner.clip_global_norm,
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
             greedy=config.evaluation.greedy,
         )
 
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
         network = self.make_network(environment, seed=0)
         network.build_variables(environment.time_step_spec.observation)
         return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
-
-    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> OnPolicyTrainer:
-        config, runtime = self.config, self.config.runtime
-        numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * runtime.num_actors) % 2**31
-        weights_seed, *seeds = map(int, numbers)
-        environments = [self.make_environment(runtime.envs_per_actor, x) for x in seeds[::2]]
-        strategy = devices.make_strategy()
-        with strategy.scope():
-            agent = self.make_agent(environments[0], weights_seed)
-        learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
-        actors = make_actors(
-            environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
-        )
-        return OnPolicyTrainer(
-            learner,
-            make_source(config, actors, agent.collect_data_spec, learner.to_device),
-            weights,
-            episodes,
-            run_settings(config, run, warn),
-            self.frames_per_update,
-        )
-
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-        environment = make_evaluation_environment(self.config, num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, self.make_agent(environment, seed=0), warn), environment
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

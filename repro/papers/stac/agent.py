@@ -1,0 +1,176 @@
+"""STAC and STACX as a TF-Agents agent; without metaparameters IMPALA, with and without auxiliary heads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from tf_agents.agents import tf_agent
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import StepType, Trajectory
+from tf_agents.trajectories import time_step as ts
+
+from repro.distributions import categorical
+from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
+from repro.ops.layout import time_major
+from repro.optimizers.gradients import reduce_and_clip
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.stac.acting import HeadPolicy
+from repro.papers.stac.loss import Hyperparameters, StacLoss, stac_loss
+from repro.papers.stac.metagradient import Metaparameters, self_tuning_update
+
+
+class InnerExtra(NamedTuple):
+    """What the inner loss gives besides: the heads' logits before the update, [T+1, B, P, A], and scalars by name."""
+
+    logits: tf.Tensor
+    scalars: dict[str, tf.Tensor]
+
+
+class StacAgent(tf_agent.TFAgent):
+    """Self-tuning actor-critic (Algorithm 2).
+
+    `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the
+    last one, from which the targets bootstrap; action, reward and discount of the last row are not read.
+    Losses are summed over batch and time, over all replicas under `tf.distribute`, and the inner loss is the
+    mean over heads (line 11).
+
+    Args:
+        time_step_spec, action_spec: of one unbatched environment.
+        network: policies and values of the heads.
+        optimizer: of the network.
+        metaparameters: of the network's heads; where none is tuned, there is no outer loss.
+        meta_optimizer: Keras optimiser of the metaparameters.
+        outer: zeta, the hyper-parameters of the outer loss.
+        kl_cost: g_kl of Eq. (3).
+        clip_global_norm: bound on the global norm of the summed gradient of the inner loss.
+        train_step_counter: int64 variable, incremented at each update.
+        greedy: whether `policy` (not `collect_policy`) takes the most probable action.
+    """
+
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        *,
+        network: MultiHeadActorCritic,
+        optimizer: RMSPropTF1,
+        metaparameters: Metaparameters,
+        meta_optimizer: tf.keras.optimizers.Optimizer,
+        outer: Hyperparameters,
+        kl_cost: float,
+        clip_global_norm: float,
+        train_step_counter: tf.Variable,
+        greedy: bool = False,
+    ) -> None:
+        self._network = network
+        self._optimizer = optimizer
+        self._metaparameters = metaparameters
+        self._meta_optimizer = meta_optimizer
+        self._outer = outer
+        self._kl_cost = kl_cost
+        self._clip_global_norm = clip_global_norm
+        network.build_variables(time_step_spec.observation)
+        optimizer.build(network.trainable_variables)
+        meta_optimizer.build(metaparameters.trainable_variables)
+        super().__init__(
+            time_step_spec,
+            action_spec,
+            policy=HeadPolicy(time_step_spec, action_spec, network, greedy),
+            collect_policy=HeadPolicy(time_step_spec, action_spec, network),
+            train_sequence_length=None,
+            train_step_counter=train_step_counter,
+        )
+
+    def _initialize(self) -> None:
+        """Variables are created in the constructor, under the caller's strategy scope."""
+
+    def _heads(self, experience: Trajectory) -> tuple[tf.Tensor, tf.Tensor]:
+        """Logits [T+1, B, P, A] and values [T+1, B, P] of the heads."""
+        _, logits, values, _ = self._network(experience.observation, experience.step_type)
+        return time_major(logits), time_major(values)
+
+    def _head_losses(
+        self, experience: Trajectory, logits: tf.Tensor, values: tf.Tensor, zeta: Hyperparameters
+    ) -> StacLoss:
+        return stac_loss(
+            target_logits=logits[:-1],
+            behaviour_logits=time_major(experience.policy_info["logits"])[:-1],
+            actions=time_major(experience.action)[:-1],
+            r_t=time_major(experience.reward)[:-1],
+            discount_t=time_major(experience.discount)[:-1],
+            v_tm1=values[:-1],
+            v_t=values[1:],
+            is_boundary=_is_boundary(experience),
+            zeta=zeta,
+        )
+
+    def _inner_loss(self, experience: Trajectory, weights: tf.Tensor | None) -> tuple[tf.Tensor, InnerExtra]:
+        """Line 11: the mean over heads of Algorithm 1 with zeta(eta)."""
+        logits, values = self._heads(experience)
+        losses = self._head_losses(experience, logits, values, self._metaparameters.hyperparameters())
+        acting = self._network.acting_heads
+        scalars = {
+            "policy_gradient_loss": tf.reduce_sum(losses.policy[..., acting]),
+            "baseline_loss": tf.reduce_sum(losses.value[..., acting]),
+            "entropy_loss": tf.reduce_sum(losses.entropy[..., acting]),
+            "entropy": tf.reduce_mean(categorical.entropy(logits[:-1, :, acting])),
+            "rho": tf.reduce_mean(losses.rho[..., acting]),
+            "value": tf.reduce_mean(values[:-1, :, acting]),
+        }
+        return _sum(losses.total, weights) / self._network.num_heads, InnerExtra(logits, scalars)
+
+    def _outer_loss(
+        self, experience: Trajectory, weights: tf.Tensor | None, inner: InnerExtra
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """Eq. (3): Algorithm 1 with the fixed zeta, and KL(pi_theta', pi_theta), of the heads that act."""
+        acting = self._network.acting_heads
+        logits, values = (x[:, :, acting] for x in self._heads(experience))
+        losses = self._head_losses(experience, logits, values, self._outer)
+        kl = categorical.kl(logits[:-1], tf.stop_gradient(inner.logits[:-1, :, acting]))  # [T, B, heads that act]
+        kl = tf.where(_is_boundary(experience)[..., tf.newaxis], 0.0, kl)
+        outer = _sum(losses.total + self._kl_cost * kl, weights) / logits.shape[2]
+        return outer, {"kl": tf.reduce_mean(kl)}
+
+    def _loss(
+        self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
+    ) -> tf_agent.LossInfo:
+        loss, extra = self._inner_loss(experience, weights)
+        return tf_agent.LossInfo(loss, extra.scalars)
+
+    def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
+        variables, eta = self._network.trainable_variables, list(self._metaparameters.eta.values())
+        extra = self._metaparameters.scalars()
+        if eta:
+            update = self_tuning_update(
+                lambda: self._inner_loss(experience, weights),
+                lambda inner: self._outer_loss(experience, weights, inner),
+                variables,
+                eta,
+                self._optimizer,
+                self._clip_global_norm,
+            )
+            loss, inner, norm = update.inner, update.inner_extra, update.gradient_norm
+            self._meta_optimizer.apply_gradients(zip(update.metagradient, eta), skip_gradients_aggregation=True)
+            extra |= update.outer_extra | {
+                "outer_loss": update.outer,
+                "metagradient_norm": tf.linalg.global_norm(update.metagradient),
+            }
+        else:
+            with tf.GradientTape() as tape:
+                loss, inner = self._inner_loss(experience, weights)
+            gradients, norm = reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm)
+            self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
+        self.train_step_counter.assign_add(1)
+        return tf_agent.LossInfo(loss, inner.scalars | extra | {"gradient_norm": norm})
+
+
+def _is_boundary(experience: Trajectory) -> tf.Tensor:
+    """Rows that are no transition, bool [T, B]."""
+    return time_major(experience.step_type)[:-1] == StepType.LAST
+
+
+def _sum(losses: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:
+    """The sum over steps, unrolls and heads of [T, B, P], with unrolls weighted by float32 [B]."""
+    per_unroll = tf.reduce_sum(losses, axis=(0, 2))
+    return tf.reduce_sum(per_unroll if weights is None else weights * per_unroll)

@@ -1,0 +1,95 @@
+"""The loss of STAC and STACX: leaky V-trace actor-critic, of one or several heads (Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repro.distributions import categorical
+from repro.ops import v_targets
+
+
+class Hyperparameters(NamedTuple):
+    """zeta: what the loss needs besides data; each a float or, with a value for each of P heads, float32 [P]."""
+
+    gamma: float | tf.Tensor
+    lambda_: float | tf.Tensor
+    alpha_rho: float | tf.Tensor
+    alpha_c: float | tf.Tensor
+    truncation: float | tf.Tensor  # rho_bar and c_bar
+    g_v: float | tf.Tensor
+    g_p: float | tf.Tensor
+    g_e: float | tf.Tensor
+
+
+class StacLoss(NamedTuple):
+    """Losses of every step and head, float32 [T, B, P] and zero on boundary rows, and rho of the same shape."""
+
+    total: tf.Tensor
+    value: tf.Tensor
+    policy: tf.Tensor
+    entropy: tf.Tensor
+    rho: tf.Tensor
+
+
+def stac_loss(
+    target_logits: tf.Tensor,
+    behaviour_logits: tf.Tensor,
+    actions: tf.Tensor,
+    r_t: tf.Tensor,
+    discount_t: tf.Tensor,
+    v_tm1: tf.Tensor,
+    v_t: tf.Tensor,
+    is_boundary: tf.Tensor,
+    zeta: Hyperparameters,
+) -> StacLoss:
+    """The terms of Eq. (4), and of Eq. (3) without its KL, unreduced; Algorithm 1 sums them over batch and time.
+
+        total_s = g_v (v_s - V(x_s))^2                                              lines 19
+                  - g_p rho_s log pi(a_s|x_s) (r_s + gamma v_{s+1} - V(x_s))        lines 22 and 24
+                  - g_e H(pi(.|x_s))                                                line 20
+
+    with v_s and rho_s of leaky V-trace, Eq. (5). Line 20 prints + g_e H, a misprint: the entropy is a bonus.
+
+    One function is both the inner loss and the outer: neither has a gradient to theta through targets, weights or the
+    values in them (lines 5, 8 and 15), and through rho and v_{s+1} of line 22 zeta alone receives one. That line 24
+    stops it changes nothing where zeta is constant.
+
+    Args:
+        target_logits: of the heads' policies, float32 [T, B, P, A]; receive the policy and entropy gradients.
+        behaviour_logits: mu's logits when the actions were chosen, float32 [T, B, A]; no gradient.
+        actions: int32 [T, B].
+        r_t: reward after each action, float32 [T, B].
+        discount_t: 1, or 0 where the step ended the episode, float32 [T, B].
+        v_tm1: V(x_s) of the heads, float32 [T, B, P]; receives the gradient of the value loss.
+        v_t: V(x_{s+1}), float32 [T, B, P]; no gradient.
+        is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
+        zeta: hyper-parameters, which receive the exact gradient of the losses and of their gradients.
+    """
+    num_heads = target_logits.shape[2]
+
+    def each_head(x: tf.Tensor) -> tf.Tensor:
+        return tf.repeat(x[:, :, tf.newaxis], num_heads, axis=2)
+
+    actions, boundary = each_head(actions), each_head(is_boundary)  # [T, B, P]
+    log_rho = categorical.log_ratio(target_logits, each_head(behaviour_logits), actions)
+    targets, advantages, rho = v_targets.vtrace(
+        log_rho,
+        zeta.gamma * tf.where(boundary, 0.0, each_head(discount_t)),
+        each_head(r_t),
+        v_tm1,
+        v_t,
+        lambda_=zeta.lambda_,
+        clip_rho=zeta.truncation,
+        clip_c=zeta.truncation,
+        clip_pg_rho=zeta.truncation,
+        alpha_rho=zeta.alpha_rho,
+        alpha_c=zeta.alpha_c,
+        is_boundary=boundary,
+    )
+    value = zeta.g_v * tf.square(targets - v_tm1)
+    policy = -zeta.g_p * categorical.log_prob(target_logits, actions) * advantages
+    entropy = -zeta.g_e * categorical.entropy(target_logits)
+    value, policy, entropy = (tf.where(boundary, 0.0, loss) for loss in (value, policy, entropy))
+    return StacLoss(value + policy + entropy, value, policy, entropy, rho)

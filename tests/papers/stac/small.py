@@ -1,0 +1,57 @@
+"""A small agent on Catch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.stac.agent import StacAgent
+from repro.papers.stac.loss import Hyperparameters
+from repro.papers.stac.metagradient import Metaparameters
+from tests.support.catch import Catch
+from tests.support.training import dense_torso
+
+STAC = ("gamma", "lambda", "alpha", "g_v", "g_p", "g_e")
+OUTER = Hyperparameters(0.97, 0.9, 0.95, 0.95, 1.0, 0.25, 1.0, 0.01)
+INITIAL = {"gamma": 2.0, "lambda": 1.0, "alpha": 0.5, "alpha_rho": 0.4, "alpha_c": 0.9, "truncation": 2.0} | {
+    "g_v": 1.5,
+    "g_p": 0.8,
+    "g_e": -0.3,
+}
+"""Every metaparameter differs from every other and from its outer value, and no sigmoid is flat."""
+RATE, DECAY, MOMENTUM, EPSILON = 0.02, 0.9, 0.3, 0.1
+
+
+def make_agent(
+    tuned: tuple[str, ...] = STAC,
+    *,
+    num_heads: int = 1,
+    acting: str = "first",
+    seed: int = 0,
+    learning_rate: Any = RATE,
+    meta_optimizer: tf.keras.optimizers.Optimizer | None = None,
+    clip_global_norm: float = 40.0,
+    kl_cost: float = 1.0,
+    outer: Hyperparameters = OUTER,
+) -> StacAgent:
+    """By default eta moves by minus the metagradient, so that a test can read it."""
+    environment = Catch(1, 0)
+    return StacAgent(
+        environment.time_step_spec,
+        environment.action_spec,
+        network=MultiHeadActorCritic(
+            dense_torso(seed), 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed
+        ),
+        optimizer=RMSPropTF1(learning_rate, decay=DECAY, momentum=MOMENTUM, epsilon=EPSILON),
+        metaparameters=Metaparameters(
+            tuned, outer, num_heads, INITIAL, [outer._replace(g_p=0.0, g_e=0.0)] if acting == "average" else []
+        ),
+        meta_optimizer=meta_optimizer or tf.keras.optimizers.SGD(1.0, jit_compile=False),
+        outer=outer,
+        kl_cost=kl_cost,
+        clip_global_norm=clip_global_norm,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )

@@ -1,0 +1,200 @@
+"""The metagradient against finite differences of Algorithm 2 in float64, closed forms, and what it must not read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.stac.loss import Hyperparameters
+from repro.papers.stac.metagradient import SETS, Metaparameters, self_tuning_update
+from tests.papers.stac.oracle import Step, Zeta, data_of
+from tests.papers.stac.small import DECAY, EPSILON, INITIAL, MOMENTUM, OUTER, RATE, STAC, make_agent
+from tests.support.batches import random_batch
+
+TWO_ALPHAS = ("gamma", "lambda", "alpha_rho", "alpha_c", "truncation", "g_v", "g_p", "g_e")
+
+
+def poisoned_batch(agent, size, seed):
+    """A row between two games has NaN in everything that no loss may read."""
+    batch = random_batch(agent, size, seed)
+    for x in (batch.reward, batch.discount, batch.policy_info["logits"]):
+        x[1, 2] = np.nan
+    return batch
+
+
+def with_history(agent, batch):
+    """The agent after two updates, with eta back where it was: accumulators and moments are neither one nor zero."""
+    for _ in range(2):
+        agent.train(tf.nest.map_structure(tf.constant, batch))
+    for name, eta in agent._metaparameters.eta.items():
+        eta.assign(INITIAL[name] + 0.3 * np.arange(eta.shape[0]))
+    return agent
+
+
+def step_of(agent, batch, *, clip, kl_cost):
+    """What the oracle needs to know of the agent."""
+    network, optimizer = agent._network, agent._optimizer
+    theta, squares, moments = (
+        [v.numpy().astype(np.float64) for v in group]
+        for group in (network.trainable_variables, optimizer._mean_squares, optimizer._moments)
+    )
+    outer = Zeta(*agent._outer)
+    settings = (outer, network.num_heads, network.acting, RATE, DECAY, MOMENTUM, EPSILON, clip, kl_cost)
+    return Step(data_of(batch), theta, squares, moments, *settings)
+
+
+def compare(tuned, *, num_heads=1, acting="first", clip=40.0, kl_cost=1.0, size=3):
+    """One update of the agent and its oracle; returns the metagradient and the norm of the inner gradient."""
+    agent = make_agent(tuned, num_heads=num_heads, acting=acting, clip_global_norm=clip, kl_cost=kl_cost)
+    batch = poisoned_batch(agent, size, seed=1)
+    with_history(agent, batch)
+    before = {name: eta.numpy().astype(np.float64) for name, eta in agent._metaparameters.eta.items()}
+    step = step_of(agent, batch, clip=clip, kl_cost=kl_cost)
+    expected = step.metagradient(before)
+    theta, norm = step.updated(before)
+    info = agent.train(tf.nest.map_structure(tf.constant, batch))
+    for variable, expected_variable in zip(agent._network.trainable_variables, theta, strict=True):
+        np.testing.assert_allclose(variable, expected_variable, rtol=1e-4, atol=1e-5)
+    assert float(info.extra["gradient_norm"]) == pytest.approx(norm, rel=1e-4)
+    assert float(info.extra["outer_loss"]) == pytest.approx(float(step.outer_loss(theta)), rel=1e-4, abs=1e-3)
+    found = {name: before[name] - eta.numpy() for name, eta in agent._metaparameters.eta.items()}
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=3e-7, err_msg=name)
+    return found, norm
+
+
+@pytest.mark.parametrize("clip", [1e3, 2.0])
+@pytest.mark.parametrize("tuned", [*[(name,) for name in SETS], STAC, TWO_ALPHAS], ids="-".join)
+def test_equals_finite_differences_through_the_whole_step(tuned, clip):
+    found, norm = compare(tuned, clip=clip)
+    assert 2 * 2.0 < norm < 1e3  # a clip of 2 is active, the other is not
+    assert all(np.abs(x).max() > 0 for x in found.values())
+
+
+@pytest.mark.parametrize("acting", ["first", "random", "average"])
+def test_equals_finite_differences_with_three_heads(acting):
+    """Head 1 alone acts in the first case: eta of the others reaches the outer loss through the torso."""
+    found, _ = compare(STAC, num_heads=3, acting=acting, clip=2.0)
+    assert all(np.abs(x).min() > 0 for x in found.values())
+
+
+def test_the_kl_draws_the_new_policy_towards_the_old():
+    """The oracle has KL(pi_theta', pi_theta); with other coefficients the metagradient is another."""
+    without, _ = compare(("g_p",), kl_cost=0.0)
+    with_kl, _ = compare(("g_p",), kl_cost=10.0)
+    assert abs(with_kl["g_p"] - without["g_p"]) > 0.01 * abs(without["g_p"])
+
+
+# Closed forms
+
+
+def linear_problem(*, clip, eta=0.7, w=2.0, a=0.5, b=-1.0):
+    """L_inner = sigma(eta) (w - a)^2 / 2 and L_outer = (w' - b)^2 / 2 in one dimension."""
+    theta, eta = tf.Variable([w]), tf.Variable(eta)
+    optimizer = RMSPropTF1(0.3, decay=0.75, epsilon=0.5)
+    optimizer.build([theta])
+    return self_tuning_update(
+        lambda: (tf.sigmoid(eta) * tf.reduce_sum((theta - a) ** 2) / 2, ()),
+        lambda extra: (tf.reduce_sum((theta - b) ** 2) / 2, ()),
+        [theta],
+        [eta],
+        optimizer,
+        clip,
+    ), float(theta[0])
+
+
+def test_a_closed_form():
+    """g = sigma(eta) (w - a), s' = 0.75 + 0.25 g^2, w' = w - rate g (s' + epsilon)^-1/2."""
+    update, updated = linear_problem(clip=10.0)
+    sigma = 1 / (1 + np.exp(-0.7))
+    g = sigma * 1.5
+    root = np.sqrt(0.75 + 0.25 * g**2 + 0.5)
+    assert updated == pytest.approx(2.0 - 0.3 * g / root, rel=1e-6)
+    assert float(update.gradient_norm) == pytest.approx(g, rel=1e-6)
+    slope = 0.3 * (0.75 + 0.5) / root**3 * 1.5 * sigma * (1 - sigma)
+    assert float(update.metagradient[0]) == pytest.approx(-(updated + 1.0) * slope, rel=1e-5)
+    assert float(update.inner) == pytest.approx(sigma * 1.5**2 / 2, rel=1e-6)
+    assert float(update.outer) == pytest.approx((updated + 1.0) ** 2 / 2, rel=1e-6)
+
+
+def test_a_clip_takes_the_size_of_the_gradient_away():
+    """One metaparameter scales the whole gradient, which the clip scales back: it cannot matter."""
+    update, updated = linear_problem(clip=0.5)
+    assert updated == pytest.approx(2.0 - 0.3 * 0.5 / np.sqrt(0.75 + 0.25 * 0.25 + 0.5), rel=1e-6)
+    assert float(update.metagradient[0]) == pytest.approx(0.0, abs=1e-7)
+    assert abs(float(linear_problem(clip=10.0)[0].metagradient[0])) > 0.05
+
+
+# What cannot matter
+
+
+def metagradient_of(agent, batch):
+    before = {name: eta.numpy() for name, eta in agent._metaparameters.eta.items()}
+    agent.train(tf.nest.map_structure(tf.constant, batch))
+    return {name: before[name] - eta.numpy() for name, eta in agent._metaparameters.eta.items()}
+
+
+def test_gamma_and_lambda_do_not_matter_where_every_step_is_the_last():
+    agent = make_agent()
+    batch = random_batch(agent, 3, seed=1)
+    assert min(abs(metagradient_of(agent, batch)[name][0]) for name in STAC) > 0
+    batch.discount[:, :-1] = 0.0
+    found = metagradient_of(agent, batch)
+    assert found["gamma"] == found["lambda"] == 0.0
+    assert min(abs(found[name][0]) for name in ("alpha", "g_v", "g_p", "g_e")) > 0
+
+
+def test_lambda_does_not_matter_to_one_step():
+    agent = make_agent()
+    found = metagradient_of(agent, random_batch(agent, 3, seed=1, length=2)._replace())
+    assert found["lambda"] != 0
+    agent, batch = make_agent(), random_batch(make_agent(), 3, seed=1, length=2)
+    short = tf.nest.map_structure(lambda x: x[:, :2], batch)
+    short.step_type[:] = 1
+    found = metagradient_of(agent, short)
+    assert found["lambda"] == 0.0
+    assert found["gamma"] != 0
+
+
+def test_alpha_does_not_matter_on_policy():
+    """IS = 1 is not above the truncation level."""
+    agent = make_agent(outer=OUTER._replace(truncation=1.5))
+    batch = random_batch(agent, 3, seed=1)
+    logits, *_ = agent._network(batch.observation, None)
+    batch.policy_info["logits"][:] = logits[:, :, 0]
+    found = metagradient_of(agent, batch)
+    assert found["alpha"] == 0.0
+    assert min(abs(found[name][0]) for name in STAC if name != "alpha") > 0
+
+
+# Metaparameters
+
+
+def test_zeta_is_bounded_by_the_sigmoid_and_begins_near_the_outer_values():
+    """Section 3: sigma(4.6) = 0.99, the loss coefficients times their outer values."""
+    outer = Hyperparameters(0.995, 1.0, 1.0, 1.0, 1.0, 0.25, 1.0, 0.01)
+    zeta = Metaparameters(STAC, outer, 2, dict.fromkeys(STAC, 4.6)).hyperparameters()
+    expected = Hyperparameters(0.99, 0.99, 0.99, 0.99, 1.0, 0.2475, 0.99, 0.0099)
+    for name, value in zeta._asdict().items():
+        np.testing.assert_allclose(value, [getattr(expected, name)] * 2, rtol=1e-4, err_msg=name)
+
+
+def test_what_is_not_tuned_keeps_its_outer_value():
+    metaparameters = Metaparameters(("gamma", "alpha_c", "truncation"), OUTER, 1, INITIAL)
+    zeta = metaparameters.hyperparameters()
+    for name in set(Hyperparameters._fields) - {"gamma", "alpha_c", "truncation"}:
+        np.testing.assert_allclose(getattr(zeta, name), [getattr(OUTER, name)], rtol=1e-6)
+    sigma = {name: 1 / (1 + np.exp(-INITIAL[name])) for name in INITIAL}
+    np.testing.assert_allclose(zeta.gamma, [sigma["gamma"]], rtol=1e-6)
+    np.testing.assert_allclose(zeta.alpha_c, [sigma["alpha_c"]], rtol=1e-6)
+    np.testing.assert_allclose(zeta.truncation, [sigma["truncation"] * OUTER.truncation], rtol=1e-6)
+    shown = {name: float(x) for name, x in metaparameters.scalars().items()}
+    assert shown == {f"{name}_1": pytest.approx(sigma[name]) for name in ("gamma", "alpha_c", "truncation")}
+
+
+@pytest.mark.parametrize("tuned", [("beta",), ("alpha", "alpha_c"), ("gamma", "gamma")])
+def test_unknown_or_repeated_metaparameters_are_an_error(tuned):
+    with pytest.raises(ValueError, match="meta.tuned="):
+        Metaparameters(tuned, OUTER, 1, INITIAL | {"beta": 0.0})
