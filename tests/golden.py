@@ -132,6 +132,12 @@ PPO = PENDULUM | {
     "ppo.policy_learning_rate": 3e-3,
     "ppo.steps": 64,
 }
+STAC = IMPALA | {
+    "loss.entropy_cost": 0.1,
+    "meta.initial": 1.0,
+    "meta.initial_gamma": 2.0,
+    "meta.learning_rate": 0.1,
+}
 SEQUENCES = ATARI | {"learner.batch_size": BATCH, "learner.target_period": 2, "loss.rate_steps": 3}
 DQN = {**SEQUENCES, "replay.steps": 6}
 R2D2 = {**SEQUENCES, "network.core_units": 16, "network.dueling_units": 16, "replay.steps": 6, "replay.burn_in": 3}
@@ -194,6 +200,21 @@ CASES: dict[str, Case] = {
             R2D2,
         )
         for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
+    },
+    "stac.stac": Case("stac.atari", "stac", ("*/stac", "*/stac_*"), STAC),
+    "stac.stacx": Case(
+        "stac.atari", "stacx", ("*/stacx", "*/stacx_gamma*", "*/stacx_no_alpha", "*/stacx_heads_*"), STAC
+    ),
+    **{
+        f"stac.{agent}": Case("stac.atari", agent, (f"*/{agent}",), STAC)
+        for agent in (
+            "impala",
+            "impala_aux",
+            "stacx_two_alphas",
+            "stacx_truncation",
+            "stacx_random_ensemble",
+            "stacx_average_ensemble",
+        )
     },
 }
 """Behaviour to how it is run; the settings make clips, trust regions, rules and far policies matter at once."""

@@ -1,3 +1,3 @@
 """Experiments of Zahavy et al. (2020)."""
 
-DEFAULT_EXPERIMENT = "theorems"
+DEFAULT_EXPERIMENT = "atari"

@@ -1,0 +1,164 @@
+"""STAC and STACX on Atari, their baselines and ablations (Figures 2 and 5, Sections 4.3 and 9.3 of arXiv 2002.12928).
+
+Every field names its source: a table, figure or section of the paper, or `assumed:` with the reason. What the paper
+leaves to earlier work ("the same ALE setup that was used in Espeholt et al., 2018", Section 4.1) names IMPALA and its
+table.
+Budgets are in environment frames (emulator frames; one agent step is `env.frame_skip` of them).
+"""
+
+from typing import Any
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+NUM_HEADS = 3  # of STACX; Section 3.2
+METAPARAMETERS = ("gamma", "lambda", "alpha", "g_v", "g_p", "g_e")  # Section 3.1
+TWO_ALPHAS = ("gamma", "lambda", "alpha_rho", "alpha_c", "g_v", "g_p", "g_e")  # Section 4.3
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "stac"
+    config.experiment = "atari"
+    config.algorithm = "stac.discrete"  # builds it: repro/papers/stac/experiments/discrete.py
+    config.variants = ml_collections.ConfigDict(variants())  # agents, with the fields that are their own
+    config.agent = "stacx"  # one of them, and the name in records
+    config.scale = scale
+    config.num_env_frames = 200_000_000  # frames per game; Table 3
+    config.recorded = recorded(NUM_HEADS)  # columns of the log that a record keeps; Figure 5
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"  # the package of environments
+    config.env.task = "pong"  # `pong` or `ALE/Pong-v5`
+    config.env.frame_skip = 4  # frames an action is repeated for; IMPALA, Table F.1
+    config.env.max_pool = 2  # last frames of a step that are maximised over; IMPALA, Table F.1
+    config.env.grey = True  # Section 4.1
+    config.env.height = 84  # pixels; IMPALA, Table F.1
+    config.env.width = 84  # pixels; IMPALA, Table F.1
+    config.env.stack = 4  # observations; Table 2
+    config.env.noop_max = 30  # no-ops at a start, from 1; IMPALA, Section 5.3.2 (assumed: in training too)
+    config.env.life_loss_ends = True  # a lost life ends the episode for learning; IMPALA, Table F.1
+    config.env.reward_clip = 1.0  # rewards are clipped to [-1, 1] for learning; IMPALA, Table F.1
+    config.env.fire_on_reset = False  # press FIRE at a game's start; assumed: neither paper mentions it
+    config.env.sticky_probability = 0.0  # of repeating the last action; assumed: neither paper mentions it
+    config.env.full_action_set = False  # the game's minimal set; IMPALA, Appendix F
+    config.env.max_frames = 108_000  # frames, 30 minutes; assumed: the field's standard protocol
+    config.env.time_limit_is_terminal = True  # assumed: as in IMPALA's released code
+    config.env.last_action_and_reward = False  # no LSTM on Atari, so not an input; Table 2
+
+    config.network = ml_collections.ConfigDict()
+    config.network.torso = "deep"  # the residual network of IMPALA; Section 3.2 (Table 2 prints 13 channels for its 16)
+    config.network.num_heads = 1  # policies with a value each; set by each variant
+    config.network.head_units = 256  # of the hidden layer of each policy and value; Table 2
+    config.network.acting = "first"  # the head that acts: first, random or average; Sections 3.2 and 9.3
+
+    config.loss = ml_collections.ConfigDict()  # zeta, of the outer loss
+    config.loss.discount = 0.995  # gamma per agent step; Table 3
+    config.loss.lambda_ = 1.0  # Table 3
+    config.loss.alpha = 1.0  # of both weights, 1 = V-trace; Table 3
+    config.loss.truncation = 1.0  # rho_bar and c_bar; Algorithm 2
+    config.loss.value_cost = 0.25  # g_v, of the squared error without 1/2; Table 3
+    config.loss.policy_cost = 1.0  # g_p; Table 3
+    config.loss.entropy_cost = 0.01  # g_e; Table 3
+
+    config.meta = ml_collections.ConfigDict()
+    config.meta.tuned = METAPARAMETERS  # eta; set by each variant
+    config.meta.initial = 4.6  # eta at the start, before the sigmoid; Table 3
+    config.meta.initial_gamma = 4.6  # likewise of gamma, which Figure 4(c) also perturbs alone; Table 3
+    config.meta.kl_cost = 1.0  # g_kl; Table 3
+    config.meta.learning_rate = 1e-3  # of Adam; Table 3
+    config.meta.beta_1 = 0.9  # b1 of Adam; Table 3
+    config.meta.beta_2 = 0.999  # b2 of Adam; Table 3
+    config.meta.epsilon = 1e-4  # of Adam; Table 3
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.unroll_length = 20  # n, agent steps; Table 3
+    config.learner.batch_size = 32  # m, unrolls per update; Table 3
+    config.learner.learning_rate = 6e-4  # at the first update; Table 3
+    config.learner.final_learning_rate = 0.0  # at the last frame; Table 3 (assumed: linear in between, as IMPALA's)
+    config.learner.rmsprop_decay = 0.99  # Table 3
+    config.learner.rmsprop_momentum = 0.0  # IMPALA, Table F.1
+    config.learner.rmsprop_epsilon = 0.1  # Table 3 (assumed: inside the square root, as TensorFlow 1 has it)
+    config.learner.clip_global_norm = 40.0  # IMPALA, Table F.1; assumed: Table 3 has no clip
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine
+    config.runtime.envs_per_actor = 32  # games; assumed: fastest on two cores
+    config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
+    config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
+    config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed
+    config.runtime.compile = "auto"  # auto, xla or graph
+    config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = 200  # games; IMPALA, Section 5.3.2
+    config.evaluation.num_envs = 50  # games played side by side; divides `episodes`
+    config.evaluation.greedy = False  # sample from the policy; assumed: the paper does not say
+
+    return apply_scale(config)
+
+
+def recorded(num_heads: int, metaparameters: tuple[str, ...] = METAPARAMETERS) -> tuple[str, ...]:
+    """Columns of the log: every metaparameter of every head, as Figure 5 shows it, and what explains them."""
+    return tuple(f"{name}_{head}" for name in metaparameters for head in range(1, num_heads + 1)) + ("entropy", "kl")
+
+
+def variants() -> dict[str, dict[str, Any]]:
+    """Figure 2(a); the sets of Figure 2(b) that the text names; the variations of Sections 4.3 and 9.3."""
+    subsets = {
+        "_gamma": ("gamma",),
+        "_gamma_lambda": ("gamma", "lambda"),
+        "_no_alpha": ("gamma", "lambda", "g_v", "g_p", "g_e"),
+        "": METAPARAMETERS,
+    }
+    one, three = {"num_heads": 1}, {"num_heads": NUM_HEADS}
+    agents: dict[str, dict[str, Any]] = {
+        "impala": {"network": one, "meta": {"tuned": ()}},
+        "impala_aux": {"network": three, "meta": {"tuned": ()}},
+    }
+    for name, network in (("stac", one), ("stacx", three)):
+        agents |= {name + suffix: {"network": network, "meta": {"tuned": tuned}} for suffix, tuned in subsets.items()}
+    agents["stacx_two_alphas"] = {
+        "network": three,
+        "meta": {"tuned": TWO_ALPHAS},
+        "recorded": recorded(NUM_HEADS, TWO_ALPHAS),
+    }
+    truncation = (*METAPARAMETERS, "truncation")
+    agents["stacx_truncation"] = {
+        "network": three,
+        "meta": {"tuned": truncation},
+        "recorded": recorded(NUM_HEADS, truncation),
+    }
+    for heads in (2, 5, 8):
+        agents[f"stacx_heads_{heads}"] = {"network": {"num_heads": heads}, "recorded": recorded(heads)}
+    for acting in ("random", "average"):
+        agents[f"stacx_{acting}_ensemble"] = {"network": {**three, "acting": acting}}
+    return agents
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # about a minute: proves the path
+        config.num_env_frames = 100_000
+        config.network.torso = "shallow"
+        config.evaluation.episodes = 8
+        config.evaluation.num_envs = 8
+        config.env.max_frames = 8_000
+        config.runtime.checkpoint_seconds = 5.0
+    elif config.scale == "desk":  # repro/papers/stac/README.md has the reasons, which are IMPALA's
+        config.num_env_frames = 8_000_000
+        config.network.torso = "shallow"  # an eighth of the arithmetic
+        config.env.task = "breakout"  # assumed: its return rises within this budget
+        config.learner.batch_size = 8  # four times the updates per frame
+        config.learner.rmsprop_epsilon = 1e-5  # assumed: 0.1 would damp the small gradients of a small batch
+        config.runtime.envs_per_actor = 16  # keeps the policy lag of small batches low
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config

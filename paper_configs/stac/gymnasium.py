@@ -1,0 +1,41 @@
+"""STAC and STACX on any Gymnasium environment with discrete actions; docs/custom_environment.md.
+
+No paper prints these settings. They are those of `atari.py`, sources included, but for the fields below.
+Budgets are in environment steps.
+"""
+
+import ml_collections
+
+from paper_configs import custom
+from paper_configs.stac import atari
+
+SCALES = atari.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""
+    config = atari.get_config(scale)
+    config.experiment = "gymnasium"
+    del config.num_env_frames
+    config.num_env_steps = 20_000 if scale == "smoke" else 500_000  # environment steps
+
+    config.env = custom.environment("CartPole-v1")
+
+    config.network.torso = "dense"  # dense for vectors, shallow or deep for images
+    config.network.units = (64, 64)  # of the dense layers
+    config.network.head_units = 64  # of the hidden layer of each policy and value
+
+    config.loss.discount = 0.99  # gamma of control tasks; Table 3
+
+    config.learner.batch_size = 16
+    config.learner.learning_rate = 2e-3
+    config.learner.rmsprop_epsilon = 0.1
+
+    config.runtime.num_actors = 1
+    config.runtime.envs_per_actor = 16
+    config.runtime.threads = 1  # of TensorFlow; matrices this small gain nothing from more
+    config.runtime.compile = "xla"  # faster for small networks, on a CPU too
+
+    config.evaluation.episodes = 100
+    config.evaluation.num_envs = 10
+    return config

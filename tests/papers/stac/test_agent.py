@@ -1,0 +1,196 @@
+"""The agent: modes, replicas, heads, acting, and its baselines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.trajectories import time_step as ts
+
+from repro.distributions import categorical
+from repro.papers.impala.agent import ImpalaAgent
+from repro.training.learner import Learner
+from tests.papers.stac.small import INITIAL, OUTER, STAC, make_agent
+from tests.support import two_replicas
+from tests.support.batches import random_batch
+from tests.support.catch import Catch
+
+
+def variables_of(agent):
+    eta = list(agent._metaparameters.eta.values())
+    return [v.numpy() for v in [*agent._network.trainable_variables, *eta]]
+
+
+def step(agent, batch, jit_compile=False):
+    learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
+    return learner.step(learner.to_device(batch)).scalars
+
+
+@pytest.mark.parametrize("acting", ["first", "average"])
+def test_graph_and_xla_make_the_same_update(acting):
+    """Of weights and, with a step of 1 along the metagradient, of eta."""
+    results, scalars = [], []
+    for jit_compile in (False, True):
+        agent = make_agent(num_heads=3, acting=acting, clip_global_norm=2.0)
+        begin = variables_of(agent)
+        scalars.append(step(agent, random_batch(agent, 4, seed=0), jit_compile))
+        results.append(variables_of(agent))
+    for graph, xla, start in zip(*results, begin, strict=True):
+        np.testing.assert_allclose(graph, xla, rtol=1e-5, atol=1e-6)
+        assert np.abs(graph - start).max() > 1e-6
+    for name, value in scalars[0].items():
+        assert scalars[1][name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+
+
+def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
+    result = two_replicas.run("tests.papers.stac.two_replicas", tmp_path)
+    two_replicas.assert_same_updates(result, loss_rtol=1e-4)
+    eta = result[f"two_{result['count'] - 1}"]
+    assert np.abs(eta - INITIAL["g_e"]).max() > 1e-5
+
+
+def test_the_same_seed_gives_the_same_bits():
+    found = []
+    for _ in range(2):
+        agent = make_agent(num_heads=3)
+        for i in range(3):
+            step(agent, random_batch(agent, 4, seed=i))
+        found.append(variables_of(agent))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_without_metaparameters_and_with_one_head_the_update_is_impalas():
+    """Of the same network, with V-trace and 0.25 (v - V)^2 = 0.5 * 1/2 (v - V)^2."""
+    outer = OUTER._replace(gamma=0.99, lambda_=1.0, alpha_rho=1.0, alpha_c=1.0)
+    agent = make_agent((), outer=outer)
+    batch = random_batch(agent, 4, seed=0)
+    found = step(agent, batch)
+
+    other = make_agent((), outer=outer)
+    impala = impala_with(other)
+    expected = step(impala, batch)
+    for name in ("loss", "gradient_norm", "entropy", "value"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-5), name
+    for a, b in zip(agent._network.trainable_variables, other._network.trainable_variables, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def impala_with(agent):
+    """IMPALA with the only head of another agent's network."""
+    from repro.papers.impala.loss import VtraceLossSettings
+
+    class OneHead(tf.keras.Model):
+        num_actions = 3
+
+        def build_variables(self, spec):
+            pass
+
+        def initial_state(self, batch_size):
+            return ()
+
+        def call(self, observation, step_type, state=()):
+            _, logits, values, _ = agent._network(observation, step_type)
+            return logits[:, :, 0], values[..., 0], ()
+
+    network = OneHead()
+    network.inner = agent._network
+    environment = Catch(1, 0)
+    return ImpalaAgent(
+        environment.time_step_spec,
+        environment.action_spec,
+        network=network,
+        optimizer=agent._optimizer,
+        discount=0.99,
+        loss_settings=VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True),
+        clip_global_norm=40.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+
+
+def test_the_inner_loss_is_the_mean_over_heads():
+    """Line 11. With equal heads it is the loss of one."""
+    agent = make_agent((), num_heads=3)
+    batch = random_batch(agent, 4, seed=0)
+    tensors = tf.nest.map_structure(tf.constant, batch)
+    network = agent._network
+    for heads in (network._policies, network._values):
+        for head in heads[1:]:
+            for variable, first in zip(head.variables, heads[0].variables):
+                variable.assign(first)
+    one = make_agent((), num_heads=1)
+    sources = (network._torso, network._policies[0], network._values[0])
+    targets = (one._network._torso, one._network._policies[0], one._network._values[0])
+    for source, target in zip(sources, targets):
+        for variable, value in zip(target.variables, source.variables):
+            variable.assign(value)
+    assert float(agent.loss(tensors).loss) == pytest.approx(float(one.loss(tensors).loss), rel=1e-5)
+
+
+def test_weights_scale_the_loss_of_each_unroll():
+    agent = make_agent(num_heads=2)
+    batch = tf.nest.map_structure(tf.constant, random_batch(agent, 3, seed=0))
+    parts = [float(agent.loss(batch, weights=tf.one_hot(i, 3)).loss) for i in range(3)]
+    assert sum(parts) == pytest.approx(float(agent.loss(batch).loss), rel=1e-5)
+    weighted = float(agent.loss(batch, weights=tf.constant([1.0, 0.0, -2.5])).loss)
+    assert weighted == pytest.approx(parts[0] - 2.5 * parts[2], rel=1e-4)
+
+
+# Acting
+
+
+def time_step(size, seed=0):
+    rng = np.random.default_rng(seed)
+    observation = rng.integers(256, size=(size, 6, 5, 1)).astype(np.uint8)
+    return ts.restart(tf.constant(observation), batch_size=size)
+
+
+def test_head_1_acts_alone():
+    agent = make_agent(num_heads=3)
+    step_ = time_step(5)
+    logits = agent._network(step_.observation[:, None], None)[1][:, 0]  # [B, P, A]
+    info = agent.collect_policy.action(step_, seed=[1, 2]).info
+    np.testing.assert_array_equal(info["logits"], logits[:, 0])
+    assert np.abs(logits[:, 0] - logits[:, 1]).max() > 0.01
+
+
+def test_the_average_acts_with_the_mean_of_the_logits_and_has_a_value_of_its_own():
+    agent = make_agent(num_heads=3, acting="average")
+    step_ = time_step(5)
+    _, logits, values, _ = agent._network(step_.observation[:, None], None)
+    assert logits.shape == (5, 1, 4, 3)
+    assert values.shape == (5, 1, 4)
+    np.testing.assert_allclose(logits[:, 0, 3], tf.reduce_mean(logits[:, 0, :3], axis=1), rtol=1e-5, atol=1e-6)
+    assert np.abs(values[..., 3] - tf.reduce_mean(values[..., :3], axis=-1)).max() > 0.01
+    info = agent.collect_policy.action(step_, seed=[1, 2]).info
+    np.testing.assert_array_equal(info["logits"], logits[:, 0, 3])
+
+
+def test_a_random_head_acts_and_says_its_own_logits():
+    agent, size = make_agent(num_heads=3, acting="random"), 600
+    step_ = time_step(1)
+    step_ = tf.nest.map_structure(lambda x: tf.repeat(x, size, axis=0), step_)
+    logits = agent._network(step_.observation[:1, None], None)[1][0, 0].numpy()  # [P, A]
+    for seed in ([1, 2], None):
+        action = agent.collect_policy.action(step_, seed=seed)
+        distances = np.abs(action.info["logits"].numpy()[:, None] - logits).max(-1)  # [B, P]
+        assert (distances.min(-1) < 1e-6).all()
+        counts = np.bincount(distances.argmin(-1), minlength=3)
+        assert (np.abs(counts / size - 1 / 3) < 0.08).all()  # four standard deviations
+        head_0 = distances.argmin(-1) == 0
+        share = np.bincount(action.action.numpy()[head_0], minlength=3) / head_0.sum()
+        np.testing.assert_allclose(share, categorical.probs(logits[0]), atol=0.15)
+    greedy = agent.policy.action(step_, seed=[1, 2])
+    assert greedy.action.dtype == tf.int32
+
+
+def test_scalars_of_an_update():
+    agent = make_agent(num_heads=2)
+    scalars = step(agent, random_batch(agent, 4, seed=0))
+    for name in STAC:
+        for head in (1, 2):
+            assert scalars[f"{name}_{head}"] == pytest.approx(1 / (1 + np.exp(-INITIAL[name])), rel=1e-5)
+    assert {"outer_loss", "kl", "entropy", "gradient_norm", "metagradient_norm", "value"} <= set(scalars)
+    assert scalars["kl"] > 0
+    assert "outer_loss" not in step(make_agent(()), random_batch(make_agent(()), 4, seed=0))
+    assert int(agent.train_step_counter) == 1
