@@ -14,6 +14,7 @@ from tests.mutations import (
     replay,
     rows,
     runtime,
+    stac,
     theorems,
 )
 
@@ -28,6 +29,7 @@ VARIANTS = [
         acer,
         refer,
         ctrace,
+        stac,
         theorems,
         replay,
         environments,
