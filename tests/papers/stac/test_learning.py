@@ -55,19 +55,20 @@ def test_a_discount_that_is_too_small_rises_and_the_task_is_learned():
     assert value_of(agent, "gamma") < 0.02
 
 
-def test_an_entropy_weight_falls_while_the_policy_has_something_to_gain():
-    """The outer loss has a weight of 0.1, the inner loss half of it at the start."""
-    outer = OUTER._replace(g_e=0.1)
-    games, agent = train(150, {"g_e": 0.0}, outer=outer)
-    assert value_of(agent, "g_e") < 0.3
-    assert games[-200:].mean() > 0.9
-    _, agent = train(150, {"g_e": 0.0}, outer=outer, meta_rate=-0.05)
-    assert value_of(agent, "g_e") > 0.7
+def test_an_entropy_weight_falls_where_reward_is_what_counts_and_rises_where_entropy_is():
+    """The inner loss begins with half the weight of the outer."""
+    for outer_weight, expected in ((0.01, "falls"), (1.0, "rises")):
+        outer = OUTER._replace(g_e=outer_weight)
+        _, agent = train(120, {"g_e": 0.0}, outer=outer)
+        _, reversed_agent = train(120, {"g_e": 0.0}, outer=outer, meta_rate=-0.05)
+        low, high = (agent, reversed_agent) if expected == "falls" else (reversed_agent, agent)
+        assert value_of(low, "g_e") < 0.4
+        assert value_of(high, "g_e") > 0.6
 
 
 def test_the_heads_of_stacx_tune_their_discounts_apart():
     games, agent = train(150, {"gamma": -2.0}, num_heads=3)
     gammas = [float(x) for x in agent._metaparameters.scalars().values()]
-    assert gammas[0] > 0.8
-    assert max(gammas) - min(gammas) > 0.01
-    assert games[-200:].mean() > 0.9
+    assert min(gammas) > 0.8
+    assert max(gammas) - min(gammas) > 1e-3
+    assert games[-200:].mean() > 0.8
