@@ -46,8 +46,8 @@ def stac_loss(
 ) -> StacLoss:
     """The terms of Eq. (4), and of Eq. (3) without its KL, unreduced; Algorithm 1 sums them over batch and time.
 
-        total_s = g_v (v_s - V(x_s))^2                                              lines 19
-                  - g_p rho_s log pi(a_s|x_s) (r_s + gamma v_{s+1} - V(x_s))        lines 22 and 24
+        total_s = g_v (v_s - V(x_s))^2                                              line 19
+                  - g_p rho_s log pi(a_s|x_s) (r_s + gamma v_{s+1} - V(x_s))        lines 22, 24
                   - g_e H(pi(.|x_s))                                                line 20
 
     with v_s and rho_s of leaky V-trace, Eq. (5). Line 20 prints + g_e H, a misprint: the entropy is a bonus.
