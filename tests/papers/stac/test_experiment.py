@@ -1,0 +1,63 @@
+"""What every field of a configuration becomes in the agent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paper_configs.stac import gymnasium
+from repro.papers import find_experiment
+from repro.papers.stac.loss import Hyperparameters
+from repro.papers.stac.metagradient import Metaparameters
+
+
+def distinct_config():
+    """No two numbers of loss, metaparameters and learner are equal."""
+    config = gymnasium.get_config("smoke")
+    config.agent = "stacx_average_ensemble"
+    loss = {"discount": 0.91, "lambda_": 0.92, "alpha": 0.93, "truncation": 1.1}
+    config.loss.update(loss | {"value_cost": 0.21, "policy_cost": 1.3, "entropy_cost": 0.02})
+    config.meta.update({"initial": 3.1, "initial_gamma": 3.2, "kl_cost": 0.7, "learning_rate": 0.003})
+    config.meta.update({"beta_1": 0.81, "beta_2": 0.82, "epsilon": 0.004})
+    config.learner.update({"learning_rate": 0.05, "final_learning_rate": 0.01, "clip_global_norm": 41.0})
+    config.learner.update({"rmsprop_decay": 0.83, "rmsprop_momentum": 0.1, "rmsprop_epsilon": 0.2})
+    config.network.head_units = 9
+    config.evaluation.greedy = True
+    return config
+
+
+def made_from(config):
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    agent = experiment.make_agent(environment, 0)
+    environment.close()
+    return agent
+
+
+def test_every_field_reaches_its_place_in_the_agent():
+    agent = made_from(distinct_config())
+    outer = Hyperparameters(0.91, 0.92, 0.93, 0.93, 1.1, 0.21, 1.3, 0.02)
+    assert agent._outer == outer
+    zeta = agent._metaparameters.hyperparameters()
+    eta = {name: 3.2 if name == "gamma" else 3.1 for name in ("gamma", "lambda", "alpha", "g_v", "g_p", "g_e")}
+    value_alone = outer._replace(g_p=0.0, g_e=0.0)
+    expected = Metaparameters(tuple(eta), outer, 3, eta, [value_alone]).hyperparameters()
+    for name, value in zeta._asdict().items():
+        np.testing.assert_array_equal(value, getattr(expected, name), err_msg=name)
+        assert float(value[3]) == pytest.approx(getattr(value_alone, name)), name
+    for name, value in agent._metaparameters.eta.items():
+        np.testing.assert_array_equal(value, np.full(3, eta[name], np.float32), err_msg=name)
+    meta = agent._meta_optimizer
+    assert [float(meta.learning_rate), meta.beta_1, meta.beta_2, meta.epsilon] == pytest.approx(
+        [0.003, 0.81, 0.82, 0.004]
+    )
+    inner = agent._optimizer
+    assert [inner.decay, inner.momentum, inner.epsilon] == [0.83, 0.1, 0.2]
+    schedule = inner._learning_rate
+    assert [float(schedule(0)), float(schedule(10**9))] == pytest.approx([0.05, 0.01])
+    assert [agent._kl_cost, agent._clip_global_norm] == [0.7, 41.0]
+    network = agent._network
+    assert (network.num_heads, network.acting) == (3, "average")
+    assert network._policies[0].layers[0].units == network._values[3].layers[0].units == 9
+    assert agent.policy._greedy
+    assert not agent.collect_policy._greedy
