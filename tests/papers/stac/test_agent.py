@@ -21,25 +21,31 @@ def variables_of(agent):
     return [v.numpy() for v in [*agent._network.trainable_variables, *eta]]
 
 
-def step(agent, batch, jit_compile=False):
-    learner = Learner(agent, tf.distribute.get_strategy(), jit_compile)
+def step(agent, batch, mode="graph"):
+    if mode == "eager":
+        info = agent.train(tf.nest.map_structure(tf.constant, batch))
+        return {name: float(value) for name, value in (info.extra | {"loss": info.loss}).items()}
+    learner = Learner(agent, tf.distribute.get_strategy(), jit_compile=mode == "xla")
     return learner.step(learner.to_device(batch)).scalars
 
 
 @pytest.mark.parametrize("acting", ["first", "average"])
-def test_graph_and_xla_make_the_same_update(acting):
+def test_eager_graph_and_xla_make_the_same_update(acting):
     """Of weights and, with a step of 1 along the metagradient, of eta."""
     results, scalars = [], []
-    for jit_compile in (False, True):
+    for mode in ("eager", "graph", "xla"):
         agent = make_agent(num_heads=3, acting=acting, clip_global_norm=2.0)
         begin = variables_of(agent)
-        scalars.append(step(agent, random_batch(agent, 4, seed=0), jit_compile))
+        scalars.append(step(agent, random_batch(agent, 4, seed=0), mode))
         results.append(variables_of(agent))
-    for graph, xla, start in zip(*results, begin, strict=True):
-        np.testing.assert_allclose(graph, xla, rtol=1e-5, atol=1e-6)
-        assert np.abs(graph - start).max() > 1e-6
-    for name, value in scalars[0].items():
-        assert scalars[1][name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+    for eager, graph, xla, start in zip(*results, begin, strict=True):
+        np.testing.assert_allclose(graph, eager, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(xla, eager, rtol=1e-5, atol=1e-6)
+        assert np.abs(eager - start).max() > 1e-6
+    for compiled in scalars[1:]:
+        assert set(compiled) == set(scalars[0])
+        for name, value in scalars[0].items():
+            assert compiled[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
 
 
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
