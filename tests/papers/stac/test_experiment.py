@@ -1,4 +1,4 @@
-"""What every field of a configuration becomes in the agent."""
+"""What every field of a configuration becomes in the agent, and runs that resume to the bit."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from paper_configs.stac import gymnasium
 from repro.papers import find_experiment
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
+
+
+class Folder:
+    """A run's folder, as far as training knows it."""
+
+    def __init__(self, path):
+        self.checkpoints = path / "checkpoints"
 
 
 def distinct_config():
@@ -61,3 +68,52 @@ def test_every_field_reaches_its_place_in_the_agent():
     assert network._policies[0].layers[0].units == network._values[3].layers[0].units == 9
     assert agent.policy._greedy
     assert not agent.collect_policy._greedy
+
+
+def small_config(updates):
+    config = gymnasium.get_config("smoke")
+    config.num_env_steps = updates * 4 * 10
+    config.network.units, config.network.head_units = (8,), 8
+    config.learner.unroll_length, config.learner.batch_size = 10, 4
+    config.runtime.update({"envs_per_actor": 4, "schedule": "lockstep", "compile": "graph"})
+    config.meta.update({"learning_rate": 0.05, "initial": 1.0, "initial_gamma": 1.0})
+    return config
+
+
+def state_of(trainer):
+    """eta by name, and the slots of both optimisers: the numbers that later updates depend on."""
+    agent = trainer._learner.agent
+    variables = [*agent._network.variables, *agent._optimizer.variables, *agent._meta_optimizer.variables]
+    eta = {name: value.numpy() for name, value in agent._metaparameters.eta.items()}
+    return eta, [variable.numpy() for variable in variables]
+
+
+def test_a_run_resumes_to_the_bit(tmp_path):
+    """Metaparameters and the moments of their Adam too, which the updates after the stop would differ without."""
+    whole = find_experiment(small_config(16)).build_trainer(3, Folder(tmp_path / "whole"), print)
+    list(whole)
+    whole.close()
+    first = find_experiment(small_config(16)).build_trainer(3, Folder(tmp_path / "halves"), print)
+    for update in first:
+        if update.updates == 8:
+            first.save()
+            break
+    stopped_eta, stopped = state_of(first)
+    first.close()
+    second = find_experiment(small_config(16)).build_trainer(3, Folder(tmp_path / "halves"), print)
+    assert second.updates == 8
+    resumed_eta, resumed = state_of(second)
+    for name, eta in resumed_eta.items():
+        assert np.abs(eta - 1.0).max() > 1e-3, name
+        np.testing.assert_array_equal(eta, stopped_eta[name], err_msg=name)
+    for a, b in zip(stopped, resumed, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert int(second._learner.agent._meta_optimizer.iterations) == 8
+    list(second)
+    second.close()
+    (whole_eta, whole_state), (eta, state) = state_of(whole), state_of(second)
+    for name in whole_eta:
+        np.testing.assert_array_equal(eta[name], whole_eta[name], err_msg=name)
+        assert np.abs(eta[name] - resumed_eta[name]).max() > 1e-3, name
+    for a, b in zip(whole_state, state, strict=True):
+        np.testing.assert_array_equal(a, b)
