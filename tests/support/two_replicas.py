@@ -40,27 +40,30 @@ def train(
     make_agent: Callable[[], Any],
     random_batch: Callable[..., Any],
     weights_of: Callable[[Any], Sequence[tf.Variable]],
-) -> tuple[Any, list[np.ndarray], list[float]]:
-    """The agent after some updates, each of its weights on each replica, [replicas, ...], and the losses."""
+) -> tuple[Any, list[np.ndarray], dict[str, list[float]]]:
+    """The agent after some updates, each of its weights on each replica, [replicas, ...], and its scalars by name."""
     with strategy.scope():
         agent = make_agent()
     learner = Learner(agent, strategy)
     scalars = [learner.step(learner.to_device(random_batch(agent, BATCH, seed=i))).scalars for i in range(UPDATES)]
     replicas = [np.stack([np.array(w) for w in strategy.experimental_local_results(v)]) for v in weights_of(agent)]
-    return agent, replicas, [s["loss"] for s in scalars]
+    return agent, replicas, {name: [s[name] for s in scalars] for name in scalars[0]}
 
 
 def compare(strategy: tf.distribute.Strategy, *parts: Callable) -> dict[str, Any]:
-    """`one_loss`, `two_loss`, the `count` of weights, and of each `one_<i>` [...] and `two_<i>` [2, ...].
+    """`one_<scalar>` and `two_<scalar>`, `one_loss` among them, the `count` of weights, and of each `one_<i>` [...] and
+    `two_<i>` [2, ...].
 
     Args:
         strategy: of two replicas.
         parts: as for `train`.
     """
-    _, one, one_loss = train(tf.distribute.OneDeviceStrategy("/cpu:0"), *parts)
-    _, two, two_loss = train(strategy, *parts)
+    _, one, one_scalars = train(tf.distribute.OneDeviceStrategy("/cpu:0"), *parts)
+    _, two, two_scalars = train(strategy, *parts)
     arrays = {f"one_{i}": w[0] for i, w in enumerate(one)} | {f"two_{i}": w for i, w in enumerate(two)}
-    return {"one_loss": one_loss, "two_loss": two_loss, "count": len(one)} | arrays
+    scalars = {f"one_{name}": x for name, x in one_scalars.items()}
+    scalars |= {f"two_{name}": x for name, x in two_scalars.items()}
+    return {"count": len(one)} | scalars | arrays
 
 
 def assert_same_updates(result: Any, *, loss_rtol: float, rtol: float = 1e-7) -> None:

@@ -153,7 +153,8 @@ class StacAgent(tf_agent.TFAgent):
             loss, inner, norm = update.inner, update.inner_extra, update.gradient_norm
             self._meta_optimizer.apply_gradients(zip(update.metagradient, eta), skip_gradients_aggregation=True)
             extra |= update.outer_extra | {
-                "outer_loss": update.outer,
+                # The learner logs the mean over replicas, and each has its part of the sum.
+                "outer_loss": update.outer * float(tf.distribute.get_strategy().num_replicas_in_sync),
                 "metagradient_norm": tf.linalg.global_norm(update.metagradient),
             }
         else:

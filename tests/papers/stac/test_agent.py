@@ -51,6 +51,8 @@ def test_eager_graph_and_xla_make_the_same_update(acting):
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
     result = two_replicas.run("tests.papers.stac.two_replicas", tmp_path)
     two_replicas.assert_same_updates(result, loss_rtol=1e-4)
+    for name in ("outer_loss", "kl", "gradient_norm", "metagradient_norm"):
+        np.testing.assert_allclose(result[f"one_{name}"], result[f"two_{name}"], rtol=1e-4, atol=1e-7, err_msg=name)
     for name in STAC:
         assert np.abs(result[f"eta_{name}"] - INITIAL[name]).max() > 5e-4, name
 
