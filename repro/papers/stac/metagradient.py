@@ -83,7 +83,8 @@ class SelfTuningOutput(NamedTuple):
     inner, outer: losses before and after the update, float32 [].
     inner_extra, outer_extra: what they gave besides.
     gradient_norm: of the inner loss before the clip, float32 [].
-    metagradient: of the outer loss, of the shape of each metaparameter, the sum over replicas.
+    metagradient: of the outer loss, of the shape of each metaparameter, the sum over replicas; zero where the gradient
+        of the inner loss is exactly zero, as in a batch of boundary rows alone.
     """
 
     inner: tf.Tensor
@@ -138,4 +139,6 @@ def self_tuning_update(
     cotangents = [-gradient for gradient in tape.gradient(outer, variables, unconnected_gradients="zero")]
     metagradient = meta_tape.gradient(steps, eta, cotangents, unconnected_gradients="zero")
     metagradient, _ = reduce_and_clip(metagradient, NO_CLIP)
+    # A norm of zero has no derivative: the clip's would be NaN.
+    metagradient = [tf.where(tf.equal(norm, 0.0), 0.0, gradient) for gradient in metagradient]
     return SelfTuningOutput(inner, outer, inner_extra, outer_extra, norm, metagradient)

@@ -177,6 +177,22 @@ def test_lambda_does_not_matter_to_one_step():
     assert found["gamma"] != 0
 
 
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_nothing_matters_where_every_row_lies_between_games(jit_compile):
+    """The inner gradient is exactly zero, where the clip by its norm has no derivative. NaN elsewhere stays."""
+    agent = make_agent()
+    batch = random_batch(agent, 3, seed=1)
+    batch.step_type[:, :-1] = 2
+    info = tf.function(agent.train, jit_compile=jit_compile)(tf.nest.map_structure(tf.constant, batch))
+    assert float(info.extra["gradient_norm"]) == 0.0
+    assert float(info.extra["metagradient_norm"]) == 0.0
+    for name, eta in agent._metaparameters.eta.items():
+        assert eta.numpy() == pytest.approx([INITIAL[name]], rel=1e-7), name
+    batch = random_batch(agent, 3, seed=1)
+    batch.reward[:] = np.nan
+    assert all(np.isnan(found).all() for found in metagradient_of(agent, batch).values())
+
+
 def test_alpha_does_not_matter_on_policy():
     """IS = 1 is not above the truncation level."""
     agent = make_agent(outer=OUTER._replace(truncation=1.5))
