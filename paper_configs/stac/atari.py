@@ -9,6 +9,7 @@ Budgets are in environment frames (emulator frames; one agent step is `env.frame
 from typing import Any
 
 import ml_collections
+from ml_collections import config_dict
 
 SCALES = ("smoke", "desk", "paper")
 
@@ -66,7 +67,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.meta = ml_collections.ConfigDict()
     config.meta.tuned = METAPARAMETERS  # eta; set by each variant
     config.meta.initial = 4.6  # eta at the start, before the sigmoid; Table 3
-    config.meta.initial_gamma = 4.6  # likewise of gamma, which Figure 4(c) also perturbs alone; Table 3
+    config.meta.initial_gamma = config_dict.placeholder(float)  # gamma's own, Figure 4(c); None: `initial`
     config.meta.kl_cost = 1.0  # g_kl; Table 3
     config.meta.learning_rate = 1e-3  # of Adam; Table 3
     config.meta.beta_1 = 0.9  # b1 of Adam; Table 3

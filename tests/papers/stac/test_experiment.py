@@ -11,6 +11,19 @@ from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
 
 
+def test_gamma_begins_as_the_others_do_or_apart():
+    """Figure 4(c), top and bottom."""
+    config = gymnasium.get_config("smoke")
+    config.meta.initial = 3.3
+    together = find_experiment(config).make_metaparameters().eta
+    assert [float(eta[0]) for eta in together.values()] == pytest.approx([3.3] * 6)
+    config.meta.initial_gamma = 5.5
+    apart = find_experiment(config).make_metaparameters().eta
+    assert {name: float(eta[0]) for name, eta in apart.items()} == pytest.approx(
+        {name: 5.5 if name == "gamma" else 3.3 for name in together}
+    )
+
+
 class Folder:
     """A run's folder, as far as training knows it."""
 

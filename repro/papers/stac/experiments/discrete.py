@@ -62,7 +62,9 @@ class DiscreteExperiment(OnPolicyExperiment):
             ValueError: unknown ones are to be tuned.
         """
         meta, network, outer = self.config.meta, self.config.network, self.outer
-        initial = dict.fromkeys(meta.tuned, meta.initial) | {"gamma": meta.initial_gamma}
+        initial = dict.fromkeys(meta.tuned, meta.initial)
+        if meta.initial_gamma is not None:
+            initial["gamma"] = meta.initial_gamma
         value_alone = [outer._replace(g_p=0.0, g_e=0.0)] if network.acting == "average" else []
         return Metaparameters(meta.tuned, outer, network.num_heads, initial, value_alone)
 
