@@ -103,9 +103,16 @@ VARIANTS = [
     Variant(
         "Adam: Keras's epsilon",
         ADAM,
-        "epsilon=tf.constant(self.epsilon, dtype)",
-        "epsilon=tf.constant(1e-7, dtype)",
+        "epsilon = tf.constant(self.epsilon, dtype)",
+        "epsilon = tf.constant(1e-7, dtype)",
         f"{TEST_FUSED_ADAM}::test_steps_are_those_of_keras",
+    ),
+    Variant(
+        "Adam: epsilon corrected by the other beta",
+        ADAM,
+        "epsilon *= tf.sqrt(1.0 - beta_2**step)",
+        "epsilon *= tf.sqrt(1.0 - beta_1**step)",
+        f"{TEST_FUSED_ADAM}::test_with_the_corrected_epsilon_steps_are_those_of_algorithm_1",
     ),
     Variant(
         "clip: each tensor by its own norm",

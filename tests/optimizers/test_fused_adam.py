@@ -1,4 +1,4 @@
-"""Adam in one kernel is Keras's Adam."""
+"""Adam in one kernel is Keras's Adam or, with the corrected epsilon, that of Kingma & Ba (2015)."""
 
 import numpy as np
 import pytest
@@ -41,6 +41,25 @@ def test_each_variable_may_have_a_rate_of_its_own():
             one.apply_gradients([(gradient, variable)])
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_with_the_corrected_epsilon_steps_are_those_of_algorithm_1(jit):
+    """Algorithm 1 in float64. Gradients are of the size of epsilon: the first step is rate g / (|g| + epsilon)."""
+    rng, rate, beta_1, beta_2, epsilon = np.random.default_rng(0), 0.1, 0.9, 0.999, 1e-4
+    variable, optimizer = tf.Variable(tf.zeros(5)), FusedAdam(rate, beta_1, beta_2, epsilon, epsilon_is_corrected=True)
+    optimizer.build([variable])
+    step = tf.function(lambda g: optimizer.apply_gradients([(g, variable)]), jit_compile=jit)
+    w = m = v = np.zeros(5)
+    for t in range(1, 6):
+        g = rng.normal(size=5) * 1e-4
+        m, v = beta_1 * m + (1 - beta_1) * g, beta_2 * v + (1 - beta_2) * g**2
+        w = w - rate * (m / (1 - beta_1**t)) / (np.sqrt(v / (1 - beta_2**t)) + epsilon)
+        step(tf.constant(g, tf.float32))
+        np.testing.assert_allclose(variable, w, rtol=2e-4, atol=1e-6)
+        if t == 1:
+            np.testing.assert_allclose(w, -rate * g / (np.abs(g) + epsilon), rtol=1e-9)
+    assert np.abs(w).min() > 1e-3
 
 
 def test_sparse_gradients_are_refused():

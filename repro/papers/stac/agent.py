@@ -152,6 +152,7 @@ class StacAgent(tf_agent.TFAgent):
             )
             loss, inner, norm = update.inner, update.inner_extra, update.gradient_norm
             self._meta_optimizer.apply_gradients(zip(update.metagradient, eta), skip_gradients_aggregation=True)
+            extra |= self._metaparameters.by_head(update.metagradient, "metagradient_")
             extra |= update.outer_extra | {
                 # The learner logs the mean over replicas, and each has its part of the sum.
                 "outer_loss": update.outer * float(tf.distribute.get_strategy().num_replicas_in_sync),

@@ -73,8 +73,12 @@ class Metaparameters(tf.Module):
 
     def scalars(self) -> dict[str, tf.Tensor]:
         """sigma(eta) of every head, without the outer value, as Figure 5 shows it: `gamma_1` is of the first head."""
-        heads = {name: tf.unstack(tf.sigmoid(eta)) for name, eta in self.eta.items()}
-        return {f"{name}_{i}": value for name, values in heads.items() for i, value in enumerate(values, start=1)}
+        return self.by_head([tf.sigmoid(eta) for eta in self.eta.values()])
+
+    def by_head(self, values: Sequence[tf.Tensor], prefix: str = "") -> dict[str, tf.Tensor]:
+        """One number, [], for each metaparameter and head by name, of float32 [P] for each entry of `eta`."""
+        heads = {name: tf.unstack(x) for name, x in zip(self.eta, values, strict=True)}
+        return {f"{prefix}{name}_{i}": x for name, xs in heads.items() for i, x in enumerate(xs, start=1)}
 
 
 class SelfTuningOutput(NamedTuple):

@@ -198,6 +198,8 @@ def test_scalars_of_an_update():
     for name in STAC:
         for head in (1, 2):
             assert scalars[f"{name}_{head}"] == pytest.approx(1 / (1 + np.exp(-INITIAL[name])), rel=1e-5)
+            moved = INITIAL[name] - float(agent._metaparameters.eta[name][head - 1])  # by a step of 1
+            assert scalars[f"metagradient_{name}_{head}"] == pytest.approx(moved, rel=1e-3, abs=3e-7)
     assert {"outer_loss", "kl", "entropy", "gradient_norm", "metagradient_norm", "value"} <= set(scalars)
     assert scalars["kl"] > 0
     assert "outer_loss" not in step(make_agent(()), random_batch(make_agent(()), 4, seed=0))

@@ -71,6 +71,7 @@ def test_every_field_reaches_its_place_in_the_agent():
     assert [float(meta.learning_rate), meta.beta_1, meta.beta_2, meta.epsilon] == pytest.approx(
         [0.003, 0.81, 0.82, 0.004]
     )
+    assert meta._epsilon_is_corrected
     inner = agent._optimizer
     assert [inner.decay, inner.momentum, inner.epsilon] == [0.83, 0.1, 0.2]
     schedule = inner._learning_rate

@@ -10,6 +10,7 @@ from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.networks.torsos import make_torso
+from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.stac.acting import HeadPolicy
 from repro.papers.stac.agent import StacAgent
 from repro.papers.stac.loss import Hyperparameters
@@ -76,8 +77,8 @@ class DiscreteExperiment(OnPolicyExperiment):
             network=self.make_network(environment, seed),
             optimizer=self.make_optimizer(),
             metaparameters=self.make_metaparameters(),
-            meta_optimizer=tf.keras.optimizers.Adam(
-                meta.learning_rate, meta.beta_1, meta.beta_2, meta.epsilon, jit_compile=False
+            meta_optimizer=FusedAdam(
+                meta.learning_rate, meta.beta_1, meta.beta_2, meta.epsilon, epsilon_is_corrected=True
             ),
             outer=self.outer,
             kl_cost=meta.kl_cost,
