@@ -12,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+from repro.networks.max_pool import MaxPool
 
 FEATURES = 256
 NATURE_FEATURES = 512
@@ -111,7 +112,7 @@ def deep_torso(seed: int) -> Torso:
         conv = _conv if layers else _frame_conv
         layers += [
             conv(channels, 3, seeds, padding="same"),
-            tf.keras.layers.MaxPool2D(3, 2, padding="same"),
+            MaxPool(),
             ResidualBlock(channels, seeds),
             ResidualBlock(channels, seeds),
         ]
