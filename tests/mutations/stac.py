@@ -7,9 +7,14 @@ METAGRADIENT = "repro/papers/stac/metagradient.py"
 AGENT = "repro/papers/stac/agent.py"
 RMSPROP = "repro/optimizers/rmsprop_tf1.py"
 NETWORK = "repro/networks/multi_head_actor_critic.py"
+POOL = "repro/networks/max_pool.py"
+EXPERIMENT = "repro/papers/stac/experiments/discrete.py"
 TEST_ALGORITHM_1 = "tests/papers/stac/test_loss.py::test_loss_and_gradients_are_those_of_algorithm_1"
 TEST_METAGRADIENT = "tests/papers/stac/test_metagradient.py"
 TEST_AGENT = "tests/papers/stac/test_agent.py"
+TEST_IMPALA = f"{TEST_AGENT}::test_without_metaparameters_and_with_one_head_the_update_is_impalas"
+TEST_FIELDS = "tests/papers/stac/test_experiment.py::test_every_field_reaches_its_place_in_the_agent"
+TEST_POOL = "tests/networks/test_max_pool.py::test_the_second_derivative_is_the_transpose_of_the_first"
 TEST_RMSPROP = "tests/optimizers/test_rmsprop_tf1.py"
 
 VARIANTS = [
@@ -148,5 +153,127 @@ VARIANTS = [
         "self.momentum * moment + step",
         "step",
         f"{TEST_RMSPROP}::test_steps_say_what_the_update_subtracts_and_change_nothing",
+    ),
+    Variant(
+        "STAC: advantage constant in eta",
+        LOSS,
+        "actions) * advantages",
+        "actions) * tf.stop_gradient(advantages)",
+        TEST_ALGORITHM_1,
+    ),
+    Variant(
+        "STAC: targets constant in eta",
+        LOSS,
+        "tf.square(targets - v_tm1)",
+        "tf.square(tf.stop_gradient(targets) - v_tm1)",
+        TEST_ALGORITHM_1,
+    ),
+    Variant(
+        "STAC: rho constant in eta",
+        LOSS,
+        "alpha_rho=zeta.alpha_rho",
+        "alpha_rho=tf.stop_gradient(zeta.alpha_rho)",
+        TEST_ALGORITHM_1,
+    ),
+    Variant(
+        "STACX: outer loss of all heads",
+        AGENT,
+        "        acting = self._network.acting_heads\n        logits, values",
+        "        acting = slice(0, self._network.num_heads)\n        logits, values",
+        f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
+        slow=True,
+    ),
+    Variant(
+        "STAC: KL from the updated policy to itself",
+        AGENT,
+        "tf.stop_gradient(inner.logits[:-1, :, acting])",
+        "tf.stop_gradient(logits[:-1])",
+        f"{TEST_METAGRADIENT}::test_the_kl_draws_the_new_policy_towards_the_old",
+        slow=True,
+    ),
+    Variant(
+        "STAC: metaparameters logged after their update",
+        AGENT,
+        "inner.scalars | extra |",
+        "inner.scalars | extra | self._metaparameters.scalars() |",
+        f"{TEST_AGENT}::test_scalars_of_an_update",
+    ),
+    Variant(
+        "STAC: outer loss of one replica logged",
+        AGENT,
+        " * float(tf.distribute.get_strategy().num_replicas_in_sync)",
+        "",
+        f"{TEST_AGENT}::test_two_replicas_make_the_update_of_one_device_with_the_whole_batch",
+        slow=True,
+    ),
+    Variant(
+        "STAC: rewards one step late",
+        AGENT,
+        "r_t=time_major(experience.reward)[:-1]",
+        "r_t=time_major(experience.reward)[1:]",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "STAC: discounts one step late",
+        AGENT,
+        "discount_t=time_major(experience.discount)[:-1]",
+        "discount_t=time_major(experience.discount)[1:]",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "STAC: behaviour policy one step late",
+        AGENT,
+        'time_major(experience.policy_info["logits"])[:-1]',
+        'time_major(experience.policy_info["logits"])[1:]',
+        TEST_IMPALA,
+    ),
+    Variant(
+        "STAC: bootstrap from the state before",
+        AGENT,
+        "v_t=values[1:]",
+        "v_t=values[:-1]",
+        TEST_IMPALA,
+    ),
+    Variant(
+        "STAC: NaN where the inner gradient is zero",
+        METAGRADIENT,
+        "[tf.where(tf.equal(norm, 0.0), 0.0, gradient) for",
+        "[gradient for",
+        f"{TEST_METAGRADIENT}::test_nothing_matters_where_every_row_lies_between_games",
+    ),
+    Variant(
+        "STAC: lambda has alpha's field",
+        EXPERIMENT,
+        "lambda_=loss.lambda_",
+        "lambda_=loss.alpha",
+        TEST_FIELDS,
+    ),
+    Variant(
+        "STAC: meta-optimiser with Keras's epsilon",
+        EXPERIMENT,
+        "epsilon_is_corrected=True",
+        "epsilon_is_corrected=False",
+        TEST_FIELDS,
+    ),
+    Variant(
+        "STAC: gamma never begins apart",
+        EXPERIMENT,
+        "meta.initial_gamma is not None",
+        "False",
+        "tests/papers/stac/test_experiment.py::test_gamma_begins_as_the_others_do_or_apart",
+    ),
+    Variant(
+        "pooling: every equal maximum",
+        POOL,
+        "tf.logical_and(tf.equal(x[at], y), tf.logical_not(found))",
+        "tf.equal(x[at], y)",
+        TEST_POOL,
+    ),
+    Variant(
+        "pooling: padding on the other side",
+        POOL,
+        "return total // 2, total - total // 2",
+        "return total - total // 2, total // 2",
+        TEST_POOL,
     ),
 ]
