@@ -58,7 +58,7 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
 
 
 def test_the_same_seed_gives_the_same_bits():
-    """Under XLA: a graph adds three gradients or more, as several heads give, in any order of its buffers."""
+    """Under XLA: with several heads, a graph that is traced again may round otherwise."""
     found = []
     for _ in range(2):
         agent = make_agent(num_heads=3)

@@ -105,7 +105,7 @@ def state_of(trainer):
 def test_a_run_resumes_to_the_bit(tmp_path):
     """Metaparameters and the moments of their Adam too, which the updates after the stop would differ without.
 
-    Under XLA: a graph adds three gradients or more, as several heads give, in any order of its buffers.
+    Under XLA: with several heads, a graph that is traced again may round otherwise.
     """
     whole = find_experiment(small_config(16)).build_trainer(3, Folder(tmp_path / "whole"), print)
     list(whole)
