@@ -223,5 +223,17 @@ STAGES = {
             for task, hours in zip(CONTROL_6, (0.3, 0.3, 0.4, 0.4, 0.4, 0.6))
         ),
     ),
+    "STAC": (
+        Block(
+            "Figure 2 (a) on three games",
+            "stac",
+            "atari",
+            ("impala", "impala_aux", "stac", "stacx"),
+            ("breakout", "road_runner", "space_invaders"),
+            "desk",
+            3,
+            0.9,
+        ),
+    ),
 }
 """Title of each stage to its blocks."""

@@ -105,6 +105,19 @@ def _dqn_on_catch(agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
     return ReferenceRun(f"dqn_{agent}", "ctrace.gymnasium", agent, configs.merge(fields, sections))
 
 
+def _stac_on_catch(name: str, agent: str, **sections: Mapping[str, Any]) -> ReferenceRun:
+    """With a discount that begins at 0.12 and has to rise."""
+    fields = {
+        "num_env_steps": 60_000,
+        "env": {"name": "gymnasium", "task": CATCH},
+        "loss": {"discount": 0.97},
+        "meta": {"initial_gamma": -2.0, "learning_rate": 0.05},
+        "learner": {"learning_rate": 5e-3},
+        "runtime": {"schedule": "lockstep"},
+    }
+    return ReferenceRun(name, "stac.gymnasium", agent, configs.merge(fields, sections))
+
+
 ONE_CORE = {"env_threads": 1}
 
 RUNS = (
@@ -227,5 +240,7 @@ RUNS = (
     _on_memory_catch("n_step_5", loss={"n": 2}),  # of 7 steps, so that most targets are bootstrapped
     _on_memory_catch("retrace"),
     _on_memory_catch("ctrace"),
+    _stac_on_catch("stac_catch", "stac"),
+    _stac_on_catch("stacx_catch", "stacx", meta={"initial": 0.0}, learner={"learning_rate": 2e-2}),
 )
 """In the order of the papers."""
