@@ -62,16 +62,17 @@ class MultiHeadActorCritic(SequenceNetwork):
         }[acting]
         self._torso = torso
 
-        def head(width: int) -> tf.keras.Sequential:
-            return tf.keras.Sequential(
-                [
-                    tf.keras.layers.Dense(head_units, "relu", kernel_initializer=TruncatedNormalFanIn(next(seeds))),
-                    tf.keras.layers.Dense(width, kernel_initializer=TruncatedNormalFanIn(next(seeds))),
-                ]
+        def layer(name: str, width: int, activation: str | None = None) -> tf.keras.layers.Dense:
+            return tf.keras.layers.Dense(
+                width, activation, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name=name
             )
 
-        self._policies = [head(num_actions) for _ in range(num_heads)]
-        self._values = [head(1) for _ in range(num_heads + (acting == "average"))]
+        def head(name: str, width: int) -> tf.keras.Sequential:
+            return tf.keras.Sequential([layer("hidden", head_units, "relu"), layer("output", width)], name=name)
+
+        # TensorFlow sums the heads' gradients in the order of their names; Keras's own count all layers of a process.
+        self._policies = [head(f"policy_{i}", num_actions) for i in range(1, num_heads + 1)]
+        self._values = [head(f"value_{i}", 1) for i in range(1, num_heads + (acting == "average") + 1)]
 
     def call(
         self, observation: tf.Tensor, step_type: tf.Tensor, state: tuple[()] = ()
