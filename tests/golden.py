@@ -201,14 +201,17 @@ CASES: dict[str, Case] = {
         )
         for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
     },
+    "stac.impala": Case("stac.atari", "impala", ("*/impala", "*/impala_gamma_99"), STAC),
     "stac.stac": Case("stac.atari", "stac", ("*/stac", "*/stac_*"), STAC),
     "stac.stacx": Case(
-        "stac.atari", "stacx", ("*/stacx", "*/stacx_gamma*", "*/stacx_no_alpha", "*/stacx_heads_*"), STAC
+        "stac.atari",
+        "stacx",
+        ("*/stacx", "*/stacx_gamma*", "*/stacx_no_alpha", "*/stacx_untuned", "*/stacx_heads_*"),
+        STAC,
     ),
     **{
         f"stac.{agent}": Case("stac.atari", agent, (f"*/{agent}",), STAC)
         for agent in (
-            "impala",
             "impala_aux",
             "stacx_two_alphas",
             "stacx_truncation",

@@ -108,7 +108,10 @@ def recorded(num_heads: int, metaparameters: tuple[str, ...] = METAPARAMETERS) -
 
 
 def variants() -> dict[str, dict[str, Any]]:
-    """Figure 2(a); the sets of Figure 2(b) that the text names; the variations of Sections 4.3 and 9.3."""
+    """Figure 2(a); sets of Figure 2(b) and its IMPALA in red; the variations of Sections 4.3 and 9.3.
+
+    `_untuned` keeps the metaparameters at their start, which is not IMPALA's: what is beyond it, tuning does.
+    """
     subsets = {
         "_gamma": ("gamma",),
         "_gamma_lambda": ("gamma", "lambda"),
@@ -119,6 +122,9 @@ def variants() -> dict[str, dict[str, Any]]:
     agents: dict[str, dict[str, Any]] = {
         "impala": {"network": one, "meta": {"tuned": ()}},
         "impala_aux": {"network": three, "meta": {"tuned": ()}},
+        "impala_gamma_99": {"network": one, "meta": {"tuned": ()}, "loss": {"discount": 0.99}},
+        "stac_untuned": {"network": one, "meta": {"learning_rate": 0.0}},
+        "stacx_untuned": {"network": three, "meta": {"learning_rate": 0.0}},
     }
     for name, network in (("stac", one), ("stacx", three)):
         agents |= {name + suffix: {"network": network, "meta": {"tuned": tuned}} for suffix, tuned in subsets.items()}

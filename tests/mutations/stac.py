@@ -16,6 +16,13 @@ TEST_IMPALA = f"{TEST_AGENT}::test_without_metaparameters_and_with_one_head_the_
 TEST_FIELDS = "tests/papers/stac/test_experiment.py::test_every_field_reaches_its_place_in_the_agent"
 TEST_POOL = "tests/networks/test_max_pool.py::test_the_second_derivative_is_the_transpose_of_the_first"
 TEST_RMSPROP = "tests/optimizers/test_rmsprop_tf1.py"
+APPLY = "    optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)\n"
+OUTER_LOSS = """\
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(variables)
+        outer, outer_extra = outer_loss(inner_extra)
+    cotangents = [-gradient for gradient in tape.gradient(outer, variables, unconnected_gradients="zero")]
+"""
 
 VARIANTS = [
     Variant(
@@ -75,18 +82,50 @@ VARIANTS = [
         f"{TEST_METAGRADIENT}::test_a_closed_form",
     ),
     Variant(
-        "STAC: outer loss before the update",
+        "STAC: weights stay where they are",
         METAGRADIENT,
-        "    optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)\n",
+        APPLY,
         "",
         f"{TEST_METAGRADIENT}::test_a_closed_form",
     ),
     Variant(
-        "STAC: metagradient around the clip",
+        "STAC: outer loss before the update",
+        METAGRADIENT,
+        APPLY + OUTER_LOSS,
+        OUTER_LOSS + APPLY,
+        f"{TEST_METAGRADIENT}::test_a_closed_form",
+    ),
+    Variant(
+        "STAC: metagradient of the step after the next",
+        METAGRADIENT,
+        "        steps = optimizer.steps(gradients)\n" + APPLY,
+        "        optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)\n"
+        "        steps = optimizer.steps(gradients)\n",
+        f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
+    ),
+    Variant(
+        "STAC: not clipped",
         METAGRADIENT,
         "variables), clip_global_norm)",
         "variables), NO_CLIP)",
         f"{TEST_METAGRADIENT}::test_a_clip_takes_the_size_of_the_gradient_away",
+    ),
+    Variant(
+        "STAC: metagradient around the clip",
+        METAGRADIENT,
+        "        gradients, norm = reduce_and_clip(tape.gradient(inner, variables), clip_global_norm)\n"
+        "        steps = optimizer.steps(gradients)\n",
+        "        whole = tape.gradient(inner, variables)\n"
+        "        gradients, norm = reduce_and_clip(whole, clip_global_norm)\n"
+        "        steps = optimizer.steps([g + tf.stop_gradient(c - g) for g, c in zip(whole, gradients)])\n",
+        f"{TEST_METAGRADIENT}::test_a_clip_takes_the_size_of_the_gradient_away",
+    ),
+    Variant(
+        "STAC: KL of rows between games",
+        AGENT,
+        "        kl = tf.where(_is_boundary(experience)[..., tf.newaxis], 0.0, kl)\n",
+        "",
+        f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
     ),
     Variant(
         "STAC: coefficients without their outer value",
