@@ -174,7 +174,13 @@ RUNS = (
     _continuous("tis", loss={"truncation": 1.0}),
     _continuous("a3c", loss={"truncation": 1.0}),
     ReferenceRun("vracer_refer", "refer.figure_4_vracer", "vracer_refer", _refer(12_000), 20),
-    ReferenceRun("vracer_per", "refer.figure_4_vracer", "vracer_per", _refer(8_000, {**PENDULUM, "max_steps": 25}), 20),
+    ReferenceRun(
+        "vracer_per",
+        "refer.figure_4_vracer",
+        "vracer_per",
+        _refer(8_000, {**PENDULUM, "task": "InvertedDoublePendulum", "max_steps": 25}),  # rewards of 9
+        20,
+    ),
     ReferenceRun(
         "ddpg_refer",
         "refer.figure_1_ddpg",
@@ -225,12 +231,12 @@ RUNS = (
     _dqn_on_catch("retrace", loss={"discount": 0.9}),
     _dqn_on_catch("ctrace_gamma10"),
     ReferenceRun(
-        "dqn_breakout",
+        "dqn_space_invaders",
         "ctrace.dqn",
         "ctrace_gamma10",
         {
             "num_env_frames": 16_000,
-            "env": {"task": "breakout"},
+            "env": {"task": "space_invaders"},
             "replay": {"first_frames": 4_000},
             "learner": {"target_period": 100},
             "runtime": ONE_CORE,

@@ -42,6 +42,12 @@ def test_replayed_batches_may_have_a_size_of_their_own(tmp_path):
     assert set(sizes) == {3}
 
 
+def test_every_unroll_is_stored(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=10, replay_settings=ReplaySettings(True, 1.0))
+    _finish(loop)
+    assert len(loop._replay) == 10 * 8
+
+
 @pytest.mark.parametrize("on_policy", [True, False])
 def test_gradient_steps_are_the_ratio_on_average(tmp_path, on_policy):
     settings = ReplaySettings(on_policy, 4.0)
