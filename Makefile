@@ -7,7 +7,7 @@ BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup smoke campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke dmlab campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,6 +28,9 @@ smoke: $(PAPERS:%=smoke-%)  ## a smoke reproduction of every paper
 
 smoke-%: setup
 	$(BIN)/python -m repro.reproduce --paper=$* --scale=smoke
+
+dmlab: setup  ## DeepMind Lab's module in build/dmlab; SOURCE=<checkout or git directory of google-deepmind/lab>
+	$(BIN)/python -m repro.environments.dmlab_build --source=$(or $(SOURCE),$(error SOURCE=<checkout or git directory of google-deepmind/lab> is missing))
 
 campaign: setup  ## work through paper_configs/campaign.py on all cores, for days; it commits nothing
 	$(BIN)/python -m repro.campaign

@@ -68,6 +68,8 @@ def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) 
         return (
             f"{episodes} games after training, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
         )
+    if env.name == "dmlab":
+        return f"{episodes} episodes of {env.task} after training, level and seeds for tests, {actions}"
     version = f"-{env.version}" if "version" in env else ""
     steps = f" of {env.max_steps} steps" if env.get("max_steps") else ""
     positions = ", positions observed" if env.get("observed") == "positions" else ""
@@ -76,5 +78,5 @@ def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) 
 
 def describe_window(env: ml_collections.ConfigDict) -> str:
     """Returns the protocol of an evaluation by the last games of training, with {} for the length of its window."""
-    games, unit = ("games", "frames") if env.name == "atari" else ("episodes", "steps")
+    games, unit = "games" if env.name == "atari" else "episodes", "frames" if "frame_skip" in env else "steps"
     return f"{games} that ended in the last {{}} {unit} of training, actions sampled"

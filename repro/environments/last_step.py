@@ -16,6 +16,8 @@ from repro.environments.batched import VectorEnvironment
 class WithLastStep:
     """A batch whose observations are dicts: `frame`, the environment's own, `last_action` and `last_reward`.
 
+    An environment whose observations are dicts keeps their entries beside the last two.
+
     The first observation of an episode has action 0 and reward 0. All else is as in `BatchedEnvironment`.
 
     Args:
@@ -31,8 +33,9 @@ class WithLastStep:
         self._env = env
         self.num_envs, self.num_actions, self.action_spec = env.num_envs, env.num_actions, env.action_spec
         self.metadata = env.metadata
+        own = env.single_observation_space
         space = gymnasium.spaces.Dict(
-            frame=env.single_observation_space,
+            **(own.spaces if isinstance(own, gymnasium.spaces.Dict) else {"frame": own}),
             last_action=env.single_action_space,
             last_reward=gymnasium.spaces.Box(-np.inf, np.inf, (), np.float32),
         )
@@ -74,5 +77,6 @@ class WithLastStep:
         """Closes every environment of the batch."""
         self._env.close(**kwargs)
 
-    def _observe(self, obs: np.ndarray) -> dict[str, np.ndarray]:
-        return {"frame": obs, "last_action": self._last_action.copy(), "last_reward": self._last_reward.copy()}
+    def _observe(self, obs: np.ndarray | dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        own = obs if isinstance(obs, dict) else {"frame": obs}
+        return own | {"last_action": self._last_action.copy(), "last_reward": self._last_reward.copy()}

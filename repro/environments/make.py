@@ -14,7 +14,11 @@ FOR_DISCRETE, FOR_BOX = "paper_configs/impala/gymnasium.py", "paper_configs/refe
 
 
 def make_environment(
-    config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None = None
+    config: ml_collections.ConfigDict,
+    num_envs: int,
+    seed: int,
+    is_continuous: bool | None = None,
+    shard: tuple[int, int] = (0, 1),
 ) -> BatchedEnvironment:
     """Returns a batch of environments of the package `env.name`.
 
@@ -23,16 +27,22 @@ def make_environment(
         num_envs: environments side by side, at least 1.
         seed: at least 0. Environments of one run need seeds of their own.
         is_continuous: whether the agent takes Box actions, not Discrete ones; None for one that takes both.
+        shard: number of the batch among those of its run, and how many there are, for levels that runs share.
 
     Raises:
-        ValueError: an unknown package, a field that is missing, unknown or out of its range, or actions that do not fit
-            the agent.
+        ValueError: an unknown package or one that is missing here, a field that is missing, unknown or out of its
+            range, or actions that do not fit the agent.
     """
     if config.env.name == "atari":
         from repro.environments.atari import make_atari
 
         environment = make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
         return _check_actions(environment, config, is_continuous)
+    if config.env.name == "dmlab":
+        from repro.environments.dmlab import make_dmlab
+
+        levels = _check_actions(make_dmlab(config.env, num_envs, seed, shard), config, is_continuous)
+        return WithLastStep(levels) if levels.config.last_action_and_reward else levels
     vectors = make_vector_environment(config, num_envs, seed, is_continuous)
     if config.env.get("last_action_and_reward"):
         return WithLastStep(vectors)
@@ -40,10 +50,12 @@ def make_environment(
 
 
 def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
-    """Returns a batch of environments as `make_environment` does, where a lost life changes nothing."""
+    """Returns a batch as `make_environment` does, of levels for tests, and where a lost life changes nothing."""
     config = config.copy_and_resolve_references()
     if "life_loss_ends" in config.env:
         config.env.life_loss_ends = False
+    if config.env.name == "dmlab":
+        config.env.test = True
     return make_environment(config, num_envs, seed)
 
 
@@ -67,7 +79,7 @@ def _make_vectors(env: ml_collections.ConfigDict, num_envs: int, seed: int) -> V
         from repro.environments.gymnasium import make_gymnasium
 
         return make_gymnasium(env, num_envs, seed)
-    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks or gymnasium.")
+    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks, gymnasium or dmlab.")
 
 
 _Environment = TypeVar("_Environment", bound=BatchedEnvironment)

@@ -7,7 +7,7 @@ def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
 
     Args:
-        package: `config.env.name`: atari, mujoco, acer_tasks or gymnasium.
+        package: `config.env.name`: atari, mujoco, acer_tasks, gymnasium or dmlab.
         task: in any spelling that the package knows.
 
     Raises:
@@ -29,4 +29,8 @@ def task_name(package: str, task: str) -> str:
         from repro.environments import gymnasium
 
         return gymnasium.task_name(task)
-    raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks or gymnasium.")
+    if package == "dmlab":
+        from repro.environments import dmlab_levels
+
+        return dmlab_levels.level_name(task)
+    raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks, gymnasium or dmlab.")

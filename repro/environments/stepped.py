@@ -1,4 +1,4 @@
-"""Batches of tasks that are stepped one after the other in the calling thread, and the books of their episodes."""
+"""Batches of tasks that are stepped by the calling thread, and the books of their episodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_FPS = 30
 
 
 class SteppedEnvironment(gymnasium.vector.VectorEnv):
-    """A batch of one task, stepped in the calling thread. Subclasses say how one task is begun, stepped and saved.
+    """A batch of one task, stepped by the calling thread. Subclasses say how one task is begun, stepped and saved.
 
     An episode that ended is followed by the next one in NEXT_STEP fashion: the step after the end takes no
     action and returns the first observation of the new episode with reward 0.
@@ -93,6 +93,13 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
             ValueError: actions outside their range.
         """
 
+    def _dispatch(self, actions: Sequence[Any] | np.ndarray | None) -> None:
+        """Sets off what every task does next, of tasks that run elsewhere; `_begin` and `_advance` then wait for each.
+
+        Args:
+            actions: one for each task, as `_decode` returns them; None where all begin an episode.
+        """
+
     @abc.abstractmethod
     def _advance(self, row: int, action: Any) -> tuple[np.ndarray, float, bool, bool]:
         """Steps one task: observation as a learner sees it, reward, terminated, truncated by the task."""
@@ -116,6 +123,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         if seed is not None:
             self._seed = seed
         n = self.num_envs
+        self._dispatch(None)
         for row in range(n):
             self._observation[row] = self._begin(row, self._episode_seed(row))
         self._over, self._steps, self._returns = [False] * n, [0] * n, [0.0] * n
@@ -149,6 +157,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
             shape = self.action_space.shape
             raise ValueError(f"{self._kind}: actions must have shape {shape}, got {actions.shape}.")
         decoded = self._decode(actions)
+        self._dispatch(decoded)
         n = self.num_envs
         observation = np.empty_like(self._observation)
         reward, episode_return = np.zeros(n, np.float32), np.zeros(n, np.float32)

@@ -14,13 +14,17 @@ AGENT = "random"
 NOT_OF_PLAY = (
     "grey",
     "height",
+    "instruction_length",
+    "instruction_vocabulary",
     "last_action_and_reward",
+    "level_cache",
     "life_loss_ends",
     "max_pool",
     "observed",
     "reward_clip",
     "stack",
     "time_limit_is_terminal",
+    "timeout",
     "width",
 )
 """Fields of a configuration's `env` that change what an agent sees or learns from, and not what a random one scores."""

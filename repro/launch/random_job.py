@@ -73,7 +73,7 @@ class RandomJob(RecordedJob):
             "agent_steps": frames // frames_per_step(self.config),
             "gradient_steps": 0,
             "curve": [],
-            **circumstances(len(cores)),
+            **circumstances(len(cores), env.name),
             "evaluation": summarize_returns(score_unit(env), protocol, np.array([game.score for game in games])),
             "git_commit": commit,
             "started": started,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import ml_collections
 import numpy as np
 
+from repro.environments import dmlab_module
 from repro.evidence import migrations, records
 
 
@@ -39,9 +40,17 @@ def budget_fields(unit: str, amount: int, seconds: float) -> dict[str, object]:
     return {f"num_env_{unit}": amount, "wall_seconds": seconds, f"{unit}_per_second": amount / seconds}
 
 
-def circumstances(cores: int) -> dict[str, object]:
-    """Returns the fields of a record that say what it was made with."""
-    return {"versions": records.versions(), "hardware": {**records.hardware(), "cores": cores}}
+def circumstances(cores: int, env: str = "") -> dict[str, object]:
+    """Returns the fields of a record that say what it was made with.
+
+    Args:
+        cores: the run had.
+        env: package of the environment, where there is one.
+    """
+    versions = records.versions()
+    if env == "dmlab":
+        versions["deepmind_lab"] = dmlab_module.provenance()
+    return {"versions": versions, "hardware": {**records.hardware(), "cores": cores}}
 
 
 def summarize_returns(unit: str, protocol: str, values: np.ndarray) -> dict[str, object]:

@@ -221,7 +221,7 @@ class TrainingJob(RecordedJob):
             "evaluation": self._evaluation(),
             **({"sampled_hparams": complete["sampled_hparams"]} if "sampled_hparams" in complete else {}),
             **series_fields(rows, counted, config.get("recorded", ())),
-            **circumstances(cores),
+            **circumstances(cores, config.env.name),
             "behaviour": self._behaviour_version(),
             "git_commit": json.loads(self._origin.read_text())["git_commit"],
             "started": read_settings(self.run_dir)["started"],

@@ -63,8 +63,8 @@ class OnPolicyExperiment(abc.ABC):
         actions = "most probable action" if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions)
 
-    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, is_continuous=False)
+    def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
+        return make_environment(self.config, num_envs, seed, is_continuous=False, shard=shard)
 
     def make_optimizer(self) -> RMSPropTF1:
         """Returns RMSProp whose rate moves linearly over the budget."""
@@ -83,7 +83,9 @@ class OnPolicyExperiment(abc.ABC):
         config, runtime = self.config, self.config.runtime
         numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * runtime.num_actors) % 2**31
         weights_seed, *seeds = map(int, numbers)
-        environments = [self.make_environment(runtime.envs_per_actor, x) for x in seeds[::2]]
+        environments = [
+            self.make_environment(runtime.envs_per_actor, x, (i, runtime.num_actors)) for i, x in enumerate(seeds[::2])
+        ]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environments[0], weights_seed)

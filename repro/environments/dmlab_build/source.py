@@ -1,0 +1,96 @@
+"""The source tree of DeepMind Lab out of a git repository that may lack some of its files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from repro.environments.dmlab_build.errors import BuildError
+
+MARKER = "python/dmlab_module.c"
+"""A file that DeepMind Lab has, and no other project."""
+
+
+def find_source(source: Path, commit: str) -> tuple[Path, str]:
+    """Returns the folder in which git finds the repository, and the full name of the commit.
+
+    Args:
+        source: a checkout, or a git directory, bare or not.
+        commit: any name of it.
+
+    Raises:
+        BuildError: no such folder, repository or commit, or a repository of something else.
+    """
+    if not source.is_dir():
+        raise BuildError(f"SOURCE={source} is no folder; clone https://github.com/google-deepmind/lab and name it.")
+    source = source.resolve()
+    try:
+        revision = _git(source, "rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
+    except subprocess.CalledProcessError:
+        raise BuildError(f"{source} is no git repository with a commit {commit}.") from None
+    if not _git(source, "ls-tree", "--name-only", revision, MARKER):
+        raise BuildError(f"{source} is not the source of DeepMind Lab: {MARKER} is not there.")
+    return source, revision
+
+
+def write_tree(repository: Path, revision: str, tree: Path) -> list[str]:
+    """Writes the files of a commit, and leaves those alone that are there with the same content.
+
+    Args:
+        repository: folder in which git finds it.
+        revision: the commit.
+        tree: folder to write to.
+
+    Returns:
+        the paths that the commit lists and the repository lacks, sorted.
+    """
+    entries = []
+    for entry in _git(repository, "ls-tree", "-r", "-z", revision).decode().split("\0")[:-1]:
+        description, path = entry.split("\t", 1)
+        mode, kind, object_name = description.split()
+        if kind == "blob":
+            entries.append((mode, object_name, path))
+    missing = []
+    with subprocess.Popen(
+        _command(repository, "cat-file", "--batch"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+    ) as reader:
+        assert reader.stdin is not None
+        assert reader.stdout is not None
+        for mode, object_name, path in entries:
+            reader.stdin.write(f"{object_name}\n".encode())
+            reader.stdin.flush()
+            header = reader.stdout.readline().split()  # name, kind, size; or name, "missing"
+            if len(header) != 3:
+                missing.append(path)
+                (tree / path).unlink(missing_ok=True)  # of another commit, or an earlier stand-in
+                continue
+            content = reader.stdout.read(int(header[2]) + 1)[:-1]
+            _write(tree / path, mode, content)
+        reader.stdin.close()
+    return sorted(missing)
+
+
+def _write(path: Path, mode: str, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if mode == "120000":  # a symbolic link
+        path.unlink(missing_ok=True)
+        path.symlink_to(content.decode())
+        return
+    if not path.is_file() or path.read_bytes() != content:  # an old time of change saves a compilation
+        path.write_bytes(content)
+    path.chmod(0o755 if mode == "100755" else 0o644)
+
+
+def _git(repository: Path, *arguments: str) -> bytes:
+    command = _command(repository, *arguments)
+    return subprocess.run(command, check=True, capture_output=True, env=_environment()).stdout
+
+
+def _command(repository: Path, *arguments: str) -> list[str]:
+    return ["git", "-c", "safe.directory=*", "-C", str(repository), *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Keeps git from asking a remote for what a partial clone lacks."""
+    return {**os.environ, "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}

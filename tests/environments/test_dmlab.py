@@ -1,0 +1,465 @@
+"""The adapter to DeepMind Lab, with a stand-in for its engine; test_dmlab_levels.py has the engine itself."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ml_collections
+import numpy as np
+import pytest
+
+from repro.acting.rollout import Rollout
+from repro.environments import dmlab_language
+from repro.environments.dmlab import MAX_FAILURES, REWARD_CLIPS, make_dmlab
+from repro.environments.dmlab_game import ACTIONS
+from repro.environments.dmlab_levels import DMLAB30, LEVELS, UnknownLevelError, level_name
+from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING, MissingModuleError, provenance
+from repro.environments.dmlab_process import ROOT
+from repro.environments.make import make_environment, make_evaluation_environment
+from repro.environments.names import task_name
+from repro.evidence import published
+from tests.environments.stepping import through_a_file
+
+FAKE = Path(__file__).parents[1] / "support/fake_dmlab"
+CONFIG = {
+    "name": "dmlab",
+    "task": "lt_chasm",
+    "frame_skip": 4,
+    "height": 72,
+    "width": 96,
+    "reward_clip": "none",
+    "instruction_length": 0,
+    "instruction_vocabulary": 1000,
+}
+STEPS = 3  # of an episode of 10 frames
+WORD_IDS = [662, 764, 319, 374, 667]  # of "pick up the red ball", in a vocabulary of 1000
+
+
+@pytest.fixture(autouse=True)
+def fake_engine(monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(FAKE))
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def make(num_envs=1, seed=5, shard=(0, 1), **fields):
+        made.append(make_dmlab(CONFIG | fields, num_envs, seed, shard))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def config_of(**fields):
+    return ml_collections.ConfigDict({"env": CONFIG | fields, "agent": "impala", "runtime": {}})
+
+
+def seeds_of(frames):
+    return [int(frame[0, 0, 1]) + 256 * int(frame[0, 0, 2]) for frame in frames]
+
+
+def mixers_of(frames):
+    low = frames[:, 0, 1].astype(int) @ (1, 256, 65536)
+    return (low + (frames[:, 0, 2, 0].astype(int) << 31)).tolist()
+
+
+def play(env, steps):
+    """Steps forward; returns the seeds of all episodes that began."""
+    found = []
+    for _ in range(steps):
+        frames, *_, info = env.step(np.zeros(env.num_envs, np.int32))
+        found += [seed for seed, frame in zip(seeds_of(frames), frames, strict=True) if frame[0, 0, 0] == 0]
+    return found
+
+
+# Names
+
+
+def test_the_levels_are_those_with_published_scores():
+    scores = published.normaliser("dmlab30")
+    assert set(DMLAB30) == set(scores)
+    assert len(DMLAB30) == 30
+    assert all(score["human"] > score["random"] for score in scores.values())
+
+
+def test_two_levels_have_twins_for_tests():
+    twins = {name: level for name, level in LEVELS.items() if level.train != level.test}
+    assert set(twins) == {"rooms_collect_good_objects_test", "rooms_exploit_deferred_effects_test"}
+    for name, level in twins.items():
+        assert level.test == f"contributed/dmlab30/{name}"
+        assert level.train == level.test.replace("_test", "_train")
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("rooms_collect_good_objects", "rooms_collect_good_objects_test"),
+        ("contributed/dmlab30/rooms_collect_good_objects_train", "rooms_collect_good_objects_test"),
+        ("Rooms_Watermaze", "rooms_watermaze"),
+        ("seekavoid_arena_01", "seekavoid_arena_01"),
+    ],
+)
+def test_spellings(spelling, name):
+    assert level_name(spelling) == task_name("dmlab", spelling) == name
+
+
+def test_an_unknown_level_names_the_nearest():
+    with pytest.raises(UnknownLevelError, match="did you mean rooms_watermaze"):
+        level_name("rooms_water_maze")
+
+
+# Actions, rewards and ends
+
+
+def test_the_actions_are_those_of_table_c_2():
+    rows = json.loads((ROOT / "paper_configs/published/impala.json").read_text())["settings"]
+    printed = [row["value"] for row in rows if row["table"] == "C.2"]
+    assert ACTIONS.tolist() == printed
+    assert ACTIONS.dtype == np.intc
+
+
+def test_each_action_reaches_the_engine(make):
+    env = make(len(ACTIONS))
+    env.reset()
+    frames, *_ = env.step(np.arange(len(ACTIONS)))
+    np.testing.assert_array_equal(frames[:, 1, :7, 0].astype(int) - 128, ACTIONS)
+
+
+def test_rewards_are_summed_over_the_repeat_and_an_episode_ends_inside_it(make):
+    env = make()
+    first, info = env.reset()
+    assert first.shape == (1, 72, 96, 3)
+    assert first.dtype == np.uint8
+    assert info == {}
+    rewards, frames = [], []
+    for step in range(1, STEPS + 1):
+        frame, reward, terminated, truncated, info = env.step(np.array([0]))
+        rewards.append(reward[0])
+        frames.append(frame[0, 0, 0, 0])
+        assert terminated[0] == info["game_over"][0] == (step == STEPS)
+        assert not truncated[0]
+        assert info["episode_frames"][0] == 4 * step
+    assert rewards == [4.0, 4.0, 2.0]
+    assert frames == [4, 8, 8]  # the engine shows nothing once an episode is over
+    assert info["episode_return"][0] == 10.0
+    frame, reward, terminated, _, info = env.step(np.array([8]))  # not read
+    assert frame[0, 0, 0, 0] == reward[0] == 0
+    assert not terminated[0]
+    assert not info["game_over"][0]
+    assert env.step(np.array([8]))[1] == 6.0  # fire
+
+
+@pytest.mark.parametrize(
+    ("clip", "expected"),
+    [
+        ("none", [-10.0, -1.0, 0.0, 1.0, 10.0]),
+        ("unit", [-1.0, -1.0, 0.0, 1.0, 1.0]),
+        ("optimistic", [-0.3, -0.3 * 0.761594, 0.0, 5 * 0.761594, 5.0]),
+        ("optimistic_released", [-1.5 * 0.964028, -1.5 * 0.197375, 0.0, 5 * 0.197375, 5 * 0.964028]),
+    ],
+)
+def test_clips_of_rewards(clip, expected):
+    rewards = np.array([-10.0, -1.0, 0.0, 1.0, 10.0], np.float32)
+    np.testing.assert_allclose(REWARD_CLIPS[clip](rewards), expected, atol=1e-5)
+
+
+def test_returns_are_of_rewards_that_are_not_clipped(make):
+    env = make(reward_clip="unit")
+    env.reset()
+    _, reward, *_, info = env.step(np.array([0]))
+    assert (reward[0], info["episode_return"][0]) == (1.0, 4.0)
+    assert reward.dtype == np.float32
+
+
+def test_actions_outside_their_range_are_refused(make):
+    env = make()
+    env.reset()
+    with pytest.raises(ValueError, match=r"lie in \[0, 9\)"):
+        env.step(np.array([9]))
+
+
+# Instructions and the interface
+
+
+def test_ids_of_words_are_the_same_in_every_process():
+    assert [dmlab_language.word_id(word, 1000) for word in ("pick", "up", "the", "red", "ball")] == WORD_IDS
+    code = "from repro.environments.dmlab_language import word_id; print(word_id('pick', 1000))"
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True).stdout
+    assert int(printed) == WORD_IDS[0]
+
+
+def test_instructions_end_in_zeros_and_are_cut():
+    ids = dmlab_language.encode("Pick  up\tthe red Ball", 1000, 7)
+    assert ids.tolist() == [*WORD_IDS, 0, 0]
+    assert ids.dtype == np.int32
+    assert dmlab_language.encode("pick up the red ball", 1000, 2).tolist() == WORD_IDS[:2]
+    assert dmlab_language.encode("", 1000, 3).tolist() == [0, 0, 0]
+
+
+def test_all_ids_lie_in_the_vocabulary():
+    ids = [dmlab_language.word_id(f"word{i}", 10) for i in range(200)]
+    assert set(ids) == set(range(1, 10))
+
+
+def test_observations_with_instruction_last_action_and_reward(make):
+    fields = {
+        "task": "language_execute_random_task",
+        "instruction_length": 8,
+        "last_action_and_reward": True,
+        "reward_clip": "unit",
+    }
+    env = make_environment(config_of(**fields), 2, 5, is_continuous=False)
+    obs, _ = env.reset()
+    spec = env.time_step_spec.observation
+    assert set(spec) == set(obs) == {"frame", "instruction", "last_action", "last_reward"}
+    for name, array in obs.items():
+        assert array.shape == (2, *spec[name].shape)
+        assert array.dtype == spec[name].dtype.as_numpy_dtype
+    expected = [dmlab_language.encode(f"pick up the red ball {seed}", 1000, 8) for seed in (0, 1)]
+    np.testing.assert_array_equal(obs["instruction"], expected)
+    obs, *_ = env.step(np.array([8, 1]))
+    assert obs["last_action"].tolist() == [8, 1]
+    assert obs["last_reward"].tolist() == [1.0, 1.0]
+    env.close()
+
+
+def test_it_steps_in_a_rollout(make):
+    rollout = Rollout(make(2), lambda obs, step_type: (np.zeros(2, np.int32), ()))
+    rollout.reset()
+    games = [episode for _ in range(9) for _, episode in rollout.step().episodes]
+    assert [(game.score, game.frames) for game in games] == [(10.0, 12)] * 4
+
+
+def test_agents_for_vectors_or_continuous_actions_are_refused(make):
+    with pytest.raises(ValueError, match="takes Box actions"):
+        make_environment(config_of(), 1, 0, is_continuous=True)
+    with pytest.raises(ValueError, match="needs vectors"):
+        _ = make().state_size
+    with pytest.raises(ValueError, match="needs a limit"):
+        _ = make().max_steps
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("frame_skip", 0, "frame_skip must be at least 1"),
+        ("reward_clip", "tanh", "reward_clip must be one of none, unit"),
+        ("instruction_vocabulary", 1, "at least 2"),
+        ("timeout", 0.0, "timeout must be above 0"),
+        ("level_set", 2**31, "below 2"),
+        ("fps", 30, "a field 'fps' that is not read"),
+    ],
+)
+def test_wrong_settings_are_refused(field, value, message):
+    with pytest.raises(ValueError, match=message):
+        make_dmlab(CONFIG | {field: value}, 1, 0)
+
+
+def test_pictures_and_their_rate(make):
+    env = make()
+    frames, _ = env.reset()
+    np.testing.assert_array_equal(env.render_first(), frames[0])
+    assert env.metadata["render_fps"] == 15
+
+
+# Seeds and maps
+
+
+def test_no_seed_is_used_twice(make):
+    env = make(3)
+    seeds = seeds_of(env.reset()[0]) + play(env, 41)
+    state = through_a_file(env.get_state())
+    again = make(3)
+    again.set_state(state)
+    seeds += play(again, 20)
+    seeds += seeds_of(again.reset()[0])
+    assert len(seeds) == len(set(seeds)) > 45
+
+
+def test_batches_and_tests_have_episodes_of_their_own(make):
+    mixers = [mixers_of(make(seed=seed, test=test).reset()[0]) for seed in (5, 6) for test in (False, True)]
+    assert mixers == [[5], [2**31 + 5], [6], [2**31 + 6]]
+
+
+def test_batches_of_a_run_take_turns_in_a_level_set(make):
+    batches = [make(2, seed=seed, shard=(seed, 3), level_set=7) for seed in range(3)]
+    seeds = []
+    for env in batches:
+        frames, _ = env.reset()
+        assert mixers_of(frames) == [7, 7]
+        seeds += seeds_of(frames) + play(env, 12)
+    assert sorted(seeds) == list(range(len(seeds)))
+
+
+def test_a_seed_given_to_reset_begins_the_sequence_again(make):
+    env = make()
+    env.reset()
+    play(env, 8)
+    frames, _ = env.reset(seed=9)
+    assert (seeds_of(frames), mixers_of(frames)) == ([0], [9])
+    assert seeds_of(env.reset()[0]) == [1]
+
+
+def test_an_evaluation_plays_the_twin_for_tests(make):
+    config = config_of(task="rooms_collect_good_objects")
+    with_twin = make_evaluation_environment(config, 1, 5)
+    assert with_twin.config.label == "contributed/dmlab30/rooms_collect_good_objects_test"
+    assert make_environment(config, 1, 5).config.label.endswith("_train")
+    assert mixers_of(with_twin.reset()[0]) == [2**31 + 5]
+    with_twin.close()
+
+
+def test_maps_are_compiled_once_for_all_runs(make, tmp_path):
+    def fetched(**fields):
+        return bool(make(level_cache=str(tmp_path / "maps"), **fields).reset()[0][0, 0, 2, 1])
+
+    assert [fetched(seed=5), fetched(seed=5), fetched(seed=6)] == [False, True, False]
+    assert [fetched(seed=5, level_set=3), fetched(seed=6, level_set=3)] == [False, True]
+    assert not fetched(seed=5, test=True)
+    assert not list((tmp_path / "maps").glob("*.part"))
+
+
+# Failures
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_killed_process_costs_its_episode_alone(make):
+    env = make(2)
+    env.reset()
+    env.step(np.array([0, 0]))
+    old = env.pids
+    os.kill(old[0], 9)
+    while Path(f"/proc/{old[0]}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    frames, reward, terminated, truncated, info = env.step(np.array([0, 0]))
+    assert (truncated.tolist(), terminated.tolist()) == ([True, False], [False, False])
+    assert reward.tolist() == [0.0, 4.0]
+    assert frames[:, 0, 0, 0].tolist() == [4, 8]  # where the lost one was, and the next
+    assert info["game_over"].tolist() == [True, False]
+    frames, reward, *_ = env.step(np.array([0, 0]))
+    assert seeds_of(frames) == [2, 1]
+    assert reward.tolist() == [0.0, 2.0]
+    assert env.failures == 1
+    assert env.pids[0] not in (None, old[0])
+    assert env.pids[1] == old[1]
+    assert env.step(np.array([0, 0]))[1][0] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("raise", "RuntimeError: The level script failed"), ("exit", "Segmentation fault"), ("hang", "no answer for 3 s")],
+)
+def test_failures_inside_the_process(make, monkeypatch, caplog, fault, said):
+    monkeypatch.setenv("FAKE_DMLAB", f"{fault}:0")
+    env = make(timeout=3.0)
+    env.reset()
+    pid = env.pids[0]
+    *_, truncated, info = env.step(np.array([0]))
+    assert truncated[0]
+    assert info["game_over"][0]
+    assert said in caplog.text
+    assert not alive(pid)
+    assert seeds_of(env.step(np.array([0]))[0]) == [1]
+    assert env.step(np.array([0]))[1] == 4.0
+    assert env.failures == 1
+
+
+def test_a_level_that_always_fails_ends_the_run(make, monkeypatch):
+    monkeypatch.setenv("FAKE_DMLAB", "broken")
+    env = make()
+    with pytest.raises(RuntimeError, match=f"lt_chasm failed .*level script failed; it was failure {MAX_FAILURES}"):
+        env.reset()
+    assert env.failures == MAX_FAILURES
+
+
+def test_closing_ends_the_processes_and_removes_their_files(make, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    env = make(2)
+    env.reset()
+    pids = env.pids
+    assert all(map(alive, pids))
+    assert list(tmp_path.iterdir())
+    env.close()
+    assert not any(map(alive, pids))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_process_ends_with_the_one_that_started_it():
+    code = """
+import os
+from repro.environments.dmlab_process import GameProcess
+settings = {"height": "72", "width": "96", "mixerSeed": "0"}
+game = GameProcess("lt_chasm", settings, None, 600, 15)
+game.request("begin", 0)
+game.answer()
+print(game.pid, flush=True)
+os._exit(1)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pid = int(subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=False).stdout)
+    until = time.monotonic() + 20
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not alive(pid)
+
+
+# Saved states
+
+
+def test_open_episodes_are_cut_where_a_saved_state_goes_on(make):
+    env = make(2)
+    env.reset()
+    env.step(np.array([0, 0]))
+    state = through_a_file(env.get_state())
+    again = make(2)
+    np.testing.assert_array_equal(again.set_state(state), state["observation"])
+    _, reward, terminated, truncated, info = again.step(np.array([0, 0]))
+    assert truncated.all()
+    assert not terminated.any()
+    assert not reward.any()
+    assert info["episode_return"].tolist() == [4.0, 4.0]
+    assert seeds_of(again.step(np.array([0, 0]))[0]) == [2, 3]
+
+
+def test_a_state_of_another_level_is_refused(make):
+    env = make()
+    env.reset()
+    with pytest.raises(ValueError, match="the state is of lt_chasm"):
+        make(task="seekavoid_arena_01").set_state(env.get_state())
+
+
+# Without the module
+
+
+def test_a_missing_module_is_one_sentence_that_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(MissingModuleError, match="make dmlab SOURCE=") as error:
+        make_environment(config_of(), 1, 0)
+    assert str(error.value) == MISSING
+    assert isinstance(error.value, ValueError)  # what commands print as one sentence
+
+
+def test_records_say_what_the_module_was_built_from(monkeypatch, tmp_path):
+    from repro.launch.recording import circumstances
+
+    (tmp_path / "deepmind_lab").mkdir()
+    (tmp_path / "provenance.json").write_text('{"text": "commit b1db91a, stand-ins for 2 of 9 textures"}')
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    assert circumstances(1, "dmlab")["versions"]["deepmind_lab"] == "commit b1db91a, stand-ins for 2 of 9 textures"
+    assert "deepmind_lab" not in circumstances(1, "atari")["versions"]
+    monkeypatch.setenv(FOLDER_VARIABLE, str(FAKE))
+    assert provenance() is None
