@@ -110,10 +110,10 @@ def play(
 
 def describe(found: dict[str, Any], random_score: float | None) -> str:
     """Returns a line about a level that was played: rates, and the mean return beside the published one."""
-    later = found["later_reset_seconds"]
+    later, within = found["later_reset_seconds"], found["frames_per_second_within_episodes"]
     line = (
         f"{found['task']:40s} {found['processes']:2d} x {found['steps']:6d} steps "
-        f"{found['frames_per_second']:6.0f} frames/s ({found['frames_per_second_within_episodes']:6.0f} within episodes), "
+        f"{found['frames_per_second']:6.0f} frames/s ({within:6.0f} within episodes), "
         f"resets {found['first_reset_seconds']:5.1f} s" + (f", {later:5.1f} s" if later is not None else "")
     )
     if found["returns"]:
