@@ -8,6 +8,8 @@ SPACES = "repro/environments/gymnasium_spaces.py"
 TEST = "tests/environments/test_gymnasium.py"
 
 MAKE = "repro/environments/make.py"
+DMLAB = "repro/environments/dmlab.py"
+DMLAB_TEST = "tests/environments/test_dmlab.py"
 
 VARIANTS = [
     Variant(
@@ -114,6 +116,55 @@ VARIANTS = [
         "SeedSequence((seed, row, restarts))",
         "SeedSequence((seed, 0, restarts))",
         f"{TEST}::test_seeds",
+    ),
+    Variant(
+        "DeepMind Lab: batches of a run play the same episodes",
+        DMLAB,
+        "* batches + index",
+        "* 1 + index",
+        f"{DMLAB_TEST}::test_batches_of_a_run_take_turns_in_a_level_set",
+    ),
+    Variant(
+        "DeepMind Lab: tests have the seeds of training",
+        DMLAB,
+        "(self.test << 31) | (self.level_set or seed)",
+        "self.level_set or seed",
+        f"{DMLAB_TEST}::test_batches_and_tests_have_episodes_of_their_own",
+    ),
+    Variant(
+        "DeepMind Lab: a resumed run plays its first episodes again",
+        DMLAB,
+        'self._episodes = np.asarray(state["episodes"]).tolist()',
+        'self._episodes = np.zeros_like(state["episodes"]).tolist()',
+        f"{DMLAB_TEST}::test_no_seed_is_used_twice",
+    ),
+    Variant(
+        "DeepMind Lab: a lost episode is an end",
+        DMLAB,
+        "return self._observation[row], 0.0, False, True",
+        "return self._observation[row], 0.0, True, False",
+        f"{DMLAB_TEST}::test_a_killed_process_costs_its_episode_alone",
+    ),
+    Variant(
+        "DeepMind Lab: returns are of clipped rewards",
+        DMLAB,
+        "reward = REWARD_CLIPS[self.config.reward_clip](reward).astype(np.float32)",
+        'reward = info["episode_return"] = REWARD_CLIPS[self.config.reward_clip](reward).astype(np.float32)',
+        f"{DMLAB_TEST}::test_returns_are_of_rewards_that_are_not_clipped",
+    ),
+    Variant(
+        "DeepMind Lab: evaluations play training levels",
+        MAKE,
+        "config.env.test = True",
+        "config.env.test = False",
+        f"{DMLAB_TEST}::test_an_evaluation_plays_the_twin_for_tests",
+    ),
+    Variant(
+        "DeepMind Lab: the hash of a word depends on the process",
+        "repro/environments/dmlab_language.py",
+        "int.from_bytes(digest)",
+        "hash(word)",
+        f"{DMLAB_TEST}::test_ids_of_words_are_the_same_in_every_process",
     ),
     Variant(
         "Atari: rewards are not clipped",
