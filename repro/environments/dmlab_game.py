@@ -117,14 +117,15 @@ class Game:
 
 def serve(connection: Connection) -> None:
     """Answers requests until the other side is gone. The first one has the arguments of `Game`."""
+    arguments = connection.recv()
     try:
-        game = Game(*connection.recv())
+        game = Game(*arguments)
         answers: dict[str, Any] = {"begin": game.begin, "step": game.step}
         while True:
-            name, *arguments = connection.recv()
-            connection.send(answers[name](*arguments))
+            name, *values = connection.recv()
+            connection.send(answers[name](*values))
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
+        shutil.rmtree(arguments[-1], ignore_errors=True)  # the engine's files, as nobody else is left to do it
     except Exception as error:  # noqa: BLE001 - the engine's errors, and those of its levels
         connection.send(f"{type(error).__name__}: {error}")
 

@@ -11,6 +11,8 @@ import ml_collections
 import numpy as np
 import pytest
 
+from paper_configs.impala import atari_shallow
+from repro.acting import evaluation
 from repro.acting.rollout import Rollout
 from repro.environments import dmlab_language
 from repro.environments.dmlab import MAX_FAILURES, REWARD_CLIPS, make_dmlab
@@ -21,6 +23,8 @@ from repro.environments.dmlab_process import ROOT
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_name
 from repro.evidence import published
+from repro.papers import find_experiment
+from repro.training.run_directory import RunDirectory
 from tests.environments.stepping import through_a_file
 
 FAKE = Path(__file__).parents[1] / "support/fake_dmlab"
@@ -398,7 +402,7 @@ def test_closing_ends_the_processes_and_removes_their_files(make, tmp_path, monk
     assert not list(tmp_path.iterdir())
 
 
-def test_a_process_ends_with_the_one_that_started_it():
+def test_a_process_ends_with_the_one_that_started_it(tmp_path):
     code = """
 import os
 from repro.environments.dmlab_process import GameProcess
@@ -409,12 +413,13 @@ game.answer()
 print(game.pid, flush=True)
 os._exit(1)
 """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
     pid = int(subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=False).stdout)
     until = time.monotonic() + 20
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.05)
     assert not alive(pid)
+    assert not list(tmp_path.iterdir())
 
 
 # Saved states
@@ -440,6 +445,30 @@ def test_a_state_of_another_level_is_refused(make):
     env.reset()
     with pytest.raises(ValueError, match="the state is of lt_chasm"):
         make(task="seekavoid_arena_01").set_state(env.get_state())
+
+
+# Agents
+
+
+def test_impala_with_an_lstm_trains_and_is_evaluated(tmp_path):
+    config = atari_shallow.get_config("smoke")
+    with config.unlocked():
+        config.env = CONFIG | {"last_action_and_reward": True, "reward_clip": "unit", "level_set": 3}
+        config.network.core_units = 8
+        config.learner.update({"batch_size": 4, "unroll_length": 5})
+        config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
+        config.num_env_frames = 4 * 4 * 5 * 3
+    experiment = find_experiment(config)
+    trainer = experiment.build_trainer(1, RunDirectory(tmp_path / "run", config.to_dict(), 1), print)
+    losses = [update.scalars["loss"] for update in trainer]
+    trainer.save()
+    trainer.close()
+    assert len(losses) == 3
+    assert np.isfinite(losses).all()
+    policy, environment = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
+    games = evaluation.play(policy, environment, 4, 0, lambda game: None)
+    assert [game.frames for game in games] == [12] * 4
+    environment.close()
 
 
 # Without the module
