@@ -30,7 +30,8 @@ smoke-%: setup
 	$(BIN)/python -m repro.reproduce --paper=$* --scale=smoke
 
 dmlab: setup  ## DeepMind Lab's module in build/dmlab; SOURCE=<checkout or git directory of google-deepmind/lab>
-	$(BIN)/python -m repro.environments.dmlab_build --source=$(or $(SOURCE),$(error SOURCE=<checkout or git directory of google-deepmind/lab> is missing))
+	@test -n "$(SOURCE)" || { echo "make dmlab: SOURCE=<checkout or git directory of google-deepmind/lab> is missing."; exit 2; }
+	$(BIN)/python -m repro.environments.dmlab_build --source=$(SOURCE)
 
 campaign: setup  ## work through paper_configs/campaign.py on all cores, for days; it commits nothing
 	$(BIN)/python -m repro.campaign

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.environments.dmlab import make_dmlab
+from repro import cli
 from repro.environments.dmlab_levels import DMLAB30, level_name
 from repro.environments.dmlab_module import DEFAULT_FOLDER, provenance
 from repro.evidence import intervals, published, records
@@ -70,6 +70,8 @@ def play(
         frames a second of all processes together, with and without the steps in which an episode begins; seconds of
         the first reset and of later ones; the returns, and whatever else is worth a look.
     """
+    from repro.environments.dmlab import make_dmlab
+
     batch = make_dmlab({"task": task, **CONFIG, **env}, processes, seed)
     share = -(-episodes // processes)
     returns: list[list[float]] = [[] for _ in range(processes)]
@@ -136,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--level_set", type=int, default=0, help="see repro.environments.dmlab.DmlabConfig")
     parser.add_argument("--json", type=Path, help="write all that was found to this file")
     args = parser.parse_args(arguments)
+    cli.quiet()
     scores = published.normaliser("dmlab30")
     found = []
     for name in map(level_name, args.levels.split(",")):

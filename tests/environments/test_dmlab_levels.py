@@ -15,7 +15,7 @@ except MissingModuleError as error:
     pytest.skip(str(error), allow_module_level=True)
 
 LEVEL = "seekavoid_arena_01"
-FRAMES = 60 * 60  # of an episode of this level, which takes a minute
+FRAMES = 20 * 60  # of an episode of this level, which takes 20 seconds
 COMPILED = "language_select_described_object"  # compiles a map in seconds
 
 
@@ -97,8 +97,7 @@ def test_instructions_and_the_cache_of_maps(make, tmp_path):
         return obs, env.instructions, sorted(path.name for path in cache.iterdir())
 
     obs, instructions, maps = first_observation(5)
-    assert len(instructions[0].split()) > 1
-    assert np.count_nonzero(obs["instruction"]) == len(instructions[0].split())
+    assert np.count_nonzero(obs["instruction"]) == len(instructions[0].split()) > 0
     assert maps
     again, instructions_again, maps_again = first_observation(5)
     assert (instructions_again, maps_again) == (instructions, maps)
