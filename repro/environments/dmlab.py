@@ -289,7 +289,7 @@ class DmlabEnvironment(SteppedEnvironment):
             raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
         return actions.tolist()
 
-    def _dispatch(self, actions: Sequence[int] | None) -> None:
+    def _dispatch(self, actions: Sequence[Any] | np.ndarray | None) -> None:
         for row, task in enumerate(self._tasks):
             if actions is None or self._over[row]:
                 self._request_episode(row)

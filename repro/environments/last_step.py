@@ -34,11 +34,12 @@ class WithLastStep:
         self.num_envs, self.num_actions, self.action_spec = env.num_envs, env.num_actions, env.action_spec
         self.metadata = env.metadata
         own = env.single_observation_space
-        space = gymnasium.spaces.Dict(
+        entries: dict[str, gymnasium.Space] = {
             **(own.spaces if isinstance(own, gymnasium.spaces.Dict) else {"frame": own}),
-            last_action=env.single_action_space,
-            last_reward=gymnasium.spaces.Box(-np.inf, np.inf, (), np.float32),
-        )
+            "last_action": env.single_action_space,
+            "last_reward": gymnasium.spaces.Box(-np.inf, np.inf, (), np.float32),
+        }
+        space = gymnasium.spaces.Dict(entries)
         self.time_step_spec = ts.time_step_spec(specs.tensor_spec_of(space, "observation"))
         self._over = np.zeros(env.num_envs, bool)
         self._last_action = np.zeros(env.num_envs, np.int32)

@@ -42,7 +42,9 @@ def make_environment(
         from repro.environments.dmlab import make_dmlab
 
         levels = _check_actions(make_dmlab(config.env, num_envs, seed, shard), config, is_continuous)
-        return WithLastStep(levels) if levels.config.last_action_and_reward else levels
+        if levels.config.last_action_and_reward:
+            return WithLastStep(levels)
+        return levels
     vectors = make_vector_environment(config, num_envs, seed, is_continuous)
     if config.env.get("last_action_and_reward"):
         return WithLastStep(vectors)

@@ -104,9 +104,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
     def _advance(self, row: int, action: Any) -> tuple[np.ndarray, float, bool, bool]:
         """Steps one task: observation as a learner sees it, reward, terminated, truncated by the task."""
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode in every task, each with an rng of its own, newly seeded.
 
         Args:
@@ -130,7 +128,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         self._is_reset = True
         return self._observation.copy(), {}
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Makes one step of every task.
 
         Args:
@@ -189,7 +187,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
             "returns": np.array(self._returns),
         }
 
-    def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
+    def set_state(self, state: Mapping[str, Any]) -> Any:
         """Takes the books of `get_state` over; subclasses do the same for the tasks.
 
         Args:
