@@ -13,7 +13,7 @@ from repro.evidence.groups import Group, stale_records
 from repro.evidence.records import RecordError, StoredRecord, task_folder
 from repro.evidence.rows import Row
 from repro.evidence.statistics import human_normalised
-from repro.report import agent_table, aggregates, curves, densities, figures, tables
+from repro.report import agent_table, aggregates, curves, densities, figures, metaparameters, tables
 from repro.report.videos import Video, find_videos
 
 
@@ -37,6 +37,7 @@ class Runs:
         stored: its records with their files, one a seed.
         facts: name and text of what else there is to know.
         differences: field, value and the paper's value of each setting that differs.
+        images: the agent's metaparameters, where its records have them.
     """
 
     anchor: str
@@ -44,6 +45,7 @@ class Runs:
     stored: Sequence[StoredRecord]
     facts: Sequence[tuple[str, str]]
     differences: Sequence[tuple[str, Any, Any]]
+    images: Sequence[figures.Image]
 
     @property
     def records(self) -> list[Mapping[str, Any]]:
@@ -73,6 +75,11 @@ class Card:
     scores: Mapping[str, Sequence[float]]
     context: Sequence[Context]
     videos: Mapping[str, Video]
+
+    @property
+    def all_images(self) -> list[figures.Image]:
+        """Those of the task and those of each agent."""
+        return [*self.images, *(image for item in self.runs for image in item.images)]
 
     @property
     def other_videos(self) -> list[Video]:
@@ -238,7 +245,8 @@ def _runs(row: Row, stored: Sequence[StoredRecord], reference: judgements.Refere
     except RecordError:
         differing = {}
     differences = [(field, ours, theirs) for field, (ours, theirs) in differing.items()]
-    return Runs(anchor(row), row, stored, _facts(row, stored, reference), differences)
+    images = metaparameters.make_images(anchor(row), row.task, [item.record for item in stored])
+    return Runs(anchor(row), row, stored, _facts(row, stored, reference), differences, images)
 
 
 def _context(row: Row, config: Mapping[str, Any], published_dir: pathlib.Path) -> list[Context]:

@@ -130,7 +130,7 @@ class PaperSection:
     @property
     def images(self) -> list[figures.Image]:
         """All figures of the section."""
-        of_tasks = [image for card in self.cards for image in card.images]
+        of_tasks = [image for card in self.cards for image in card.all_images]
         return [
             *self.paper_figures,
             *self.overviews,

@@ -23,6 +23,8 @@ from repro.report.tables import amount, exact
 MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
 """A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
+OVER_SEEDS = "mean over seeds, band: 95 % interval of the mean"
+"""What `mean_line` gives."""
 PERCENTILES = (20, 80)
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
@@ -102,7 +104,7 @@ class Plot:
         if windows[0]:
             mean = f"mean over seeds in windows of {amount(windows[0])} {self.counts}"
             return f"{mean},\nband: {PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
-        return "mean over seeds, band: 95 % interval of the mean"
+        return OVER_SEEDS
 
 
 def make_curve(records: Records, row: Row | None, timed: bool = False, index: int = 0) -> Curve:
@@ -122,7 +124,7 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
         lines = {seed: np.c_[times, lines[seed][:, 1]] for seed, times in seconds.items()}
         end = max(times[-1] for times in seconds.values())
     window = None if timed else get_window(records)
-    mean, band = _windows(list(lines.values()), window) if window else _mean_line(list(lines.values()))
+    mean, band = _windows(list(lines.values()), window) if window else mean_line(list(lines.values()))
     label = None
     if row is not None and row.published is not None:
         label = f"published {exact(row.published)}"
@@ -187,6 +189,26 @@ def get_window(records: Records) -> int | None:
     """
     window = records[0]["config"].get("window_steps")
     return window if window and 2 * window <= min(record[budget_field(record)] for record in records) else None
+
+
+def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the mean over seeds where all have data, and its 95 % interval at each point.
+
+    Args:
+        lines: [N, 2] (frames, value), one a seed.
+
+    Returns:
+        [M, 2] (frames, mean) on a common grid of `MAX_POINTS`, and [M, 2] low and high; M is 0 for one line, or where
+        no two overlap.
+    """
+    start = max((line[0, 0] for line in lines), default=0.0)
+    end = min((line[-1, 0] for line in lines), default=0.0)
+    if len(lines) < 2 or end < start:
+        return np.zeros((0, 2)), np.zeros((0, 2))
+    frames = np.linspace(start, end, MAX_POINTS)
+    values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
+    band = statistics.pointwise_interval(values, np.random.default_rng(BOOTSTRAP_SEED))
+    return np.stack([frames, values.mean(axis=0)], axis=1), band
 
 
 @figures.styled
@@ -271,15 +293,3 @@ def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.n
     by_window = np.array(returns, float).reshape(-1, len(lines))
     mean = np.stack([np.array(middles), by_window.mean(axis=1)], axis=1)
     return mean, np.percentile(by_window, PERCENTILES, axis=1).T
-
-
-def _mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The mean over lines where all have data, [M, 2], and the ends of its interval, [M, 2]; M is 0 for one line."""
-    start = max((line[0, 0] for line in lines), default=0.0)
-    end = min((line[-1, 0] for line in lines), default=0.0)
-    if len(lines) < 2 or end < start:
-        return np.zeros((0, 2)), np.zeros((0, 2))
-    frames = np.linspace(start, end, MAX_POINTS)
-    values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
-    band = statistics.pointwise_interval(values, np.random.default_rng(BOOTSTRAP_SEED))
-    return np.stack([frames, values.mean(axis=0)], axis=1), band

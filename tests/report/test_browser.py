@@ -11,6 +11,7 @@ from selenium.webdriver.support.select import Select
 from repro.report import page
 from tests.evidence.synthetic_records import make_record, write
 from tests.report.example_video import write_example
+from tests.report.test_metaparameters import make_tuned
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("chromium") and shutil.which("chromedriver")),
@@ -194,10 +195,10 @@ def test_a_video_is_loaded_on_demand_and_plays(browser):
     assert poster == 320
 
 
-def test_charts_are_plotted_inside_their_boxes(browser, address):
-    sources = [image.get_attribute("src") for image in browser.find_elements(By.TAG_NAME, "img")]
+def _texts_outside(browser):
+    """Texts of the page's charts that stand outside their box, which leaves the page."""
     outside = []
-    for source in sources:
+    for source in [image.get_attribute("src") for image in browser.find_elements(By.TAG_NAME, "img")]:
         browser.get(source)
         outside += browser.execute_script(
             """const svg = document.documentElement, box = svg.viewBox.baseVal;
@@ -209,7 +210,32 @@ def test_charts_are_plotted_inside_their_boxes(browser, address):
                }).map((text) => `${arguments[0]}: ${text.textContent}`)""",
             source,
         )
-    assert outside == []
+    return outside
+
+
+def test_charts_are_plotted_inside_their_boxes(browser):
+    assert _texts_outside(browser) == []
+
+
+def test_metaparameters_are_seen_with_the_runs_of_their_agent(chromium, tmp_path):
+    agents = ("stacx", "stacx_two_alphas", "stac_gamma")
+    for agent in agents:
+        for seed in (1, 2):
+            write(tmp_path / "results", make_tuned(seed, agent, heads=1 if agent == "stac_gamma" else 3))
+    chromium.get(page.write_report(tmp_path / "report", tmp_path / "results").as_uri())
+    chromium.execute_script(
+        """for (const part of document.querySelectorAll('details')) {
+             part.open = true;
+             part.style.contentVisibility = 'visible';  // parts out of sight have no names yet
+           }"""
+    )
+    images = chromium.find_elements(By.CSS_SELECTOR, ".runs img.metaparameters")
+    assert len(images) == len(agents)
+    assert all(image.is_displayed() and image.accessible_name.startswith("Metaparameters of ") for image in images)
+    chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    assert chromium.execute_script("return document.documentElement.scrollWidth") <= 390
+    assert _texts_outside(chromium) == []
+    assert chromium.get_log("browser") == []
 
 
 def test_phone_needs_no_sideways_scrolling(browser):
