@@ -77,6 +77,7 @@ benchmark: setup  ## throughput against the machine's own bound
 	$(BIN)/python -m repro.benchmark --what=ctrace_r2d2 --json=runs/benchmark_ctrace_r2d2.json
 	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
 	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json
+	$(BIN)/python -m repro.benchmark --what=stac --json=runs/benchmark_stac.json
 
 mutations: setup  ## wrong variants of the code, which named tests and the reference trainings must catch
 	$(BIN)/python -m tests.mutations

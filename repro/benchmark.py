@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pkgutil
 from pathlib import Path
@@ -18,6 +19,7 @@ WHAT = flags.DEFINE_enum(
     sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg),
     "Subject.",
 )
+CONFIG = cli.define_config()
 JSON = flags.DEFINE_string("json", None, "Write the result to this file.")
 SECONDS = flags.DEFINE_float("seconds", 8.0, "Length of each measurement.", 0.1)
 REPEATS = flags.DEFINE_integer("repeats", 3, "Times that everything is measured.", 1)
@@ -28,8 +30,16 @@ def main(argv: list[str]) -> None:
     cli.quiet()
     from rich.console import Console
 
-    module = importlib.import_module(f"repro.benchmarks.{WHAT.value}")
-    result = module.measure(SECONDS.value, REPEATS.value)
+    measure = importlib.import_module(f"repro.benchmarks.{WHAT.value}").measure
+    settings = {} if CONFIG.value is None else {"config": CONFIG.value}
+    if settings and "config" not in inspect.signature(measure).parameters:
+        cli.fail(f"--what={WHAT.value} measures settings of its own and takes no --config.")
+    try:
+        result = measure(SECONDS.value, REPEATS.value, **settings)
+    except ValueError as error:
+        if CONFIG.value is None:
+            raise
+        cli.fail(error)
     Console().print(_table(result))
     if JSON.value:
         path = Path(JSON.value)
@@ -49,7 +59,7 @@ def _table(result: dict[str, Any]) -> Any:
 def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "rows" in result:
         lines = [(name, f"{value:,.1f}") for name, value in result["rows"].items()]
-        return lines + [(name, f"x {value:.3f}") for name, value in result.get("ratios", {}).items()]
+        return lines + _ratio_lines(result)
     if "parts" not in result:
         rates = {name: values for name, values in result.items() if isinstance(values, dict)}
         lines = [
@@ -71,7 +81,11 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "replay_bytes_per_frame" in result:
         lines.append(("replay, bytes per frame", f"{result['replay_bytes_per_frame']:,.0f}"))
     low, high = result["spread"]
-    return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})")]
+    return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"), *_ratio_lines(result)]
+
+
+def _ratio_lines(result: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name, f"x {value:.3f}") for name, value in result.get("ratios", {}).items()]
 
 
 if __name__ == "__main__":

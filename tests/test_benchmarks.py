@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
-from repro.benchmarks.measuring import timing
+from paper_configs.stac import atari
+from repro import benchmark
+from repro.benchmarks import stac
+from repro.benchmarks.measuring import actor_learner, timing
 
 
 def test_serial_bound_is_the_rate_of_one_after_the_other():
@@ -35,3 +43,91 @@ def test_rate_counts_what_every_thread_did():
     done = sum(counts) - 2 * timing.WARM_UP
     assert done > 0
     assert 0 < rate <= 10 * done / 0.05
+
+
+class FakeClock:
+    """A clock of a machine whose load rises, so that the same work takes longer and longer."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def work(self, cost):
+        self.now += cost * (1.0 + 0.05 * self.now)
+        return 1
+
+
+COSTS = {"impala": 0.010, "impala_aux": 0.015, "stac": 0.020, "stacx": 0.030}
+
+
+def test_turns_cancel_a_load_that_rises(monkeypatch):
+    clock = FakeClock()
+    monkeypatch.setattr(timing, "time", clock)
+    turns = timing.take_turns({name: functools.partial(clock.work, cost) for name, cost in COSTS.items()}, 60.0)
+    assert {len(times) for times in turns.values()} == {len(turns["stac"])}
+    assert turns["stac"][-1] > 2 * turns["stac"][0]
+    for name, cost in COSTS.items():
+        np.testing.assert_allclose(np.median(turns[name] / turns["impala"]), cost / COSTS["impala"], rtol=0.02)
+    clock.now = 0.0
+    apart = [timing.rate([functools.partial(clock.work, COSTS[name])], 10.0) for name in ("impala", "stac")]
+    assert apart[0] / apart[1] > 1.2 * 2.0  # one after the other: the second had the higher load
+
+
+def _stac(monkeypatch, **changes):
+    """The result of the benchmark of STAC whose updates take `COSTS`, with the default settings."""
+    clock, measured = FakeClock(), []
+
+    def measure_on_policy(experiment, seed, seconds):
+        measured.append(experiment.config)
+        return {"parts": {"environment": 3000.0, "inference": 6000.0, "learner": 2000.0}, "whole": 900.0 - 100 * seed}
+
+    monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(stac.devices, "configure_threads", lambda **arguments: 1)
+    monkeypatch.setattr(actor_learner, "measure_on_policy", measure_on_policy)
+    monkeypatch.setattr(
+        actor_learner,
+        "on_policy_learner_body",
+        lambda experiment: functools.partial(clock.work, COSTS[experiment.config.agent]),
+    )
+    return stac.measure(5.0, 3, **changes), measured
+
+
+def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
+    result, measured = _stac(monkeypatch)
+    assert result["ratios"] == {
+        "update, impala_aux / impala": pytest.approx(1.5, rel=0.02),
+        "update, stac / impala": pytest.approx(2.0, rel=0.02),
+        "update, stacx / impala": pytest.approx(3.0, rel=0.02),
+    }
+    assert (result["ratio"], result["bound"], result["frames_per_step"]) == (pytest.approx(0.8), 1000.0, 4)
+    assert [repeat["ratio"] for repeat in result["repeats"]] == pytest.approx([0.9, 0.8, 0.7])
+    first, _, last = (repeat["update_milliseconds"] for repeat in result["repeats"])
+    assert last["stac"] > first["stac"] > 1e3 * COSTS["stac"]  # the machine slows down
+    assert {(c.agent, c.env.task, c.network.torso, c.network.num_heads) for c in measured} == {
+        ("stac", "breakout", "shallow", 1)
+    }
+    lines = dict(benchmark._lines(result))
+    assert lines["update, stac / impala"] == f"x {result['ratios']['update, stac / impala']:.3f}"
+    assert lines["whole"] == "800 (3,200 frames)"
+
+
+def test_a_configuration_chooses_what_is_measured(monkeypatch):
+    config = atari.get_config("paper")
+    _, measured = _stac(monkeypatch, config=config)
+    assert {(c.agent, c.env.task, c.network.torso) for c in measured} == {("stacx", "pong", "deep")}
+
+
+@pytest.mark.parametrize(
+    ("what", "config", "sentence"),
+    [
+        ("stac", "impala/atari_shallow.py", "agent='impala': choose impala_shallow."),
+        ("impala_atari", "stac/atari.py", "--what=impala_atari measures settings of its own and takes no --config."),
+    ],
+)
+def test_a_configuration_that_cannot_be_measured_is_one_sentence(what, config, sentence):
+    command = [sys.executable, "-m", "repro.benchmark", f"--what={what}", f"--config=paper_configs/{config}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"repro.benchmark: {sentence}\n"

@@ -9,8 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from paper_configs.impala import atari_shallow
-from repro.benchmarks import impala_atari
-from repro.benchmarks.measuring import timing
+from repro.benchmarks.measuring import actor_learner, timing
 from repro.evidence import records
 from repro.ops import q_targets, traces, v_targets
 from repro.papers.ctrace import alpha_update
@@ -35,7 +34,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
     config = atari_shallow.get_config("paper")
     results = []
     for _ in range(repeats):
-        learner = timing.rate([impala_atari.learner_body(DiscreteExperiment(config))], seconds)
+        learner = timing.rate([actor_learner.on_policy_learner_body(DiscreteExperiment(config))], seconds)
         step = config.learner.unroll_length * config.learner.batch_size / learner
         calls = _calls({"vtrace": _vtrace}, SHAPES, seconds)
         calls |= _calls(ACTION_VALUES, ACTION_VALUE_SHAPES, seconds / 4)

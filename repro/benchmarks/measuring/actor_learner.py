@@ -21,6 +21,7 @@ from repro.papers.acer.experiment import AcerExperiment
 from repro.replay.unrolls import UnrollReplay
 from repro.training import devices
 from repro.training.learner import Learner
+from repro.training.on_policy_experiment import OnPolicyExperiment
 
 UNIT = "agent_steps_per_second"
 
@@ -86,6 +87,41 @@ def learner_body(
         return length * size
 
     return body
+
+
+def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
+    """One train step on a fixed batch; returns the agent steps in it."""
+    config, environment = experiment.config, experiment.make_environment(1, seed=0)
+    return learner_body(
+        lambda: experiment.make_agent(environment, seed=0),
+        config.learner.batch_size,
+        config.learner.unroll_length,
+        config.runtime.compile,
+    )
+
+
+def measure_on_policy(experiment: OnPolicyExperiment, seed: int, seconds: float) -> dict[str, Any]:
+    """Parts and whole of an agent that learns from each unroll once, in agent steps per second.
+
+    Every part runs as in the system: as many threads as actors, the same number of games, the same batch.
+
+    Args:
+        experiment: builds the parts and the whole run.
+        seed: of environments and run.
+        seconds: for each measurement.
+    """
+    config = experiment.config
+    environments = [
+        experiment.make_environment(config.runtime.envs_per_actor, seed + 1000 * i)
+        for i in range(config.runtime.num_actors)
+    ]
+    parts = {
+        "environment": timing.rate(environment_bodies(environments), seconds),
+        "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
+        "learner": timing.rate([on_policy_learner_body(experiment)], seconds),
+    }
+    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
+    return {"parts": parts, "whole": whole / frames_per_step(config)}
 
 
 def replay_bodies(

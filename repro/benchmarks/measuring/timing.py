@@ -18,6 +18,9 @@ from repro.training.trainer import Trainer
 WARM_UP = 3
 """Calls before the clock starts: tracing, first touches of memory."""
 
+SLICE = 0.2
+"""Seconds for which one of several bodies runs before the next has its turn."""
+
 
 def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     """Units per second of all bodies together, each called again and again in a thread of its own.
@@ -44,6 +47,35 @@ def rate(bodies: Sequence[Callable[[], int]], seconds: float) -> float:
     for thread in threads:
         thread.join()
     return sum(done) / (time.perf_counter() - start)
+
+
+def take_turns(bodies: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, np.ndarray]:
+    """Seconds of a call of each body, [turns], of which those of one turn compare whatever else the machine does.
+
+    In a turn every body is called again and again for a slice of time, in their order and then in the reverse order.
+    So a load of the machine that rises or falls evenly over a turn weighs on all alike.
+
+    Args:
+        bodies: each does some work, the same in every call.
+        seconds: how long to measure all of them together; one turn at least.
+    """
+    for body in bodies.values():
+        for _ in range(WARM_UP):
+            body()
+    order = [*bodies, *reversed(list(bodies))]
+    turns: list[dict[str, float]] = []
+    start = time.perf_counter()
+    while not turns or time.perf_counter() - start < seconds:
+        spent, calls = dict.fromkeys(bodies, 0.0), dict.fromkeys(bodies, 0)
+        for name in order:
+            begin, elapsed = time.perf_counter(), 0.0
+            while elapsed < SLICE:
+                bodies[name]()
+                calls[name] += 1
+                elapsed = time.perf_counter() - begin
+            spent[name] += elapsed
+        turns.append({name: spent[name] / calls[name] for name in bodies})
+    return {name: np.array([turn[name] for turn in turns]) for name in bodies}
 
 
 def whole(build: Callable[[RunDirectory], Trainer], seconds: float) -> float:
