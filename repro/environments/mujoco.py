@@ -81,13 +81,17 @@ def match_task(task: str, tasks: Sequence[str], kind: str) -> str:
     Raises:
         UnknownTaskError: none of them has this name.
     """
-    known = {name.lower(): name for name in tasks}
-    wanted = re.sub(r"[^a-z0-9]", "", task.lower())
+    known = {_bare(name): name for name in tasks}
+    wanted = _bare(task)
     if wanted in known:
         return known[wanted]
     near = [known[name] for name in difflib.get_close_matches(wanted, known, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(tasks)}."
     raise UnknownTaskError(f"No {kind} is called {task!r}; {hint}")
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 class TaskConfig(Protocol):

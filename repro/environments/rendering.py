@@ -35,7 +35,7 @@ def render_task(task: Any, label: str) -> np.ndarray:
     for name, value in QUIET_PYGAME.items():
         os.environ.setdefault(name, value)
     if isinstance(getattr(task.unwrapped, "model", None), mujoco.MjModel):
-        _choose_gl()
+        choose_gl()
     # Gymnasium's environments read it where they render; nobody else needs to know of pictures when they are made.
     task.unwrapped.render_mode = "rgb_array"
     try:
@@ -48,7 +48,7 @@ def render_task(task: Any, label: str) -> np.ndarray:
 
 
 @functools.cache
-def _choose_gl() -> None:
+def choose_gl() -> None:
     """Sets MUJOCO_GL to a library that needs no display, unless the user has set it.
 
     Raises:

@@ -21,6 +21,7 @@ from tests.support.custom_environments import Clock
 KINDS: dict[str, dict[str, Any]] = {
     "mujoco": {"name": "mujoco", "task": "HalfCheetah", "version": "v5", "max_steps": 0},
     "acer_tasks": {"name": "acer_tasks", "task": "cartpole", "max_steps": 500, "control_cost_of": "executed"},
+    "dm_control": {"name": "dm_control", "task": "pendulum_swingup", "observed": "features", "max_steps": 0},
     "gymnasium": {"name": "gymnasium", "task": "CartPole-v1"},
     "last_step": {"name": "gymnasium", "task": "CartPole-v1", "last_action_and_reward": True},
 }
@@ -44,7 +45,9 @@ def steps(environment: BatchedEnvironment, count: int) -> None:
         environment.step(np.ones((2, *environment.action_spec.shape), environment.action_spec.dtype.as_numpy_dtype))
 
 
-@pytest.mark.parametrize(("kind", "fps"), [("mujoco", 20), ("acer_tasks", 20), ("gymnasium", 50), ("last_step", 50)])
+@pytest.mark.parametrize(
+    ("kind", "fps"), [("mujoco", 20), ("acer_tasks", 20), ("dm_control", 50), ("gymnasium", 50), ("last_step", 50)]
+)
 def test_a_picture_shows_the_first_environment_as_it_is(kind: str, fps: int) -> None:
     environment = make(KINDS[kind])
     assert environment.metadata["render_fps"] == fps
@@ -119,13 +122,13 @@ def test_without_a_graphics_library_the_reason_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("MUJOCO_GL", gl)
     monkeypatch.setattr(rendering.ctypes.util, "find_library", lambda name: None)
-    rendering._choose_gl.cache_clear()
+    rendering.choose_gl.cache_clear()
     environment = make(KINDS["mujoco"])
     environment.reset()
     with pytest.raises(RenderError, match=message) as error:
         environment.render_first()
     assert "\n" not in str(error.value)
-    rendering._choose_gl.cache_clear()
+    rendering.choose_gl.cache_clear()
 
 
 def test_nothing_is_printed_and_no_display_is_needed() -> None:
@@ -136,7 +139,7 @@ cli.quiet()
 import ml_collections
 from repro.environments.batched import RenderError
 from repro.environments.make import make_environment
-for kind in {[KINDS["acer_tasks"], KINDS["mujoco"], KINDS["gymnasium"]]}:
+for kind in {[KINDS["acer_tasks"], KINDS["dm_control"], KINDS["mujoco"], KINDS["gymnasium"]]}:
     environment = make_environment(ml_collections.ConfigDict({{"env": kind, "agent": "any"}}), 1, 1)
     environment.reset()
     try:

@@ -2,6 +2,7 @@
 
 from tests.mutations import (
     acer,
+    control,
     ctrace,
     distributions,
     environments,
@@ -33,6 +34,7 @@ VARIANTS = [
         theorems,
         replay,
         environments,
+        control,
         runtime,
         evidence,
         rows,

@@ -1,0 +1,234 @@
+"""Batches of tasks of DeepMind's control suite, alone or with the challenges of the Real-World RL suite.
+
+What the STAC paper leaves open is listed in docs/control_tasks.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from repro.environments import rwrl
+from repro.environments.batched import check_batch, read_config
+from repro.environments.dm_control_task import SuiteTask
+from repro.environments.mujoco import match_task
+from repro.environments.offscreen import OffscreenRenderer
+from repro.environments.stepped import SteppedEnvironment
+
+KIND = "DM Control"
+"""Name of this kind of environments in messages."""
+
+DOMAINS = {
+    "acrobot": ("swingup", "swingup_sparse"),
+    "ball_in_cup": ("catch",),
+    "cartpole": ("balance", "balance_sparse", "swingup", "swingup_sparse"),
+    "cheetah": ("run",),
+    "finger": ("spin", "turn_easy", "turn_hard"),
+    "fish": ("upright", "swim"),
+    "hopper": ("stand", "hop"),
+    "humanoid": ("stand", "walk", "run"),
+    "manipulator": ("bring_ball",),
+    "pendulum": ("swingup",),
+    "point_mass": ("easy",),
+    "quadruped": ("walk", "run"),
+    "reacher": ("easy", "hard"),
+    "swimmer": ("swimmer6", "swimmer15"),
+    "walker": ("stand", "walk", "run"),
+}
+"""Tasks of each domain in the suite's spelling: its benchmark, and the quadruped for the Real-World RL challenge."""
+
+TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in DOMAINS.items() for task in tasks}
+
+OBSERVED = ("features", "pixels")
+"""What is shown of a simulation."""
+
+MAX_STEPS = 1000
+"""Steps of an episode of every task, as the suite has them."""
+
+SHOWN_HEIGHT, SHOWN_WIDTH = 240, 320
+"""Pixels of a picture for a reader."""
+
+
+def task_name(task: str) -> str:
+    """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
+
+    Args:
+        task: `cartpole_swingup`, `CartpoleSwingup`.
+
+    Returns:
+        Domain and task, one of `TASKS`.
+
+    Raises:
+        UnknownTaskError: no task has this name; the message lists the nearest.
+    """
+    return match_task(task, tuple(TASKS), "task of DM Control")
+
+
+@dataclasses.dataclass(frozen=True)
+class DmControlConfig:
+    """The protocol, one field an item.
+
+    Attributes:
+        task: one of `TASKS`, in any spelling that `task_name` knows.
+        observed: one of `OBSERVED`.
+        max_steps: an episode is cut at this many steps; 0 for the suite's 1000.
+        image_size: height and width of an observation of pixels.
+        rwrl_level: one of `rwrl.LEVELS`, how hard the challenges of the Real-World RL suite are, or `none`.
+    """
+
+    task: str
+    observed: str
+    max_steps: int
+    image_size: int = 84
+    rwrl_level: str = rwrl.NO_LEVEL
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", task_name(self.task))
+        if self.observed not in OBSERVED:
+            raise ValueError(f"{KIND}: observed must be one of {', '.join(OBSERVED)}, got {self.observed!r}.")
+        if self.max_steps < 0:
+            raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
+        if not 1 <= self.image_size <= SHOWN_HEIGHT:
+            raise ValueError(f"{KIND}: image_size must lie between 1 and {SHOWN_HEIGHT}, got {self.image_size}.")
+        object.__setattr__(self, "rwrl_level", rwrl.level_name(self.rwrl_level))
+        if self.rwrl_level == rwrl.NO_LEVEL:
+            return
+        rwrl.check_task(self.task)
+        if self.observed != "features":
+            raise ValueError(f"{KIND}: the challenges of Real-World RL need observed='features', got 'pixels'.")
+
+    @property
+    def label(self) -> str:
+        """What a saved state must share with the environment that takes it up: `dm_control/walker_walk/features`."""
+        challenged = () if self.rwrl_level == rwrl.NO_LEVEL else (f"rwrl_{self.rwrl_level}",)
+        return "/".join(("dm_control", self.task, self.observed, *challenged))
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut."""
+        return self.max_steps or MAX_STEPS
+
+    def make_task(self) -> SuiteTask:
+        """One simulation."""
+        if self.rwrl_level == rwrl.NO_LEVEL:
+            return SuiteTask(*TASKS[self.task])
+        return rwrl.RwrlTask(*TASKS[self.task], rwrl.LEVELS[self.rwrl_level])
+
+
+def make_dm_control(env_config: Mapping[str, Any], num_envs: int, seed: int) -> DmControlEnvironment:
+    """Returns a batch of one task of the control suite.
+
+    Args:
+        env_config: the fields of `DmControlConfig`, of which `image_size` and `rwrl_level` may be left out; an entry
+            `name` is allowed and not read.
+        num_envs: number of simulations stepped one after the other, at least 1.
+        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of its range.
+        UnknownTaskError: no task, or no level, has this name.
+        RenderError: pixels are to be observed, and there is no graphics library that works without a display.
+    """
+    return DmControlEnvironment(read_config(KIND, DmControlConfig, env_config), num_envs, seed)
+
+
+class DmControlEnvironment(SteppedEnvironment):
+    """A batch of one task of the control suite; see `SteppedEnvironment` for how it is stepped.
+
+    Observations are features, float32 [state_size], or pixels, uint8 [H, W, 3], from the model's first camera.
+
+    Actions are the learner's, unbounded. [-1, 1] is the actuators' whole range, and what lies beyond is clipped to it:
+        action of the task = (low + high) / 2 + clip(action, -1, 1) (high - low) / 2
+    No task ends before its time limit, which is no end for learning. A simulation that becomes unstable is cut with a
+    reward of 0.
+
+    What follows a restored state is equal to the bit.
+
+    Attributes:
+        config: the protocol.
+        max_steps: steps after which an episode is cut.
+    """
+
+    def __init__(self, config: DmControlConfig, num_envs: int, seed: int) -> None:
+        check_batch(KIND, num_envs, seed)
+        self.config = config
+        self.max_steps = config.step_limit
+        tasks = [config.make_task() for _ in range(num_envs)]
+        self._eye: OffscreenRenderer | None = None
+        self._pictures: OffscreenRenderer | None = None
+        if config.observed == "pixels":
+            size = config.image_size
+            self._eye = OffscreenRenderer(tasks[0].model, size, size, f"{KIND}: {config.task}")
+            observations = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
+        else:
+            observations = gymnasium.spaces.Box(-np.inf, np.inf, (tasks[0].num_features,), np.float32)
+        low, high = tasks[0].low, tasks[0].high
+        self._scale, self._centre = (high - low) / 2, (high + low) / 2
+        actions = gymnasium.spaces.Box(-np.inf, np.inf, low.shape, np.float32)
+        super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
+
+    @property
+    def state_size(self) -> int:
+        """Features of an observation.
+
+        Raises:
+            ValueError: observations are pixels.
+        """
+        if self._eye is not None:
+            raise ValueError(
+                f"{KIND}: {self.config.task} is observed by pixels, and this agent needs vectors; set "
+                "env.observed='features'."
+            )
+        return int(self._observation.shape[1])
+
+    def _episode_seed(self, row: int) -> int:
+        return int(np.random.SeedSequence((self._seed, row)).generate_state(1)[0])
+
+    def _begin(self, row: int, seed: int | None) -> np.ndarray:
+        return self._shown(row, self._tasks[row].begin(seed))
+
+    def _decode(self, actions: np.ndarray) -> np.ndarray:
+        return self._centre + self._scale * np.clip(actions.astype(np.float64), -1.0, 1.0)
+
+    def _advance(self, row: int, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        features, reward, terminated, truncated = self._tasks[row].step(action)
+        return self._shown(row, features), reward, terminated, truncated
+
+    def _shown(self, row: int, features: np.ndarray) -> np.ndarray:
+        if self._eye is None:
+            return features
+        task = self._tasks[row]
+        return self._eye.render(task.model, task.data)
+
+    def get_state(self) -> dict[str, Any]:
+        return super().get_state() | {"tasks": {str(row): task.get_state() for row, task in enumerate(self._tasks)}}
+
+    def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
+        observation = super().set_state(state)
+        for row, task in enumerate(self._tasks):
+            task.set_state(state["tasks"][str(row)])
+        return observation
+
+    def render_first(self) -> np.ndarray:
+        """Returns a picture of the first simulation as it is now, uint8 [H, W, 3], red first.
+
+        Raises:
+            RenderError: there is no graphics library that works without a display.
+        """
+        task = self._tasks[0]
+        if self._pictures is None:
+            label = f"{KIND}: {self.config.task}"
+            self._pictures = OffscreenRenderer(task.model, SHOWN_HEIGHT, SHOWN_WIDTH, label)
+        return self._pictures.render(task.model, task.data)
+
+    def close(self, **kwargs: Any) -> None:
+        """Closes every simulation."""
+        for renderer in (self._eye, self._pictures):
+            if renderer is not None:
+                renderer.close()
+        self._pictures = None
+        super().close(**kwargs)

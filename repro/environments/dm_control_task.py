@@ -1,0 +1,164 @@
+"""One simulation of a task of DeepMind's control suite, with exact save and restore."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import mujoco
+import numpy as np
+
+_STATE = int(mujoco.mjtState.mjSTATE_INTEGRATION)
+
+_MODEL_FIELDS = (
+    "body_pos",
+    "body_quat",
+    "dof_damping",
+    "geom_pos",
+    "geom_rgba",
+    "geom_size",
+    "light_pos",
+    "site_pos",
+    "site_rgba",
+    "site_size",
+)
+"""What tasks write into their model when an episode begins: places and sizes of targets, above all."""
+
+
+@functools.cache
+def import_suite() -> Any:
+    """Returns the module `dm_control.suite`.
+
+    It is imported without a renderer: ours needs none of it, and loading one takes as long as all else, prints
+    complaints where there is no display, and fails where the library that MUJOCO_GL names is missing.
+    """
+    before = os.environ.get("MUJOCO_GL")
+    os.environ["MUJOCO_GL"] = "disable"
+    try:
+        suite = importlib.import_module("dm_control.suite")
+    finally:
+        del os.environ["MUJOCO_GL"]
+        if before is not None:
+            os.environ["MUJOCO_GL"] = before
+    mujoco.set_mju_user_warning(lambda message: None)  # as for every MuJoCo task, and the suite would log them
+    return suite
+
+
+class SuiteTask:
+    """One simulation of one task, without a time limit.
+
+    Seeded with s, it plays the episodes of `suite.load(domain, task, {"random": s})`.
+
+    Args:
+        domain, task: the suite's names, `cartpole` and `swingup`.
+
+    Attributes:
+        metadata: control steps in a second, as `render_fps`.
+        low, high: bounds of the actuators, float64 [A].
+        num_features: S.
+    """
+
+    def __init__(self, domain: str, task: str) -> None:
+        environment = import_suite().load(domain, task, {"random": 0, "time_limit": math.inf})
+        self._task, self._physics = environment.task, environment.physics
+        self._substeps = round(environment.control_timestep() / self._physics.timestep())
+        self.metadata = {"render_fps": round(1 / environment.control_timestep())}
+        actions = environment.action_spec()
+        self.low, self.high = np.array(actions.minimum), np.array(actions.maximum)
+        self._features = self._observe()
+        self.num_features = self._features.size
+        self._broken: type[Exception] = importlib.import_module("dm_control.rl.control").PhysicsError
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """MuJoCo's model, which is this simulation's own."""
+        return self._physics.model.ptr
+
+    @property
+    def data(self) -> mujoco.MjData:
+        """MuJoCo's state."""
+        return self._physics.data.ptr
+
+    def begin(self, seed: int | None) -> np.ndarray:
+        """Begins an episode.
+
+        Args:
+            seed: of the task's rng; None goes on with the one it has.
+
+        Returns:
+            The first observation, float64 [S]: the suite's arrays in the suite's order, flattened.
+        """
+        if seed is not None:
+            self._task.random.seed(seed)
+        with self._physics.reset_context():
+            self._initialize()
+        self._features = self._observe()
+        return self._features
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        """Holds an action for one control step.
+
+        Args:
+            action: float64 [A], within `low` and `high`.
+
+        Returns:
+            observation: float64 [S].
+            reward: in [0, 1].
+            terminated: whether the task ended.
+            truncated: whether the simulation became unstable. The observation is then the last one and the reward 0.
+        """
+        try:
+            self._task.before_step(action, self._physics)
+            self._physics.step(self._substeps)
+            self._task.after_step(self._physics)
+        except self._broken:
+            return self._features, 0.0, False, True
+        reward = float(self._task.get_reward(self._physics))
+        self._features = self._observe()
+        return self._features, reward, self._task.get_termination(self._physics) == 0, False
+
+    def get_state(self) -> dict[str, Any]:
+        """Returns what `set_state` needs to go on exactly here: arrays and numbers."""
+        rng = self._task.random.get_state(legacy=False)
+        return {
+            "simulation": self._physics.get_state(_STATE),
+            "model": np.concatenate([np.ravel(getattr(self.model, name)) for name in _MODEL_FIELDS]),
+            "features": self._features.copy(),
+            "rng": {**rng["state"], "has_gauss": rng["has_gauss"], "gauss": rng["gauss"]},
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Brings the simulation to where `get_state` was called on one of the same task."""
+        sizes = [getattr(self.model, name).size for name in _MODEL_FIELDS]
+        for name, values in zip(_MODEL_FIELDS, np.split(state["model"], np.cumsum(sizes)[:-1])):
+            field = getattr(self.model, name)
+            field[:] = values.reshape(field.shape)
+        mujoco.mj_resetData(self.model, self.data)
+        mujoco.mj_setState(self.model, self.data, state["simulation"], _STATE)
+        mujoco.mj_step1(self.model, self.data)  # a step of the suite begins after this half of MuJoCo's
+        self._features = np.array(state["features"], np.float64)
+        rng = state["rng"]
+        self._task.random.set_state(
+            {
+                "bit_generator": "MT19937",
+                "state": {"key": rng["key"], "pos": rng["pos"]},
+                "has_gauss": rng["has_gauss"],
+                "gauss": rng["gauss"],
+            }
+        )
+
+    def close(self) -> None:
+        """Frees the simulation."""
+        self._physics.free()
+
+    def _initialize(self) -> None:
+        """Samples the first state of an episode."""
+        self._task.initialize_episode(self._physics)
+
+    def _observe(self) -> np.ndarray:
+        arrays = self._task.get_observation(self._physics).values()
+        return np.concatenate([np.ravel(array) for array in arrays]).astype(np.float64)

@@ -1,0 +1,83 @@
+"""Pictures of MuJoCo simulations from a camera of their model, without a display and from any thread."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import mujoco
+import numpy as np
+
+from repro.environments.batched import RenderError, one_line
+from repro.environments.rendering import choose_gl
+
+MAX_GEOMS = 1000
+"""More shapes than any scene of the control suite has."""
+
+
+class OffscreenRenderer:
+    """Renders simulations whose models were built from the same assets, from their first camera.
+
+    OpenGL binds a context to a thread, and environments may move from one thread to another. So all of it happens in
+    a thread of its own, and `render` may be called from any.
+
+    Args:
+        model: of one of the simulations.
+        height, width: of a picture, in pixels, at most those of the model's offscreen buffer.
+        label: of the task, for messages.
+
+    Raises:
+        RenderError: there is no graphics library that works without a display, or it fails.
+    """
+
+    def __init__(self, model: mujoco.MjModel, height: int, width: int, label: str) -> None:
+        choose_gl()
+        self._label = label
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="render")
+        try:
+            self._thread.submit(self._open, model, height, width).result()
+        except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own
+            self._thread.shutdown()
+            raise RenderError(f"{label} cannot be shown: {one_line(error)}.") from error
+
+    def render(self, model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+        """Returns a picture of a simulation, uint8 [H, W, 3], red first.
+
+        Args:
+            model, data: the simulation, with the bodies' places of its present state.
+
+        Raises:
+            RenderError: the graphics library fails.
+        """
+        try:
+            return self._thread.submit(self._draw, model, data).result()
+        except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own
+            raise RenderError(f"{self._label} cannot be shown: {one_line(error)}.") from error
+
+    def close(self) -> None:
+        """Frees the context; to be called once."""
+        self._thread.submit(self._free).result()
+        self._thread.shutdown()
+
+    def _open(self, model: mujoco.MjModel, height: int, width: int) -> None:
+        self._gl = importlib.import_module(f"mujoco.{os.environ['MUJOCO_GL']}").GLContext(width, height)
+        self._gl.make_current()
+        self._context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        self._scene, self._options = mujoco.MjvScene(model, MAX_GEOMS), mujoco.MjvOption()
+        self._viewport = mujoco.MjrRect(0, 0, width, height)
+        self._camera = mujoco.MjvCamera()
+        self._camera.type, self._camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, 0
+
+    def _draw(self, model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
+        every = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(model, data, self._options, None, self._camera, every, self._scene)
+        mujoco.mjr_render(self._viewport, self._scene, self._context)
+        picture = np.empty((self._viewport.height, self._viewport.width, 3), np.uint8)
+        mujoco.mjr_readPixels(picture, None, self._viewport, self._context)
+        return picture[::-1]  # OpenGL's first row is the lowest
+
+    def _free(self) -> None:
+        self._context.free()
+        self._gl.free()

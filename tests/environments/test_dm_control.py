@@ -1,0 +1,273 @@
+"""Tasks of the control suite: equal to the suite, actions, limits, seeds, exact restores, pixels, wrong settings."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import ml_collections
+import numpy as np
+import pytest
+
+from repro.environments import dm_control_task, names, rendering
+from repro.environments.batched import RenderError
+from repro.environments.dm_control import TASKS, DmControlEnvironment, make_dm_control, task_name
+from repro.environments.dm_control_task import SuiteTask, import_suite
+from repro.environments.make import make_environment
+from repro.environments.mujoco import UnknownTaskError
+from tests.environments.stepping import flat, through_a_file
+
+
+def make(task: str, num_envs: int = 1, seed: int = 0, max_steps: int = 0, **fields: Any) -> DmControlEnvironment:
+    config = {"name": "dm_control", "task": task, "observed": "features", "max_steps": max_steps, **fields}
+    try:
+        return make_dm_control(config, num_envs, seed)
+    except RenderError as error:
+        if "neither is installed" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def actions_for(environment: DmControlEnvironment, steps: int) -> np.ndarray:
+    shape = (steps, environment.num_envs, environment.num_actions)
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def assert_same_steps(a: DmControlEnvironment, b: DmControlEnvironment, actions: np.ndarray) -> None:
+    for step, action in enumerate(actions):
+        expected, found = flat(a.step(action)), flat(b.step(action))
+        for name in expected:
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=f"{name} of step {step}")
+
+
+def test_tasks_are_the_suite_s_benchmark_and_the_quadruped() -> None:
+    assert len(import_suite().BENCHMARKING) == 28
+    assert {*import_suite().BENCHMARKING, ("quadruped", "walk"), ("quadruped", "run")} == set(TASKS.values())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_restored_episodes_go_on_exactly(task: str) -> None:
+    """From the middle of an episode, through a checkpoint's file, past its end and the next start."""
+    original, restored = make(task, seed=3, max_steps=9), make(task, seed=99, max_steps=9)
+    original.reset()
+    actions = actions_for(original, 30)
+    for action in actions[:15]:
+        before = original.step(action)[0]
+    original._tasks[0]._task.random.randn()  # which keeps a second Gaussian for the next call
+    np.testing.assert_array_equal(restored.set_state(through_a_file(original.get_state())), before)
+    assert_same_steps(original, restored, actions[15:])
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_has_no_other_state_than_what_is_saved(task: str) -> None:
+    """It writes into no other field of its model and into no field of its own."""
+
+    def fields() -> dict[str, np.ndarray]:
+        model = {name: getattr(simulation.model, name) for name in dir(simulation.model) if not name.startswith("_")}
+        arrays = {name: value.copy() for name, value in model.items() if isinstance(value, np.ndarray)}
+        own = {name: repr(value) for name, value in vars(simulation._task).items() if name != "_random"}
+        return {**{name: arrays[name] for name in set(arrays) - set(dm_control_task._MODEL_FIELDS)}, **own}
+
+    simulation = SuiteTask(*TASKS[task])
+    before = fields()
+    assert len(before) > 200
+    for episode in range(2):
+        simulation.begin(7 if episode == 0 else None)
+        simulation.step(simulation.high)
+    after = fields()
+    # Progress that nothing reads; the suite sets it when an episode begins.
+    after.pop("_timeout_progress", None), before.pop("_timeout_progress", None)
+    for name in before:
+        np.testing.assert_array_equal(after[name], before[name], err_msg=name)
+
+
+@pytest.mark.parametrize("task", ["cartpole_swingup", "fish_swim", "quadruped_walk", "humanoid_run"])
+def test_equals_the_suite(task: str) -> None:
+    """Two environments of a batch against two of the suite with the same seeds; actions are of the whole range."""
+    environment = make(task, num_envs=2, seed=5)
+    observation, _ = environment.reset()
+    actions = np.clip(actions_for(environment, 20), -1, 1)
+    for row in range(2):
+        seed = np.random.SeedSequence((5, row)).generate_state(1)[0]
+        suite = import_suite().load(*TASKS[task], {"random": int(seed)})
+        assert environment.metadata["render_fps"] == round(1 / suite.control_timestep())
+        spec = suite.action_spec()
+        first = suite.reset().observation.values()
+        np.testing.assert_array_equal(observation[row], np.concatenate([np.ravel(x) for x in first]).astype(np.float32))
+        environment.reset()
+        for action in actions:
+            obs, reward, *_ = environment.step(action)
+            scaled = (spec.maximum + spec.minimum) / 2 + (spec.maximum - spec.minimum) / 2 * action[row].astype(float)
+            expected = suite.step(scaled)
+            features = np.concatenate([np.ravel(x) for x in expected.observation.values()])
+            np.testing.assert_allclose(obs[row], features.astype(np.float32), rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(reward[row], expected.reward, rtol=1e-6)
+
+
+def test_actions_are_scaled_to_their_bounds_and_clipped() -> None:
+    """The quadruped's bounds are neither 1 nor all symmetric."""
+    environment = make("quadruped_walk")
+    environment.reset()
+    task = environment._tasks[0]
+    assert task.high.max() == 1.1
+    assert task.low.min() == -1.0
+    for action, expected in ((1.0, task.high), (-1.0, task.low), (7.0, task.high), (0.0, (task.low + task.high) / 2)):
+        environment.step(np.full((1, 12), action))
+        np.testing.assert_allclose(task.data.ctrl, expected)
+
+
+def test_the_time_limit_is_no_end() -> None:
+    environment = make("pendulum_swingup")
+    environment.reset()
+    for step in range(1000):
+        observation, reward, terminated, truncated, info = environment.step(np.ones((1, 1)))
+        assert bool(truncated[0]) == bool(info["game_over"][0]) == (step == 999)
+        assert not terminated[0]
+    assert info["episode_frames"][0] == environment.max_steps == 1000
+    observation, reward, _, _, info = environment.step(np.ones((1, 1)))
+    assert (reward[0], info["episode_frames"][0]) == (0, 0)
+    assert make("pendulum_swingup", max_steps=7).max_steps == 7
+
+
+def test_seeds_and_independence() -> None:
+    """Rows differ and are the same from the same seed, whatever else runs between the steps."""
+    alone, beside, other = (make("reacher_easy", num_envs=2, seed=seed) for seed in (0, 0, 7))
+    first, _ = alone.reset()
+    np.testing.assert_array_equal(beside.reset()[0], first)
+    assert (first[0] != first[1]).any()
+    assert (other.reset()[0] != first).any()
+    actions = actions_for(alone, 5)
+    expected = [alone.step(action) for action in actions]
+    for action, wanted in zip(actions, expected):
+        other.step(-action)
+        np.testing.assert_array_equal(beside.step(action)[0], wanted[0])
+
+
+def test_an_unstable_simulation_is_cut() -> None:
+    environment = make("walker_walk", num_envs=2)
+    environment.reset()
+    before = environment.step(np.zeros((2, 6)))[0].copy()
+    environment._tasks[0].data.qvel[:] = 1e30
+    observation, reward, terminated, truncated, info = environment.step(np.zeros((2, 6)))
+    np.testing.assert_array_equal(observation[0], before[0])
+    assert (reward[0], bool(terminated[0]), truncated.tolist()) == (0.0, False, [True, False])
+    assert info["game_over"].tolist() == [True, False]
+    for _ in range(3):
+        observation, reward, _, truncated, _ = environment.step(np.zeros((2, 6)))
+        assert np.isfinite(observation).all()
+        assert not truncated.any()
+
+
+def test_pixels_show_what_is_and_are_restored_exactly() -> None:
+    """The pole's pixels, which have more red than blue, are in the upper half where it stands, and rows differ."""
+    pixels = {"observed": "pixels", "max_steps": 9}
+    original, restored = (make("pendulum_swingup", num_envs=2, seed=seed, **pixels) for seed in (3, 99))
+    first, _ = original.reset()
+    assert (first.shape, first.dtype) == ((2, 84, 84, 3), np.uint8)
+    assert (first[0] != first[1]).any()
+    for angle, upper in ((0.0, True), (np.pi, False)):
+        original._tasks[0].data.qpos[0] = angle
+        original._tasks[0].data.qvel[0] = 0
+        picture = original.step(np.zeros((2, 1)))[0][0].astype(int)
+        rows, _ = np.nonzero(picture[..., 0] > picture[..., 2] + 30)
+        assert (rows.mean() < 42) == upper
+        if upper:
+            assert make("pendulum_swingup", **pixels, image_size=64).reset()[0].shape == (1, 64, 64, 3)
+    np.testing.assert_array_equal(restored.set_state(through_a_file(original.get_state())), original._observation)
+    assert_same_steps(original, restored, actions_for(original, 12))
+    with pytest.raises(ValueError, match=r"is observed by pixels, and this agent needs vectors; set env\.observed"):
+        _ = original.state_size
+    original.close(), restored.close()
+
+
+def test_pixels_may_be_seen_from_any_thread() -> None:
+    """Two batches, begun here, stepped in two threads and here again, show what they would have shown here alone."""
+    batches = [make("cartpole_swingup", num_envs=2, observed="pixels") for _ in range(3)]
+    actions = actions_for(batches[0], 6)
+    seen: list[list[np.ndarray]] = [[], [], []]
+    for batch in batches:
+        batch.reset()
+
+    def play(number: int, chosen: np.ndarray) -> None:
+        seen[number] += [batches[number].step(action)[0] for action in chosen]
+
+    threads = [threading.Thread(target=play, args=(number, actions[:4])) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    play(0, actions[4:]), play(1, actions[4:]), play(2, actions)
+    np.testing.assert_array_equal(seen[0], seen[2])
+    np.testing.assert_array_equal(seen[1], seen[2])
+    for batch in batches:
+        batch.close()
+
+
+@pytest.mark.parametrize(("gl", "message"), [("osmosis", "MUJOCO_GL=osmosis"), ("", "neither is installed")])
+def test_without_a_graphics_library_pixels_are_refused_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, gl: str, message: str
+) -> None:
+    monkeypatch.setenv("MUJOCO_GL", gl)
+    monkeypatch.setattr(rendering.ctypes.util, "find_library", lambda name: None)
+    rendering.choose_gl.cache_clear()
+    with pytest.raises(RenderError, match=message) as error:
+        make_dm_control({"task": "cartpole_swingup", "observed": "pixels", "max_steps": 0}, 1, 0)
+    assert "\n" not in str(error.value)
+    make("cartpole_swingup").reset()
+    rendering.choose_gl.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("cartpole_swing_up_sparce", "did you mean cartpole_swingup_sparse or cartpole_swingup"),
+        ("cup_catch", "No task of DM Control is called 'cup_catch'; did you mean ball_in_cup_catch"),
+        ("Pong", "there are acrobot_swingup, acrobot_swingup_sparse, ball_in_cup_catch,"),
+    ],
+)
+def test_unknown_names_give_the_nearest(task: str, message: str) -> None:
+    with pytest.raises(UnknownTaskError) as error:
+        task_name(task)
+    assert message in str(error.value)
+
+
+def test_names_and_wrong_settings() -> None:
+    assert names.task_name("dm_control", "CartpoleSwingup") == "cartpole_swingup"
+    assert names.task_name("dm_control", "ball in cup catch") == "ball_in_cup_catch"
+    for fields, message in (
+        ({"observed": "positions"}, "observed must be one of features, pixels, got 'positions'"),
+        ({"max_steps": -1}, "max_steps must be at least 0, got -1"),
+        ({"image_size": 241}, "image_size must lie between 1 and 240, got 241"),
+        ({"version": "v5"}, "has a field 'version' that is not read"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("walker_walk", **fields)
+    with pytest.raises(ValueError, match="lacks the field 'observed'"):
+        make_dm_control({"task": "walker_walk", "max_steps": 0}, 1, 0)
+    walker = make("walker_walk")
+    walker.reset()
+    with pytest.raises(ValueError, match=r"the state is of dm_control/walker_walk/features, the environment is dm_con"):
+        make("walker_run").set_state(walker.get_state())
+
+
+def test_a_config_s_environment_must_fit_the_agent() -> None:
+    env = {"name": "dm_control", "task": "cheetah_run", "observed": "features", "max_steps": 0}
+    config = ml_collections.ConfigDict({"env": env, "agent": "mine"})
+    environment = make_environment(config, 2, seed=1, is_continuous=True)
+    assert (environment.num_actions, environment.time_step_spec.observation.shape) == (6, (17,))
+    with pytest.raises(ValueError, match=r"agent mine takes Discrete actions, but those of cheetah_run are Box\(6,\)"):
+        make_environment(config, 2, seed=1, is_continuous=False)
+
+
+@pytest.mark.parametrize("chosen", [None, "osmesa"])
+def test_the_suite_is_imported_without_a_renderer(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> None:
+    """Whatever MUJOCO_GL says, which keeps its value."""
+    if chosen is None:
+        monkeypatch.delenv("MUJOCO_GL", raising=False)
+    else:
+        monkeypatch.setenv("MUJOCO_GL", chosen)
+    seen = []
+    monkeypatch.setattr(dm_control_task.importlib, "import_module", lambda name: seen.append(os.environ["MUJOCO_GL"]))
+    import_suite.__wrapped__()
+    assert (seen, os.environ.get("MUJOCO_GL")) == (["disable"], chosen)
