@@ -59,6 +59,7 @@ VARIANTS = [
         "return picture[::-1]",
         "return picture",
         f"{TEST}::test_pixels_show_what_is_and_are_restored_exactly",
+        slow=True,
     ),
     Variant(
         "RWRL: observations come a step early",
