@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
-from concurrent.futures import ThreadPoolExecutor
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -20,7 +25,7 @@ class OffscreenRenderer:
     """Renders simulations whose models were built from the same assets, from their first camera.
 
     OpenGL binds a context to a thread, and environments may move from one thread to another. So all of it happens in
-    a thread of its own, and `render` may be called from any.
+    a thread of its own, and `render` may be called from any. A renderer that is not closed is closed at exit.
 
     Args:
         model: of one of the simulations.
@@ -34,12 +39,10 @@ class OffscreenRenderer:
     def __init__(self, model: mujoco.MjModel, height: int, width: int, label: str) -> None:
         choose_gl()
         self._label = label
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="render")
-        try:
-            self._thread.submit(self._open, model, height, width).result()
-        except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own
-            self._thread.shutdown()
-            raise RenderError(f"{label} cannot be shown: {one_line(error)}.") from error
+        self._calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Future[Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, daemon=True).start()
+        self._call(self._open, model, height, width)
+        atexit.register(self.close)  # before MuJoCo closes the display, whose hook is older
 
     def render(self, model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:
         """Returns a picture of a simulation, uint8 [H, W, 3], red first.
@@ -50,15 +53,30 @@ class OffscreenRenderer:
         Raises:
             RenderError: the graphics library fails.
         """
-        try:
-            return self._thread.submit(self._draw, model, data).result()
-        except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own
-            raise RenderError(f"{self._label} cannot be shown: {one_line(error)}.") from error
+        return self._call(self._draw, model, data)
 
     def close(self) -> None:
         """Frees the context; to be called once."""
-        self._thread.submit(self._free).result()
-        self._thread.shutdown()
+        atexit.unregister(self.close)
+        self._call(self._free)
+
+    def _call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls a function in the renderer's thread."""
+        result: Future[Any] = Future()
+        self._calls.put((function, args, result))
+        try:
+            return result.result()
+        except Exception as error:  # noqa: BLE001 - each graphics library has errors of its own
+            raise RenderError(f"{self._label} cannot be shown: {one_line(error)}.") from error
+
+    def _serve(self) -> None:
+        function = None
+        while function != self._free:
+            function, args, result = self._calls.get()
+            try:
+                result.set_result(function(*args))
+            except Exception as error:  # noqa: BLE001 - it is raised where the call was made
+                result.set_exception(error)
 
     def _open(self, model: mujoco.MjModel, height: int, width: int) -> None:
         self._gl = importlib.import_module(f"mujoco.{os.environ['MUJOCO_GL']}").GLContext(width, height)

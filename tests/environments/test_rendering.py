@@ -26,6 +26,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "last_step": {"name": "gymnasium", "task": "CartPole-v1", "last_action_and_reward": True},
 }
 
+PIXELS = {**KINDS["dm_control"], "observed": "pixels"}
+
 
 def make(env: dict[str, Any], num_envs: int = 2) -> BatchedEnvironment:
     return make_environment(ml_collections.ConfigDict({"env": env, "agent": "any"}), num_envs, seed=1)
@@ -147,6 +149,11 @@ for kind in {[KINDS["acer_tasks"], KINDS["dm_control"], KINDS["mujoco"], KINDS["
     except RenderError as error:
         assert "neither is installed" in str(error), error
     environment.close()
+try:
+    left_open = make_environment(ml_collections.ConfigDict({{"env": {PIXELS}, "agent": "any"}}), 1, 1)
+    left_open.reset()
+except RenderError as error:
+    assert "neither is installed" in str(error), error
 """
     plain = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "MUJOCO_GL")}
     done = subprocess.run([sys.executable, "-c", code], env=plain, capture_output=True, text=True)
