@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import ml_collections
@@ -17,6 +19,11 @@ from repro.environments.dm_control_task import SuiteTask, import_suite
 from repro.environments.make import make_environment
 from repro.environments.mujoco import UnknownTaskError
 from tests.environments.stepping import flat, through_a_file
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "control_tasks.md"
+ROW = r"^\| (\w+) \| (\d+) \| (\d+) \| [^|]+ \| ([\d.]+) ± ([\d.]+) \|"
+ROWS = {task: tuple(map(float, values)) for task, *values in re.findall(ROW, PAGE.read_text(), re.MULTILINE)}
+"""Actions, features, random play's mean return and its standard error by task, as the page has them."""
 
 
 def make(task: str, num_envs: int = 1, seed: int = 0, max_steps: int = 0, **fields: Any) -> DmControlEnvironment:
@@ -44,12 +51,14 @@ def assert_same_steps(a: DmControlEnvironment, b: DmControlEnvironment, actions:
 def test_tasks_are_the_suite_s_benchmark_and_the_quadruped() -> None:
     assert len(import_suite().BENCHMARKING) == 28
     assert {*import_suite().BENCHMARKING, ("quadruped", "walk"), ("quadruped", "run")} == set(TASKS.values())
+    assert list(ROWS) == list(TASKS)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_restored_episodes_go_on_exactly(task: str) -> None:
     """From the middle of an episode, through a checkpoint's file, past its end and the next start."""
     original, restored = make(task, seed=3, max_steps=9), make(task, seed=99, max_steps=9)
+    assert ROWS[task][:2] == (original.num_actions, original.state_size)
     original.reset()
     actions = actions_for(original, 30)
     for action in actions[:15]:
@@ -101,8 +110,8 @@ def test_equals_the_suite(task: str) -> None:
             scaled = (spec.maximum + spec.minimum) / 2 + (spec.maximum - spec.minimum) / 2 * action[row].astype(float)
             expected = suite.step(scaled)
             features = np.concatenate([np.ravel(x) for x in expected.observation.values()])
-            np.testing.assert_allclose(obs[row], features.astype(np.float32), rtol=1e-6, atol=1e-9)
-            np.testing.assert_allclose(reward[row], expected.reward, rtol=1e-6)
+            np.testing.assert_array_equal(obs[row], features.astype(np.float32))
+            assert reward[row] == np.float32(expected.reward)
 
 
 def test_actions_are_scaled_to_their_bounds_and_clipped() -> None:
@@ -128,6 +137,18 @@ def test_the_time_limit_is_no_end() -> None:
     observation, reward, _, _, info = environment.step(np.ones((1, 1)))
     assert (reward[0], info["episode_frames"][0]) == (0, 0)
     assert make("pendulum_swingup", max_steps=7).max_steps == 7
+
+
+@pytest.mark.parametrize("task", ["cartpole_balance", "walker_walk"])
+def test_random_play_scores_what_the_page_says(task: str) -> None:
+    environment = make(task, num_envs=5, seed=100)
+    environment.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        info = environment.step(rng.uniform(-1, 1, (5, environment.num_actions)))[4]
+    found, (mean, error) = info["episode_return"], ROWS[task][2:]
+    assert info["game_over"].all()
+    assert abs(found.mean() - mean) < 4 * np.hypot(error, error * 2)  # a quarter of the page's episodes
 
 
 def test_seeds_and_independence() -> None:
