@@ -21,9 +21,12 @@ from repro.environments.mujoco import UnknownTaskError
 from tests.environments.stepping import flat, through_a_file
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "control_tasks.md"
-ROW = r"^\| (\w+) \| (\d+) \| (\d+) \| [^|]+ \| ([\d.]+) ± ([\d.]+) \|"
-ROWS = {task: tuple(map(float, values)) for task, *values in re.findall(ROW, PAGE.read_text(), re.MULTILINE)}
-"""Actions, features, random play's mean return and its standard error by task, as the page has them."""
+ROW = r"^\| (\w+) \| (\d+) \| (\d+) \| ([\d.]+) s, \d+ \| ([\d.]+) ± ([\d.]+) \|"
+
+
+def page_rows() -> dict[str, tuple[float, ...]]:
+    """Actions, features, control step, random play's mean return and its standard error by task."""
+    return {task: tuple(map(float, values)) for task, *values in re.findall(ROW, PAGE.read_text(), re.MULTILINE)}
 
 
 def make(task: str, num_envs: int = 1, seed: int = 0, max_steps: int = 0, **fields: Any) -> DmControlEnvironment:
@@ -51,14 +54,21 @@ def assert_same_steps(a: DmControlEnvironment, b: DmControlEnvironment, actions:
 def test_tasks_are_the_suite_s_benchmark_and_the_quadruped() -> None:
     assert len(import_suite().BENCHMARKING) == 28
     assert {*import_suite().BENCHMARKING, ("quadruped", "walk"), ("quadruped", "run")} == set(TASKS.values())
-    assert list(ROWS) == list(TASKS)
+
+
+def test_the_page_lists_all_tasks_with_their_sizes() -> None:
+    rows = page_rows()
+    assert list(rows) == list(TASKS)
+    for task, (actions, features, control_step, *_) in rows.items():
+        simulation = SuiteTask(*TASKS[task])
+        assert (simulation.low.size, simulation.num_features) == (actions, features)
+        assert simulation.metadata["render_fps"] == round(1 / control_step)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_restored_episodes_go_on_exactly(task: str) -> None:
     """From the middle of an episode, through a checkpoint's file, past its end and the next start."""
     original, restored = make(task, seed=3, max_steps=9), make(task, seed=99, max_steps=9)
-    assert ROWS[task][:2] == (original.num_actions, original.state_size)
     original.reset()
     actions = actions_for(original, 30)
     for action in actions[:15]:
@@ -146,7 +156,7 @@ def test_random_play_scores_what_the_page_says(task: str) -> None:
     rng = np.random.default_rng(0)
     for _ in range(1000):
         info = environment.step(rng.uniform(-1, 1, (5, environment.num_actions)))[4]
-    found, (mean, error) = info["episode_return"], ROWS[task][2:]
+    found, (mean, error) = info["episode_return"], page_rows()[task][3:]
     assert info["game_over"].all()
     assert abs(found.mean() - mean) < 4 * np.hypot(error, error * 2)  # a quarter of the page's episodes
 
