@@ -159,11 +159,11 @@ class DmlabEnvironment(SteppedEnvironment):
     Every end is reported as terminated, the clock's as well: levels do not say which it was.
 
     Episodes. Number e of environment i, in batch k of K, has the seed (e N + i) K + k, under the mixer of
-    `DmlabConfig.mixer`. None is played twice: not after a failure, nor by a run that goes on from a saved state.
+    `DmlabConfig.mixer`. None is used twice: not after a failure, nor by a run that goes on from a saved state.
 
-    Failures. A process that ends, raises an error or does not answer in time costs its episode, which is cut as by a
-    time limit, with reward 0; the next one begins in a new process. `MAX_FAILURES` in a row without a step in between
-    end the run.
+    Failures. A process that ends, raises an error or does not answer in time costs the rest of its episode, which is
+    cut as by a time limit, with reward 0, and counts with the return that it had; the next one begins in a new process.
+    `MAX_FAILURES` in a row without a step in between end the run.
 
     Saved states. The engine cannot be saved: after `set_state` open episodes are cut as after a failure.
 
@@ -229,6 +229,8 @@ class DmlabEnvironment(SteppedEnvironment):
             RuntimeError: a level fails again and again.
         """
         check_reset(KIND, seed, options)
+        if seed is not None and not seed < 2**31:
+            raise ValueError(f"{KIND}: seed must be below 2^31, got {seed}.")
         if seed is not None:
             self.close()
             self._tasks = [self.config.make_task(seed) for _ in self._tasks]
@@ -241,7 +243,7 @@ class DmlabEnvironment(SteppedEnvironment):
         """Steps every level; see `SteppedEnvironment.step`.
 
         Rewards are clipped as the config says, `episode_return` has them as they are. `episode_frames` counts those of
-        the engine.
+        the engine, an episode's last action in full.
 
         Raises:
             ValueError: the actions have a wrong shape or range.

@@ -39,6 +39,7 @@ class OffscreenRenderer:
     def __init__(self, model: mujoco.MjModel, height: int, width: int, label: str) -> None:
         choose_gl()
         self._label = label
+        self._is_closed = False
         self._calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...], Future[Any]]] = queue.SimpleQueue()
         threading.Thread(target=self._serve, daemon=True).start()
         self._call(self._open, model, height, width)
@@ -51,12 +52,17 @@ class OffscreenRenderer:
             model, data: the simulation, with the bodies' places of its present state.
 
         Raises:
-            RenderError: the graphics library fails.
+            RenderError: the graphics library fails, or the renderer is closed.
         """
+        if self._is_closed:
+            raise RenderError(f"{self._label} cannot be shown: its environments are closed.")
         return self._call(self._draw, model, data)
 
     def close(self) -> None:
-        """Frees the context; to be called once."""
+        """Frees the context, if that is not done yet."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         atexit.unregister(self.close)
         self._call(self._free)
 

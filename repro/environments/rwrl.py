@@ -143,8 +143,8 @@ class Challenges:
 
     `assumed` order, that of the suite's code: an action is delayed, noisy, brought within its bounds and then repeated;
     an observation is noisy, dropped, stuck and then delayed, and the dummies, unit Gaussians, are not delayed.
-    `assumed`: all of it goes on from episode to episode, as in the suite's code. So every reward is paid in the end,
-    the last ones of an episode in the next.
+    `assumed`: all of it goes on from episode to episode, as in the suite's code. So the last rewards of an episode are
+    paid in the next, and the first one of all is paid once more for each step of delay.
 
     Args:
         level: how hard they are.

@@ -59,12 +59,16 @@ class ActorCritic(SequenceNetwork):
             state: core state after the last step.
 
         Raises:
-            ValueError: when the observation is a dict without a core, or a tensor with one.
+            ValueError: when the observation is a dict without a core, a tensor with one, or a dict of other entries.
         """
         if isinstance(observation, Mapping) != (self._core is not None):
             raise ValueError(
                 "ActorCritic: a recurrent core takes {frame, last_action, last_reward}, "
                 "a feed-forward network the frame alone."
+            )
+        if self._core is not None and (unread := set(observation) - {"frame", "last_action", "last_reward"}):
+            raise ValueError(
+                f"ActorCritic: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
             )
         frames = observation["frame"] if self._core is not None else observation  # [B, T, H, W, C]
         features = self._torso(fold_time(frames))  # [B T, F]

@@ -209,6 +209,16 @@ def test_pixels_show_what_is_and_are_restored_exactly() -> None:
     original.close(), restored.close()
 
 
+def test_a_closed_batch_may_be_closed_again_and_shows_nothing() -> None:
+    environment = make("cartpole_swingup", observed="pixels", image_size=32)
+    eye, model, data = environment._eye, environment._tasks[0].model, environment._tasks[0].data
+    assert eye is not None
+    environment.close()
+    environment.close()
+    with pytest.raises(RenderError, match="cartpole_swingup cannot be shown: its environments are closed"):
+        eye.render(model, data)
+
+
 def test_pixels_may_be_seen_from_any_thread() -> None:
     """A batch that is stepped in another thread shows what one shows that stays here, and so it does back here."""
     stays, moves = (make("cartpole_swingup", observed="pixels", image_size=32) for _ in range(2))

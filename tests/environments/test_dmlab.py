@@ -241,6 +241,11 @@ def test_it_steps_in_a_rollout(make):
     assert [(game.score, game.frames) for game in games] == [(10.0, 12)] * 4
 
 
+def test_a_seed_of_tests_is_no_seed_of_training(make):
+    with pytest.raises(ValueError, match=r"seed must be below 2\^31, got 2147483653"):
+        make().reset(seed=2**31 + 5)
+
+
 def test_agents_for_vectors_or_continuous_actions_are_refused(make):
     with pytest.raises(ValueError, match="takes Box actions"):
         make_environment(config_of(), 1, 0, is_continuous=True)

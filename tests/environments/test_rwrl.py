@@ -137,7 +137,8 @@ def test_stuck_components_keep_their_last_reading() -> None:
     assert not stuck[0].any()  # before the first reading there is none to be stuck at
     np.testing.assert_array_equal(found[1:][stuck[1:]], found[:-1][stuck[1:]])
     np.testing.assert_allclose(stuck.mean(), 1 / 1.9, atol=0.03)
-    assert np.concatenate([run_lengths(column) for column in stuck.T]).min() == 10
+    # From step 1 on, since what sticks at step 0 has no reading to show it by.
+    assert np.concatenate([run_lengths(column) for column in stuck[1:].T]).min() == 10
 
 
 def test_a_dropped_reading_may_be_stuck_at() -> None:
@@ -165,6 +166,24 @@ def test_an_action_acts_for_some_steps(steps: int) -> None:
     chosen = np.linspace(-1, 1, 30)
     found = [some.act(np.array([x]))[0] for x in chosen]
     np.testing.assert_array_equal(found, [chosen[t - t % steps] for t in range(30)])
+
+
+def test_noise_comes_before_what_is_dropped_and_before_what_is_held() -> None:
+    some = challenges(features=10, observation_noise=0.3, dropped_prob=0.1, dropped_steps=5)
+    found = np.array([some.observe(np.full(10, 5.0)) for _ in range(1000)])
+    np.testing.assert_allclose((found == 0).mean(), 0.5 / 1.4, atol=0.03)
+    assert found[found != 0].min() > 3
+    some = challenges(action_noise=0.3, repeated_steps=3)
+    acted = np.array([some.act(np.zeros(1))[0] for _ in range(30)]).reshape(10, 3)
+    assert (acted == acted[:, :1]).all()
+    assert len(set(acted[:, 0])) == 10
+
+
+def test_an_action_is_delayed_before_it_is_held() -> None:
+    some = challenges(action_delay=3, repeated_steps=2)
+    chosen = np.linspace(-1, 1, 30)
+    found = [some.act(np.array([x]))[0] for x in chosen]
+    np.testing.assert_array_equal(found, [chosen[max(t - t % 2 - 3, 0)] for t in range(30)])
 
 
 def test_actions_and_rewards_come_late() -> None:
@@ -209,6 +228,35 @@ def test_effects_go_on_in_the_next_episode() -> None:
     np.testing.assert_array_equal(paid[3:], earned[:-3])
     assert len(set(paid[3:])) == 9
     np.testing.assert_array_equal(late.begin(0), plain.begin(0))
+
+
+def test_delayed_and_held_actions_go_on_in_the_next_episode() -> None:
+    late = RwrlTask("cartpole", "swingup", dataclasses.replace(IDLE, action_delay=2, repeated_steps=3))
+    plain = RwrlTask("cartpole", "swingup", IDLE)
+    chosen = np.linspace(-1, 1, 12)
+    for t in range(12):
+        if t % 4 == 0:  # an action that begins to act at step 3 is held over the end of the first episode
+            for task in (late, plain):
+                task.begin(0 if t == 0 else None)
+            challenges_of_run = late._challenges
+        found = late.step(chosen[t : t + 1])
+        begun = t - t % 3
+        np.testing.assert_array_equal(found[0], plain.step(chosen[[max(begun - 2, 0)]])[0])
+        assert late._challenges is challenges_of_run
+    late.begin(None)
+    assert late._challenges is challenges_of_run  # spells and the last reading with it
+    late.begin(0)
+    assert late._challenges is not challenges_of_run
+
+
+def test_ranges_are_those_of_the_suite_s_code() -> None:
+    expected = {
+        "cartpole": {"easy": (0.9, 1.1), "medium": (0.7, 1.7), "hard": (0.5, 2.3)},
+        "walker": {"easy": (0.225, 0.25), "medium": (0.225, 0.4), "hard": (0.225, 0.55)},
+        "quadruped": {"easy": (0.25, 0.3), "medium": (0.25, 0.8), "hard": (0.25, 1.4)},
+        "humanoid": {"easy": (0.6, 0.8), "medium": (0.5, 0.9), "hard": (0.4, 1.0)},
+    }
+    assert {domain: dict(x.ranges) for domain, x in PERTURBATIONS.items()} == expected
 
 
 @pytest.mark.parametrize("task", TASKS)

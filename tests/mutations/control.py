@@ -124,4 +124,40 @@ VARIANTS = [
         'leg.set("pos", "0 0 -0.7")',
         f"{TEST_RWRL}::test_models_have_what_their_parameter_says",
     ),
+    Variant(
+        "RWRL: noise on what is dropped",
+        RWRL,
+        """        reading = self._rng.normal(features, self._level.observation_noise)
+        reading[self._dropped.sample(self._rng)] = 0.0
+""",
+        """        reading = np.where(self._dropped.sample(self._rng), 0.0, features)
+        reading = self._rng.normal(reading, self._level.observation_noise)
+""",
+        f"{TEST_RWRL}::test_noise_comes_before_what_is_dropped_and_before_what_is_held",
+    ),
+    Variant(
+        "RWRL: a held action gets noise of its own",
+        RWRL,
+        "        return self._held\n",
+        "        return np.clip(self._rng.normal(self._held, self._level.action_noise), self._low, self._high)\n",
+        f"{TEST_RWRL}::test_noise_comes_before_what_is_dropped_and_before_what_is_held",
+    ),
+    Variant(
+        "RWRL: an action is held before it is delayed",
+        RWRL,
+        """        delayed = self._actions.pass_on(action)
+        noisy = np.clip(self._rng.normal(delayed, self._level.action_noise), self._low, self._high)
+        if self._held_for == 0:
+            self._held, self._held_for = noisy, self._level.repeated_steps
+        self._held_for -= 1
+        return self._held
+""",
+        """        if self._held_for == 0:
+            self._held, self._held_for = action, self._level.repeated_steps
+        self._held_for -= 1
+        delayed = self._actions.pass_on(self._held)
+        return np.clip(self._rng.normal(delayed, self._level.action_noise), self._low, self._high)
+""",
+        f"{TEST_RWRL}::test_an_action_is_delayed_before_it_is_held",
+    ),
 ]

@@ -52,6 +52,11 @@ def rows(x, start, stop):
     return tf.nest.map_structure(lambda part: part[:, start:stop], x)
 
 
+def test_entries_that_it_does_not_read_are_refused():
+    with pytest.raises(ValueError, match="no network reads instruction; leave it out of the observations"):
+        make(UNITS)(observation() | {"instruction": np.zeros((B, T, 8), np.int32)}, tf.zeros([B, T], tf.int32))
+
+
 @pytest.mark.parametrize("core_units", [None, UNITS])
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
 def test_a_whole_unroll_is_step_by_step(core_units, mode):
