@@ -72,7 +72,7 @@ class Game:
     Args:
         level: the engine's name.
         settings: of the engine, all strings.
-        cache: folder for compiled maps; None compiles each anew.
+        cache: folder for compiled maps; None compiles each again.
         scratch: folder for the engine's own files.
     """
 

@@ -36,19 +36,18 @@ def make_environment(
     if config.env.name == "atari":
         from repro.environments.atari import make_atari
 
-        environment = make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
-        return _check_actions(environment, config, is_continuous)
+        games = make_atari(config.env, num_envs, seed, config.runtime.get("env_threads", 0))
+        return _check_actions(games, config, is_continuous)
     if config.env.name == "dmlab":
         from repro.environments.dmlab import make_dmlab
 
-        levels = _check_actions(make_dmlab(config.env, num_envs, seed, shard), config, is_continuous)
-        if levels.config.last_action_and_reward:
-            return WithLastStep(levels)
-        return levels
-    vectors = make_vector_environment(config, num_envs, seed, is_continuous)
+        levels = make_dmlab(config.env, num_envs, seed, shard)
+        environment: VectorEnvironment = _check_actions(levels, config, is_continuous)
+    else:
+        environment = make_vector_environment(config, num_envs, seed, is_continuous)
     if config.env.get("last_action_and_reward"):
-        return WithLastStep(vectors)
-    return vectors
+        return WithLastStep(environment)
+    return environment
 
 
 def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
