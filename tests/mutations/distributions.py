@@ -6,6 +6,9 @@ CATEGORICAL = "repro/distributions/categorical.py"
 GAUSSIAN = "repro/distributions/gaussian.py"
 TEST_CATEGORICAL = "tests/distributions/test_categorical.py"
 TEST_GAUSSIAN = "tests/distributions/test_gaussian.py"
+SQUASHED = "repro/distributions/squashed_gaussian.py"
+TEST_SQUASHED = "tests/distributions/test_squashed_gaussian.py"
+TEST_SLOPE = f"{TEST_SQUASHED}::test_log_prob_is_the_slope_of_the_distribution_function"
 
 VARIANTS = [
     Variant(
@@ -159,5 +162,54 @@ VARIANTS = [
         "return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_std), axis=-1)",
         "return tf.reduce_sum(_log_density(action, behaviour_mean, behaviour_std) - target, axis=-1)",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
+    ),
+    Variant(
+        "squashed Gaussian: no Jacobian",
+        SQUASHED,
+        " - tf.reduce_sum(log_jacobian, axis=-1)",
+        "",
+        TEST_SLOPE,
+    ),
+    Variant(
+        "squashed Gaussian: Jacobian upside down",
+        SQUASHED,
+        " - tf.reduce_sum(log_jacobian, axis=-1)",
+        " + tf.reduce_sum(log_jacobian, axis=-1)",
+        TEST_SLOPE,
+    ),
+    Variant(
+        "squashed Gaussian: density of the action as it is",
+        SQUASHED,
+        "gaussian.log_prob(unsquash(action), mean, std)",
+        "gaussian.log_prob(action, mean, std)",
+        TEST_SLOPE,
+    ),
+    Variant(
+        "squashed Gaussian: infinite at the bounds",
+        SQUASHED,
+        "return tf.clip_by_value(action, -LARGEST, LARGEST)",
+        "return action",
+        f"{TEST_SQUASHED}::test_values_and_gradients_are_finite_and_right_at_the_bounds",
+    ),
+    Variant(
+        "squashed Gaussian: log std beyond its bound",
+        SQUASHED,
+        "0.5 * (log_std_max - log_std_min)",
+        "(log_std_max - log_std_min)",
+        f"{TEST_SQUASHED}::test_the_std_is_the_papers_formula",
+    ),
+    Variant(
+        "squashed Gaussian: KL from the standard normal",
+        SQUASHED,
+        "gaussian.kl(mean, std, tf.zeros_like(mean), tf.ones_like(std))",
+        "gaussian.kl(tf.zeros_like(mean), tf.ones_like(std), mean, std)",
+        f"{TEST_SQUASHED}::test_divergences_are_integrals_over_actions",
+    ),
+    Variant(
+        "squashed Gaussian: samples of the mean squashed first",
+        SQUASHED,
+        "return tf.tanh(mean + std * noise)",
+        "return tf.tanh(mean) + std * noise",
+        f"{TEST_SQUASHED}::test_samples_follow_the_distribution_and_the_seed",
     ),
 ]

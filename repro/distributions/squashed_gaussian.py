@@ -1,0 +1,113 @@
+"""The Gaussian with diagonal covariance squashed into (-1, 1)^A by a tanh, given by mean and std before the tanh.
+
+    u ~ N(m, s),    a = tanh(u),    log pi(a) = log N(u; m, s) - sum_i log(1 - a_i^2)
+
+Means and standard deviations are [..., A], two dimensions or more; float32 and float64 are kept as they are. The tanh
+is the same one-to-one map for every policy, so divergences between two policies are those of `gaussian`: it has `kl`.
+
+A component that is nearer to 1 or -1 than 2^-24 counts as that far away: the largest float32 below 1, where u is 8.7.
+Everything is finite there, gradients too.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from repro.distributions import gaussian
+
+LARGEST = 1.0 - 2.0**-24
+"""Bound on |a|, the largest float32 below 1."""
+
+
+def mean_from_raw(raw: tf.Tensor) -> tf.Tensor:
+    """Means before the squashing, tanh(raw), of raw network outputs [..., A] (STAC, Section 9.3). Differentiable."""
+    return tf.tanh(raw)
+
+
+def std_from_raw(raw: tf.Tensor, log_std_min: float, log_std_max: float) -> tf.Tensor:
+    """Standard deviations before the squashing, of raw network outputs (STAC, Section 9.3).
+
+        sigma(y) = exp(log_std_min + 0.5 (log_std_max - log_std_min) (tanh(y) + 1))
+
+    Args:
+        raw: y, unbounded, [..., A].
+        log_std_min, log_std_max: sigma_min and sigma_max of the paper, bounds on the logarithm.
+
+    Returns:
+        In [exp(log_std_min), exp(log_std_max)], of the shape of `raw`. Differentiable.
+    """
+    return tf.exp(log_std_min + 0.5 * (log_std_max - log_std_min) * (tf.tanh(raw) + 1.0))
+
+
+def log_prob(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+    """Logarithm of the density of `action`.
+
+        log pi(a) = log N(artanh(a); m, s) - sum_i log(1 - a_i^2)
+
+    Args:
+        action: [..., A], in [-1, 1]; no gradient at the bounds.
+        mean: [..., A].
+        std: [..., A], above 0.
+
+    Returns:
+        [...], of the arguments' dtype.
+
+    Raises:
+        ValueError: wrong shapes.
+    """
+    action = _inside(action)
+    log_jacobian = tf.math.log1p(action) + tf.math.log1p(-action)  # [..., A]
+    return gaussian.log_prob(unsquash(action), mean, std) - tf.reduce_sum(log_jacobian, axis=-1)
+
+
+def log_ratio(
+    action: tf.Tensor,
+    target_mean: tf.Tensor,
+    target_std: tf.Tensor,
+    behaviour_mean: tf.Tensor,
+    behaviour_std: tf.Tensor,
+) -> tf.Tensor:
+    """Logarithm of the importance ratio pi(a|s) / mu(a|s); the squashing's Jacobian is the same in both.
+
+    Arguments, value and errors are those of `gaussian.log_ratio`, with `action` in [-1, 1].
+    """
+    return gaussian.log_ratio(unsquash(action), target_mean, target_std, behaviour_mean, behaviour_std)
+
+
+def kl_to_standard_normal(mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+    """Divergence KL(N(m, s) || N(0, 1)) in nats before the squashing, [...] of [..., A].
+
+    Raises:
+        ValueError: different shapes.
+    """
+    mean, std = tf.convert_to_tensor(mean), tf.convert_to_tensor(std)
+    return gaussian.kl(mean, std, tf.zeros_like(mean), tf.ones_like(std))
+
+
+def sample(mean: tf.Tensor, std: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Independent samples, one per distribution: tanh(m + s noise).
+
+    The same seed gives the same samples, eagerly and in a graph; compiled by XLA it gives others, again the same each
+    time. No gradient is meant to pass.
+
+    Args:
+        mean: [..., A].
+        std: [..., A], above 0.
+        seed: integers [2]; use a seed once.
+
+    Returns:
+        In [-1, 1], of the shape and dtype of `mean`.
+    """
+    noise = tf.random.stateless_normal(tf.shape(mean), seed, dtype=mean.dtype, alg="philox")
+    return tf.tanh(mean + std * noise)
+
+
+def unsquash(action: tf.Tensor) -> tf.Tensor:
+    """u = artanh(a), finite, of actions [..., A] in [-1, 1]."""
+    action = _inside(action)
+    return 0.5 * (tf.math.log1p(action) - tf.math.log1p(-action))
+
+
+def _inside(action: tf.Tensor) -> tf.Tensor:
+    """Actions at most `LARGEST` from 0."""
+    return tf.clip_by_value(action, -LARGEST, LARGEST)
