@@ -64,36 +64,3 @@ class RecurrentQ(SequenceNetwork):
         core_input = beside_last_step(features, last_action, last_reward, self._num_actions)
         outputs, state = self._core(core_input, step_type == StepType.FIRST, state)  # [B, T, units]
         return unfold_time(self._head(fold_time(outputs)), frames), state
-
-
-def unroll_after_burn_in(
-    network: RecurrentQ, observation: Any, step_type: tf.Tensor, state: State, burn_in: int
-) -> tf.Tensor:
-    """Action values of a replayed sequence behind its burn-in (Kapturowski et al., 2019, Section 3).
-
-    The stored state is stale: the weights that made it have changed since. The first steps only bring the core's
-    state nearer to what the present weights would have made of the episode.
-
-    Args:
-        network: online or target network.
-        observation: as for `RecurrentQ.call`, over T steps.
-        step_type: int32 [B, T].
-        state: (h, c) stored with the first step, float32 [B, units] each.
-        burn_in: number of steps before the part to train on, 0 to T - 1; with 0 that part starts from `state`.
-
-    Returns:
-        Q(x, .) of the steps from `burn_in` on, float32 [B, T - burn_in, A]. Gradients reach the network's variables
-        from these steps alone; none reaches `state` or passes through the burn-in.
-
-    Raises:
-        ValueError: `burn_in` is negative or leaves no step, or T is not known statically.
-    """
-    steps = step_type.shape[1]
-    if steps is None or not 0 <= burn_in < steps:
-        raise ValueError(f"unroll_after_burn_in: burn_in must lie in [0, {steps}), got {burn_in}")
-    if burn_in > 0:
-        before = tf.nest.map_structure(lambda x: x[:, :burn_in], observation)
-        _, state = network(before, step_type[:, :burn_in], state)
-    after = tf.nest.map_structure(lambda x: x[:, burn_in:], observation)
-    q, _ = network(after, step_type[:, burn_in:], tf.nest.map_structure(tf.stop_gradient, state))
-    return q

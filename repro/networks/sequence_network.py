@@ -1,4 +1,4 @@
-"""What the networks with one output an action share: they take sequences, and fold time into the batch."""
+"""What networks share that take sequences, and fold time into the batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SequenceNetwork(tf.keras.Model):
     Its last output is the core's state after the last step. Subclasses with a core replace `initial_state`.
 
     Args:
-        num_actions: A.
+        num_actions: A; of continuous actions, the width of a policy's head.
         name: of the model.
     """
 
@@ -40,6 +40,39 @@ class SequenceNetwork(tf.keras.Model):
         """
         observation = tf.nest.map_structure(lambda spec: tf.zeros([1, 1, *spec.shape], spec.dtype), observation_spec)
         self(observation, tf.zeros([1, 1], tf.int32), self.initial_state(1))
+
+
+def unroll_after_burn_in(
+    network: SequenceNetwork, observation: Any, step_type: tf.Tensor, state: State, burn_in: int
+) -> tuple[tf.Tensor, ...]:
+    """Outputs of a network behind a sequence's burn-in (Kapturowski et al., 2019, Section 3).
+
+    The stored state is stale: the weights that made it have changed since. The first steps only bring the core's
+    state nearer to what the present weights would have made of the episode.
+
+    Args:
+        network: with or without a core.
+        observation: as the network takes it, over T steps.
+        step_type: int32 [B, T].
+        state: stored with the first step, float32 [B, units] each.
+        burn_in: number of steps before the part to train on, 0 to T - 1; with 0 that part starts from `state`.
+
+    Returns:
+        Outputs of the steps from `burn_in` on, [B, T - burn_in, ...] each, without the state behind them. Gradients
+        reach the network's variables from these steps alone; none reaches `state` or passes through the burn-in.
+
+    Raises:
+        ValueError: `burn_in` is negative or leaves no step, or T is not known statically.
+    """
+    steps = step_type.shape[1]
+    if steps is None or not 0 <= burn_in < steps:
+        raise ValueError(f"unroll_after_burn_in: burn_in must lie in [0, {steps}), got {burn_in}")
+    if burn_in > 0:
+        before = tf.nest.map_structure(lambda x: x[:, :burn_in], observation)
+        *_, state = network(before, step_type[:, :burn_in], state)
+    after = tf.nest.map_structure(lambda x: x[:, burn_in:], observation)
+    *outputs, _ = network(after, step_type[:, burn_in:], tf.nest.map_structure(tf.stop_gradient, state))
+    return tuple(outputs)
 
 
 def fold_time(x: tf.Tensor) -> tf.Tensor:

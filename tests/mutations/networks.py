@@ -6,6 +6,7 @@ DUELING = "repro/networks/dueling.py"
 STOCHASTIC = "repro/networks/stochastic_dueling.py"
 RECURRENT = "repro/networks/recurrent.py"
 RECURRENT_Q = "repro/networks/recurrent_q.py"
+SEQUENCE_NETWORK = "repro/networks/sequence_network.py"
 ACTOR_CRITIC = "repro/networks/actor_critic.py"
 LSTM = "repro/networks/lstm.py"
 TEST_DUELING = "tests/networks/test_dueling.py"
@@ -95,15 +96,15 @@ VARIANTS = [
     ),
     Variant(
         "R2D2: gradient through the burn-in",
-        RECURRENT_Q,
+        SEQUENCE_NETWORK,
         "tf.nest.map_structure(tf.stop_gradient, state))",
         "state)",
         f"{TEST_RECURRENT_Q}::test_the_burn_in_moves_the_values_but_passes_no_gradient",
     ),
     Variant(
         "R2D2: burn-in from the stored state",
-        RECURRENT_Q,
-        "        _, state = network(before, step_type[:, :burn_in], state)\n",
+        SEQUENCE_NETWORK,
+        "        *_, state = network(before, step_type[:, :burn_in], state)\n",
         "        network(before, step_type[:, :burn_in], state)\n",
         f"{TEST_RECURRENT_Q}::test_values_behind_the_burn_in_are_those_of_the_whole_sequence",
     ),

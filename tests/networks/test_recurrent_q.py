@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from repro.networks.atari import nature_torso, shallow_torso
 from repro.networks.dueling import DuelingHead
-from repro.networks.recurrent_q import RecurrentQ, unroll_after_burn_in
+from repro.networks.recurrent_q import RecurrentQ
+from repro.networks.sequence_network import unroll_after_burn_in
 
 B, T, ACTIONS, UNITS, DUELING = 2, 5, 4, 7, 6
 FRAME = (36, 36, 2)
@@ -110,7 +111,7 @@ def test_values_behind_the_burn_in_are_those_of_the_whole_sequence(burn_in, mode
     network, x, state = make(), observation(), some_state()
     whole, _ = network(x, STEP_TYPE, state)
     unroll = unroll_after_burn_in if mode == "eager" else tf.function(unroll_after_burn_in)
-    q = unroll(network, x, tf.constant(STEP_TYPE), state, burn_in)
+    (q,) = unroll(network, x, tf.constant(STEP_TYPE), state, burn_in)
     assert q.shape == (B, T - burn_in, ACTIONS)
     np.testing.assert_allclose(q, whole[:, burn_in:], atol=1e-5)
 
@@ -120,7 +121,7 @@ def test_the_burn_in_moves_the_values_but_passes_no_gradient():
     reward, state = tf.constant(x["last_reward"]), some_state()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([reward, state])
-        q = unroll_after_burn_in(network, x | {"last_reward": reward}, tf.constant(ALL_MID), state, burn_in)
+        (q,) = unroll_after_burn_in(network, x | {"last_reward": reward}, tf.constant(ALL_MID), state, burn_in)
         loss = tf.reduce_sum(q**2)
     reached = np.abs(tape.gradient(loss, reward)) > 0
     np.testing.assert_array_equal(reached, np.tile(np.arange(T) >= burn_in, (B, 1)))
@@ -134,7 +135,7 @@ def test_the_burn_in_moves_the_values_but_passes_no_gradient():
     for a, b in zip(tape.gradient(loss, variables), alone.gradient(loss_alone, variables)):
         assert np.abs(a).max() > 0
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
-    other = unroll_after_burn_in(network, x, tf.constant(ALL_MID), some_state(2), burn_in)
+    (other,) = unroll_after_burn_in(network, x, tf.constant(ALL_MID), some_state(2), burn_in)
     assert np.abs(other - q).max() > 1e-4
 
 
@@ -142,7 +143,8 @@ def test_without_burn_in_no_gradient_reaches_the_state():
     network, state = make(), some_state()
     with tf.GradientTape() as tape:
         tape.watch(state)
-        loss = tf.reduce_sum(unroll_after_burn_in(network, observation(), tf.constant(ALL_MID), state, 0))
+        (q,) = unroll_after_burn_in(network, observation(), tf.constant(ALL_MID), state, 0)
+        loss = tf.reduce_sum(q)
     assert tape.gradient(loss, state) == (None, None)
 
 

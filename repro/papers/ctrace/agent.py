@@ -12,7 +12,8 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
-from repro.networks.recurrent_q import RecurrentQ, unroll_after_burn_in
+from repro.networks.recurrent_q import RecurrentQ
+from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
 from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
@@ -159,7 +160,8 @@ class CtraceAgent(tf_agent.TFAgent):
         observation, step_type = experience.observation, experience.step_type
         if isinstance(network, RecurrentQ):
             state = experience.policy_info["core_state"]
-            return time_major(unroll_after_burn_in(network, observation, step_type, state, self._learning.burn_in))
+            (q,) = unroll_after_burn_in(network, observation, step_type, state, self._learning.burn_in)
+            return time_major(q)
         if network is self._target_network:  # no target needs its values in the first row
             q, _ = network(observation[:, 1:], step_type[:, 1:])
             return tf.pad(time_major(q), [[1, 0], [0, 0], [0, 0]])

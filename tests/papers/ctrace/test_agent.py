@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import StepType
 
-from repro.networks.recurrent_q import unroll_after_burn_in
+from repro.networks.sequence_network import unroll_after_burn_in
 from repro.papers.ctrace import targets
 from repro.papers.ctrace.agent import SCALARS
 from repro.papers.ctrace.dqn_loss import dqn_loss
@@ -32,7 +32,7 @@ def expected_losses(agent, batch, burn_in=0):
     def values(network):
         if burn_in:
             state = batch.policy_info["core_state"]
-            q = unroll_after_burn_in(network, batch.observation, batch.step_type, state, burn_in)
+            (q,) = unroll_after_burn_in(network, batch.observation, batch.step_type, state, burn_in)
         else:
             q, _ = network(batch.observation, batch.step_type)
         return tf.transpose(q, [1, 0, 2])
