@@ -83,6 +83,11 @@ def gymnasium(task: str, max_steps: int) -> dict[str, Any]:
     return {"env": {"name": "gymnasium", "task": task, "max_steps": max_steps, "kwargs": {}}}
 
 
+def with_discrete_actions(*agents: str) -> tuple[str, ...]:
+    """Of STAC's experiments."""
+    return tuple(f"{experiment}/{agent}" for experiment in ("atari", "gymnasium") for agent in agents)
+
+
 PENDULUM = gymnasium("Pendulum-v1", 30)
 ATARI = {"env.task": "breakout", "env.noop_max": 5, "env.max_frames": 400, "runtime.num_actors": 1}
 IMPALA = ATARI | {
@@ -137,6 +142,21 @@ STAC = IMPALA | {
     "meta.initial": 1.0,
     "meta.initial_gamma": 2.0,
     "meta.learning_rate": 0.1,
+}
+STAC_CONTROL = PENDULUM | {
+    "learner.batch_size": 4,
+    "learner.burn_in": 4,
+    "learner.overlap": 4,
+    "learner.unroll_length": 8,
+    "loss.entropy_cost": 0.1,
+    "meta.initial": 1.0,
+    "meta.initial_gamma": 2.0,
+    "meta.learning_rate": 0.1,
+    "network.core_units": 16,
+    "network.head_units": 16,
+    "network.units": (16,),
+    "runtime.envs_per_actor": 4,
+    "runtime.schedule": "lockstep",
 }
 SEQUENCES = ATARI | {"learner.batch_size": BATCH, "learner.target_period": 2, "loss.rate_steps": 3}
 DQN = {**SEQUENCES, "replay.steps": 6}
@@ -201,16 +221,16 @@ CASES: dict[str, Case] = {
         )
         for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
     },
-    "stac.impala": Case("stac.atari", "impala", ("*/impala", "*/impala_gamma_99"), STAC),
-    "stac.stac": Case("stac.atari", "stac", ("*/stac", "*/stac_*"), STAC),
+    "stac.impala": Case("stac.atari", "impala", with_discrete_actions("impala", "impala_gamma_99"), STAC),
+    "stac.stac": Case("stac.atari", "stac", with_discrete_actions("stac", "stac_*"), STAC),
     "stac.stacx": Case(
         "stac.atari",
         "stacx",
-        ("*/stacx", "*/stacx_gamma*", "*/stacx_no_alpha", "*/stacx_untuned", "*/stacx_heads_*"),
+        with_discrete_actions("stacx", "stacx_gamma*", "stacx_no_alpha", "stacx_untuned", "stacx_heads_*"),
         STAC,
     ),
     **{
-        f"stac.{agent}": Case("stac.atari", agent, (f"*/{agent}",), STAC)
+        f"stac.{agent}": Case("stac.atari", agent, with_discrete_actions(agent), STAC)
         for agent in (
             "impala_aux",
             "stacx_two_alphas",
@@ -218,6 +238,12 @@ CASES: dict[str, Case] = {
             "stacx_random_ensemble",
             "stacx_average_ensemble",
         )
+    },
+    **{
+        f"stac.control_{agent}": Case(
+            "stac.control", agent, (f"*control*/{agent}", f"*control*/{baseline}"), STAC_CONTROL, 2
+        )
+        for agent, baseline in (("stac", "impala"), ("stacx", "impala_aux"))
     },
 }
 """Behaviour to how it is run; the settings make clips, trust regions, rules and far policies matter at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.rollout import CompiledPolicy, Episode, Rollout
+from repro.acting.rollout import LAST, CompiledPolicy, Episode, Rollout
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import Published
 from repro.environments.batched import BatchedEnvironment
@@ -25,6 +26,8 @@ class Actor:
         unroll_length: T.
         seed: of this actor's action sampling.
         on_episode: called with every finished game.
+        overlap: steps, below T, that an unroll begins with and the one before it ends with. Those of the first unroll
+            are rows that are no transition (`StepType.LAST`), and all zeros otherwise.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class Actor:
         unroll_length: int,
         seed: int,
         on_episode: Callable[[Episode], None],
+        overlap: int = 0,
     ) -> None:
         self.environment = environment
         self._policy = policy
@@ -43,6 +47,8 @@ class Actor:
         self._acting: tuple[tf.Tensor, ...] = ()  # the learner's variables at that version
         self._unroll_length = unroll_length
         self._on_episode = on_episode
+        self._overlap = overlap
+        self._end: list[np.ndarray] = []  # the rows that the last unroll shares with the next, [N, overlap, ...]
         self._act = CompiledPolicy(policy, environment.num_envs, seed)
         self._rollout = Rollout(environment, self._act)
         self._all: UnrollGroup | None = None  # of all environments, where several groups are asked for
@@ -65,13 +71,15 @@ class Actor:
             self._version, self._acting = latest.version, latest.acting
 
     def collect(self, groups: Sequence[UnrollGroup]) -> None:
-        """Plays T steps into `groups`, which together have a place for each environment."""
+        """Fills `groups`, which together have a place for each environment, with T steps, of which T - overlap new."""
         rollout = self._rollout
         if not self.started:
             rollout.reset()
         played = self._played(groups)
-        played.write(0, observation=rollout.observation, step_type=rollout.step_type)
-        for row in range(self._unroll_length):
+        if self._overlap:
+            self._begin_with_end(played)
+        played.write(self._overlap, observation=rollout.observation, step_type=rollout.step_type)
+        for row in range(self._overlap, self._unroll_length):
             step = rollout.step()
             discount = np.where(step.terminated, np.float32(0), np.float32(1))
             played.write(row, action=step.action, policy_info=step.info, reward=step.reward, discount=discount)
@@ -81,6 +89,8 @@ class Actor:
             for _, episode in step.episodes:
                 self._on_episode(episode)
         played.version, played.acting = self._version, self._acting
+        if self._overlap:
+            self._end = played.get_rows(slice(self._unroll_length - self._overlap, self._unroll_length))
         if len(groups) > 1:
             played.split_into(groups)
 
@@ -92,14 +102,23 @@ class Actor:
             self._all = UnrollGroup(groups[0].spec, self.environment.num_envs, self._unroll_length)
         return self._all
 
+    def _begin_with_end(self, played: UnrollGroup) -> None:
+        """Writes the rows that the unroll before ended with, or before the first one rows that are no transition."""
+        played.set_rows(slice(0, self._overlap), self._end or itertools.repeat(0))
+        if not self._end:
+            for row in range(self._overlap):
+                played.write(row, step_type=LAST)
+
     def get_state(self) -> dict[str, Any]:
         """Everything that the next unroll depends on besides the published weights."""
-        return self._rollout.get_state() | self._act.get_state()
+        end = {"end": {str(i): rows for i, rows in enumerate(self._end)}} if self._overlap else {}
+        return self._rollout.get_state() | self._act.get_state() | end
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues exactly where `get_state` was taken."""
         self._rollout.set_state(state)
         self._act.set_state(state)
+        self._end = [state["end"][str(i)] for i in range(len(state["end"]))] if self._overlap else []
         self._version = -1
 
 
@@ -110,6 +129,7 @@ def make_actors(
     unroll_length: int,
     seeds: Sequence[int],
     on_episode: Callable[[Episode], None],
+    overlap: int = 0,
 ) -> list[Actor]:
     """Returns an actor for each batch of environments; see `Actor` for what they share.
 
@@ -119,6 +139,6 @@ def make_actors(
         seeds: of each actor's action sampling.
     """
     return [
-        Actor(environment, make_policy(environment), weights, unroll_length, int(seed), on_episode)
+        Actor(environment, make_policy(environment), weights, unroll_length, int(seed), on_episode, overlap)
         for environment, seed in zip(environments, seeds, strict=True)
     ]

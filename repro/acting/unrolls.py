@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,15 @@ class UnrollGroup:
         for name, value in fields.items():
             for array, leaf in zip(self._flat[name], tf.nest.flatten(value)):
                 array[:, row] = leaf
+
+    def get_rows(self, rows: slice) -> list[np.ndarray]:
+        """Copies time rows of every array, in the order of `tf.nest.flatten`."""
+        return [array[:, rows].copy() for array in tf.nest.flatten(self.arrays)]
+
+    def set_rows(self, rows: slice, values: Iterable[np.ndarray | int]) -> None:
+        """Writes time rows of every array, as `get_rows` gave them."""
+        for array, value in zip(tf.nest.flatten(self.arrays), values):
+            array[:, rows] = value
 
     def split_into(self, groups: Sequence[UnrollGroup]) -> None:
         """Copies the unrolls into smaller groups of equal size, one after the other."""

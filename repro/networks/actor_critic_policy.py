@@ -8,7 +8,6 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.distributions import categorical
 from repro.networks.actor_critic import ActorCritic
-from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.networks.network_policy import NetworkPolicy
 from repro.networks.policy_q import PolicyQ
 
@@ -28,7 +27,7 @@ class ActorCriticPolicy(NetworkPolicy):
         self,
         time_step_spec: ts.TimeStep,
         action_spec: tensor_spec.BoundedTensorSpec,
-        network: ActorCritic | MultiHeadActorCritic | PolicyQ,
+        network: ActorCritic | PolicyQ,
         greedy: bool = False,
     ) -> None:
         num_actions = int(action_spec.maximum - action_spec.minimum) + 1

@@ -1,4 +1,4 @@
-"""Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4) and DQN's.
+"""Convolutional torsos for Atari frames and any other image: IMPALA's two (Figure 4), DQN's, and STAC's for control.
 
 IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of standard deviation
 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
@@ -118,6 +118,23 @@ def deep_torso(seed: int) -> Torso:
         ]
     layers += [tf.keras.layers.ReLU(), tf.keras.layers.Flatten(), _dense(FEATURES, seeds)]
     return Torso(layers, name="deep_torso")
+
+
+def strided_torso(seed: int) -> Torso:
+    """STAC's network of pixels of control tasks up to its LSTM (Table 2, Section 9.3): float32 [N, H/8 W/8 32].
+
+    Three sections of a convolution of stride 2 and a residual block of two more. Zero padding; each stride halves the
+    size, rounded up. There is no dense layer behind them in Table 2.
+
+    Args:
+        seed: integer >= 0 from which all weights are sampled.
+    """
+    seeds = distinct_seeds(seed)
+    layers: list[tf.keras.layers.Layer] = []
+    for _ in range(3):
+        conv = _conv if layers else _frame_conv
+        layers += [conv(32, 3, seeds, strides=2, padding="same"), ResidualBlock(32, seeds)]
+    return Torso([*layers, tf.keras.layers.ReLU(), tf.keras.layers.Flatten()], name="strided_torso")
 
 
 def nature_convolutions(seed: int) -> Torso:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
+from tf_agents.trajectories import StepType
 
 from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
-from repro.networks.sequence_network import SequenceNetwork, fold_time, unfold_time
+from repro.networks.recurrent import ResettingLSTM
+from repro.networks.sequence_network import SequenceNetwork, State, fold_time, unfold_time
 
 ACTING = ("first", "random", "average")
 
 
 class MultiHeadActorCritic(SequenceNetwork):
-    """STACX's network (Figure 1, Table 2): a torso, and P heads with a policy and a value each.
+    """STACX's network (Figure 1, Table 2): a torso, an optional LSTM, and P heads with a policy and a value each.
 
-    A policy or value is a hidden layer of ReLUs and a linear one. Acting can be left to
+    A policy or value is a hidden layer of ReLUs and a linear one. The LSTM sees the features alone, and it alone
+    runs over time. Acting can be left to
 
     - `first`, the first head (Section 3.2);
     - `random`, a head that the policy chooses (Section 9.3);
@@ -22,11 +27,12 @@ class MultiHeadActorCritic(SequenceNetwork):
 
     Args:
         torso: a Keras layer from one observation's batch [N, ...] to float32 [N, F].
-        num_actions: A, width of a policy.
+        num_outputs: K, width of a policy: a logit for each action, or what else its distribution is made of.
         num_heads: P, at least 1.
         head_units: of the hidden layers.
+        core_units: width of the LSTM; None for a feed-forward network.
         acting: see above.
-        seed: integer >= 0 from which the weights of the heads are sampled (the torso has its own).
+        seed: integer >= 0 from which the weights of heads and core are sampled (the torso has its own).
 
     Attributes:
         num_heads, acting: as above.
@@ -39,14 +45,15 @@ class MultiHeadActorCritic(SequenceNetwork):
     def __init__(
         self,
         torso: tf.keras.layers.Layer,
-        num_actions: int,
+        num_outputs: int,
         *,
         num_heads: int,
         head_units: int,
+        core_units: int | None = None,
         acting: str = "first",
         seed: int,
     ) -> None:
-        super().__init__(num_actions, "multi_head_actor_critic")
+        super().__init__(num_outputs, "multi_head_actor_critic")
         if acting not in ACTING or num_heads < 1:
             raise ValueError(
                 f"MultiHeadActorCritic: needs a head or more, and acting one of {', '.join(ACTING)}; "
@@ -71,30 +78,43 @@ class MultiHeadActorCritic(SequenceNetwork):
             return tf.keras.Sequential([layer("hidden", head_units, "relu"), layer("output", width)], name=name)
 
         # TensorFlow sums the heads' gradients in the order of their names; Keras's own count all layers of a process.
-        self._policies = [head(f"policy_{i}", num_actions) for i in range(1, num_heads + 1)]
+        self._policies = [head(f"policy_{i}", num_outputs) for i in range(1, num_heads + 1)]
         self._values = [head(f"value_{i}", 1) for i in range(1, num_heads + (acting == "average") + 1)]
+        self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
+
+    def initial_state(self, batch_size: int | tf.Tensor) -> State:
+        """() without a core, else (h, c) of zeros, float32 [batch_size, units] each."""
+        return () if self._core is None else self._core.initial_state(batch_size)
 
     def call(
-        self, observation: tf.Tensor, step_type: tf.Tensor, state: tuple[()] = ()
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tuple[()]]:
+        self, observation: Any, step_type: tf.Tensor, state: State = ()
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, State]:
         """Policies and values of every observation of an unroll.
 
         Args:
             observation: [B, T, ...].
-            step_type: int32 [B, T]; not read.
-            state: ().
+            step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST. Not read
+                without a core.
+            state: core state before the first step, as from `initial_state`.
 
         Returns:
-            acting_logits: of the heads that act, float32 [B, T, 1, A], or [B, T, P, A] for `random`.
-            logits: of every head, float32 [B, T, P, A].
+            acting_logits: of the heads that act, float32 [B, T, 1, K], or [B, T, P, K] for `random`.
+            logits: outputs of every head's policy, float32 [B, T, P, K].
             values: of every head, float32 [B, T, P].
-            state: ().
+            state: core state after the last step.
+
+        Raises:
+            ValueError: with a core, when T is not known statically.
         """
         features = self._torso(fold_time(observation))  # [B T, F]
-        policies = [unfold_time(head(features), observation) for head in self._policies]  # P of [B, T, A]
+        if self._core is not None:
+            core_input = unfold_time(features, observation)  # [B, T, F]
+            outputs, state = self._core(core_input, step_type == StepType.FIRST, state)
+            features = fold_time(outputs)  # [B T, units]
+        policies = [unfold_time(head(features), observation) for head in self._policies]  # P of [B, T, K]
         if self.acting == "average":
             policies.append(tf.add_n(policies) / len(policies))
         logits = tf.stack(policies, axis=2)
         values = tf.concat([unfold_time(head(features), observation) for head in self._values], axis=-1)
         acting_logits = logits[:, :, self.acting_heads]
-        return acting_logits, logits, values, ()
+        return acting_logits, logits, values, state

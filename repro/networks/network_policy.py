@@ -1,4 +1,4 @@
-"""What the policies of the networks with one output an action share, in TF-Agents' interface."""
+"""What the policies of networks that take sequences share, in TF-Agents' interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NetworkPolicy(tf_policy.TFPolicy):
 
     Args:
         time_step_spec: TF-Agents `TimeStep` spec of one unbatched environment.
-        action_spec: bounded int32 scalar spec; actions count from its minimum, 0.
+        action_spec: bounded int32 scalar spec, whose actions count from its minimum, 0, or float32 spec [A].
         network: called with one time row, `[B, 1, ...]`.
         info_spec: by name, what `_choose` says, of one environment.
         name: of the policy.
@@ -50,10 +50,10 @@ class NetworkPolicy(tf_policy.TFPolicy):
 
     @abc.abstractmethod
     def _choose(self, scores: tf.Tensor, seed: tf.Tensor | None) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """The actions, int32 [B], and what learning must know of the choice.
+        """The actions, [B, ...], and what learning must know of the choice.
 
         Args:
-            scores: the network's first output, logits or values of the actions, float32 [B, A].
+            scores: the network's first output, as logits or values of the actions, float32 [B, ...].
             seed: int32 [2], or None for TensorFlow's own generator.
         """
 

@@ -14,6 +14,7 @@ from repro.networks.dense import dense_torso
 TORSOS = {
     "shallow": atari.shallow_torso,
     "deep": atari.deep_torso,
+    "strided": atari.strided_torso,
     "nature": atari.nature_torso,
     "nature_convolutions": atari.nature_convolutions,
 }

@@ -28,11 +28,16 @@ from repro.training.trainer import EpisodeLog, run_settings
 
 
 class OnPolicyExperiment(abc.ABC):
-    """Builds a run in an environment with discrete actions; subclasses say which network and agent.
+    """Builds a run; subclasses say which network and agent.
+
+    Attributes:
+        is_continuous: whether actions are; they are discrete otherwise.
 
     Args:
         config: resolved.
     """
+
+    is_continuous = False
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:
         self.config = config
@@ -55,16 +60,22 @@ class OnPolicyExperiment(abc.ABC):
 
     @property
     def frames_per_update(self) -> int:
-        """Environment frames in one batch: unrolls x steps x frames per step."""
+        """New environment frames, or steps, in one batch: unrolls x steps x frames per step."""
         learner = self.config.learner
-        return learner.batch_size * learner.unroll_length * frames_per_step(self.config)
+        return learner.batch_size * (learner.unroll_length - self.overlap) * frames_per_step(self.config)
+
+    @property
+    def overlap(self) -> int:
+        """Steps that an unroll shares with the one before it."""
+        return self.config.learner.get("overlap", 0)
 
     def describe_evaluation(self, episodes: int) -> str:
-        actions = "most probable action" if self.config.evaluation.greedy else "sampled actions"
+        best = "mean actions" if self.is_continuous else "most probable action"
+        actions = best if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions)
 
     def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, is_continuous=False, shard=shard)
+        return make_environment(self.config, num_envs, seed, self.is_continuous, shard)
 
     def make_optimizer(self) -> RMSPropTF1:
         """Returns RMSProp whose rate moves linearly over the budget."""
@@ -92,7 +103,13 @@ class OnPolicyExperiment(abc.ABC):
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
         actors = make_actors(
-            environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
+            environments,
+            self.make_local_policy,
+            weights,
+            config.learner.unroll_length,
+            seeds[1::2],
+            episodes.append,
+            self.overlap,
         )
         return OnPolicyTrainer(
             learner,

@@ -8,13 +8,19 @@ AGENT = "repro/papers/stac/agent.py"
 RMSPROP = "repro/optimizers/rmsprop_tf1.py"
 NETWORK = "repro/networks/multi_head_actor_critic.py"
 POOL = "repro/networks/max_pool.py"
-EXPERIMENT = "repro/papers/stac/experiments/discrete.py"
+EXPERIMENT = "repro/papers/stac/experiment.py"
+DISTRIBUTION = "repro/papers/stac/action_distribution.py"
+ACTOR = "repro/acting/actor.py"
 TEST_ALGORITHM_1 = "tests/papers/stac/test_loss.py::test_loss_and_gradients_are_those_of_algorithm_1"
 TEST_METAGRADIENT = "tests/papers/stac/test_metagradient.py"
 TEST_AGENT = "tests/papers/stac/test_agent.py"
 TEST_IMPALA = f"{TEST_AGENT}::test_without_metaparameters_and_with_one_head_the_update_is_impalas"
 TEST_FIELDS = "tests/papers/stac/test_experiment.py::test_every_field_reaches_its_place_in_the_agent"
 TEST_POOL = "tests/networks/test_max_pool.py::test_the_second_derivative_is_the_transpose_of_the_first"
+TEST_CONTINUOUS = "tests/papers/stac/test_continuous.py"
+TEST_DIFFERENCES = f"{TEST_CONTINUOUS}::test_the_metagradient_equals_finite_differences"
+TEST_CORE = f"{TEST_CONTINUOUS}::test_the_core_is_where_playing_from_the_start_left_it"
+TEST_CONTROL = "tests/papers/stac/test_control_experiment.py"
 TEST_RMSPROP = "tests/optimizers/test_rmsprop_tf1.py"
 APPLY = "    optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)\n"
 OUTER_LOSS = """\
@@ -123,7 +129,7 @@ VARIANTS = [
     Variant(
         "STAC: KL of rows between games",
         AGENT,
-        "        kl = tf.where(_is_boundary(experience)[..., tf.newaxis], 0.0, kl)\n",
+        "        kl = tf.where(self._is_boundary(experience)[..., tf.newaxis], 0.0, kl)\n",
         "",
         f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
     ),
@@ -144,8 +150,8 @@ VARIANTS = [
     Variant(
         "STAC: KL the other way",
         AGENT,
-        "categorical.kl(logits[:-1], tf.stop_gradient(inner.logits[:-1, :, acting]))",
-        "categorical.kl(tf.stop_gradient(inner.logits[:-1, :, acting]), logits[:-1])",
+        "self._distribution.kl(outputs[:-1], before)",
+        "self._distribution.kl(before, outputs[:-1])",
         f"{TEST_METAGRADIENT}::test_the_kl_draws_the_new_policy_towards_the_old",
         slow=True,
     ),
@@ -217,16 +223,16 @@ VARIANTS = [
     Variant(
         "STACX: outer loss of all heads",
         AGENT,
-        "        acting = self._network.acting_heads\n        logits, values",
-        "        acting = slice(0, self._network.num_heads)\n        logits, values",
+        "        acting = self._network.acting_heads\n        outputs, values",
+        "        acting = slice(0, self._network.num_heads)\n        outputs, values",
         f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
         slow=True,
     ),
     Variant(
         "STAC: KL from the updated policy to itself",
         AGENT,
-        "tf.stop_gradient(inner.logits[:-1, :, acting])",
-        "tf.stop_gradient(logits[:-1])",
+        "tf.stop_gradient(inner.outputs[:-1, :, acting])",
+        "tf.stop_gradient(outputs[:-1])",
         f"{TEST_METAGRADIENT}::test_the_kl_draws_the_new_policy_towards_the_old",
         slow=True,
     ),
@@ -248,22 +254,22 @@ VARIANTS = [
     Variant(
         "STAC: rewards one step late",
         AGENT,
-        "r_t=time_major(experience.reward)[:-1]",
+        "r_t=self._transitions(experience.reward)",
         "r_t=time_major(experience.reward)[1:]",
         TEST_IMPALA,
     ),
     Variant(
         "STAC: discounts one step late",
         AGENT,
-        "discount_t=time_major(experience.discount)[:-1]",
+        "discount_t=self._transitions(experience.discount)",
         "discount_t=time_major(experience.discount)[1:]",
         TEST_IMPALA,
     ),
     Variant(
         "STAC: behaviour policy one step late",
         AGENT,
-        'time_major(experience.policy_info["logits"])[:-1]',
-        'time_major(experience.policy_info["logits"])[1:]',
+        "self._transitions(info[name])",
+        "time_major(info[name])[1:]",
         TEST_IMPALA,
     ),
     Variant(
@@ -300,6 +306,90 @@ VARIANTS = [
         "meta.initial_gamma is not None",
         "False",
         "tests/papers/stac/test_experiment.py::test_gamma_begins_as_the_others_do_or_apart",
+    ),
+    Variant(
+        "STAC, continuous: KL to the standard normal as a bonus",
+        DISTRIBUTION,
+        "return -squashed_gaussian.kl_to_standard_normal(",
+        "return squashed_gaussian.kl_to_standard_normal(",
+        TEST_DIFFERENCES,
+    ),
+    Variant(
+        "STAC, continuous: mean and std exchanged",
+        DISTRIBUTION,
+        "mean, std = tf.split(outputs, 2, axis=-1)",
+        "std, mean = tf.split(outputs, 2, axis=-1)",
+        f"{TEST_CONTINUOUS}::test_the_squashed_gaussian_of_outputs",
+    ),
+    Variant(
+        "STAC, continuous: greedy mean not squashed",
+        DISTRIBUTION,
+        "return tf.tanh(self._mean_and_std(outputs)[0])",
+        "return self._mean_and_std(outputs)[0]",
+        f"{TEST_CONTINUOUS}::test_the_squashed_gaussian_of_outputs",
+    ),
+    Variant(
+        "STAC, continuous: KL of the other direction",
+        DISTRIBUTION,
+        "gaussian.kl(*self._mean_and_std(outputs_p), *self._mean_and_std(outputs_q))",
+        "gaussian.kl(*self._mean_and_std(outputs_q), *self._mean_and_std(outputs_p))",
+        f"{TEST_CONTINUOUS}::test_the_squashed_gaussian_of_outputs",
+    ),
+    Variant(
+        "STAC, recurrent: the last row's state",
+        AGENT,
+        "lambda x: x[:, 0], experience",
+        "lambda x: x[:, -1], experience",
+        TEST_CORE,
+    ),
+    Variant(
+        "STAC, recurrent: rows of the burn-in with those behind it",
+        AGENT,
+        "return time_major(x)[self._burn_in : -1]",
+        "return time_major(x)[: x.shape[1] - 1 - self._burn_in]",
+        TEST_DIFFERENCES,
+    ),
+    Variant(
+        "STAC, recurrent: state kept over episodes",
+        NETWORK,
+        "step_type == StepType.FIRST",
+        "step_type == StepType.LAST",
+        "tests/networks/test_multi_head_actor_critic.py::test_the_core_runs_over_time_between_torso_and_heads",
+    ),
+    Variant(
+        "overlap: one row too early",
+        ACTOR,
+        "slice(self._unroll_length - self._overlap, self._unroll_length)",
+        "slice(self._unroll_length - self._overlap - 1, self._unroll_length - 1)",
+        f"{TEST_CONTINUOUS}::test_the_first_unroll_begins_with_rows_that_are_no_transition",
+    ),
+    Variant(
+        "overlap: the next unroll begins where the last ended",
+        ACTOR,
+        "for row in range(self._overlap, self._unroll_length):",
+        "for row in range(self._unroll_length):",
+        f"{TEST_CONTINUOUS}::test_every_step_is_learned_once_where_the_burn_in_is_the_overlap",
+    ),
+    Variant(
+        "overlap: rows before the first unroll are steps",
+        ACTOR,
+        "played.write(row, step_type=LAST)",
+        "played.write(row, step_type=1)",
+        f"{TEST_CONTINUOUS}::test_the_first_unroll_begins_with_rows_that_are_no_transition",
+    ),
+    Variant(
+        "overlap: lost in a checkpoint",
+        ACTOR,
+        "if self._overlap else []\n        self._version = -1",
+        "if not self._overlap else []\n        self._version = -1",
+        f"{TEST_CONTROL}::test_a_run_resumes_to_the_bit",
+    ),
+    Variant(
+        "overlap: its steps counted again",
+        "repro/training/on_policy_experiment.py",
+        "(learner.unroll_length - self.overlap)",
+        "learner.unroll_length",
+        f"{TEST_CONTROL}::test_fields_of_control_reach_their_places",
     ),
     Variant(
         "pooling: every equal maximum",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.networks.atari import FrameConv2D, deep_torso, nature_torso, shallow_torso
+from repro.networks.atari import FrameConv2D, deep_torso, nature_torso, shallow_torso, strided_torso
 
 
 def frames(shape, seed=0):
@@ -93,6 +93,22 @@ def test_deep_is_figure_4_right():
     np.testing.assert_allclose(torso(x), expected, rtol=1e-3, atol=1e-3)
 
 
+def test_strided_has_a_stride_of_2_and_one_residual_block_a_section():
+    """Padding on the right and below alone, as TensorFlow's SAME has it for even sizes and strides of 2."""
+    x = frames((2, 16, 8, 3))
+    torso = strided_torso(1)
+    weights = perturbed(torso, x)
+    y = x / 255.0
+    for _ in range(3):
+        k, b, k1, b1, k2, b2 = (weights.pop(0) for _ in range(6))
+        y = conv(np.pad(y, [(0, 0), (0, 1), (0, 1), (0, 0)]), k, b, 2, same=False)
+        y = y + conv(relu(conv(relu(y), k1, b1, 1, same=True)), k2, b2, 1, same=True)
+    assert not weights
+    found = torso(x)
+    assert found.shape == (2, 2 * 1 * 32)
+    np.testing.assert_allclose(found, relu(y).reshape(2, -1), rtol=1e-4, atol=1e-5)
+
+
 def test_frames_are_scaled_by_255_through_the_kernel():
     x = frames((3, 9, 9, 2))
     layer = FrameConv2D(4, 3, strides=2)
@@ -146,7 +162,7 @@ def test_parameter_counts_in_digits():
     assert NATURE_CONVS + (7 * 7 * 64 + 1) * 512 == 1_684_128
 
 
-@pytest.mark.parametrize("make", [shallow_torso, deep_torso, nature_torso])
+@pytest.mark.parametrize("make", [shallow_torso, deep_torso, strided_torso, nature_torso])
 def test_weights_follow_from_the_seed_alone(make):
     x = frames((1, 36, 36, 4))
 
@@ -170,7 +186,7 @@ def test_weights_follow_from_the_seed_alone(make):
             assert abs(np.corrcoef(a.ravel()[:n], b.ravel()[:n])[0, 1]) < 0.9
 
 
-@pytest.mark.parametrize("make", [shallow_torso, deep_torso, nature_torso])
+@pytest.mark.parametrize("make", [shallow_torso, deep_torso, strided_torso, nature_torso])
 def test_eager_graph_and_xla_agree(make):
     x = frames((2, 36, 40, 4))
     torso = make(3)

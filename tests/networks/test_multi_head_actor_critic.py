@@ -4,15 +4,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.networks.atari import strided_torso
 from repro.networks.dense import dense_torso
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 
 B, T, ACTIONS, SIZE = 2, 5, 4, 3
 
 
-def make(acting="first", num_heads=3, seed=3):
+def make(acting="first", num_heads=3, seed=3, core_units=None):
     network = MultiHeadActorCritic(
-        dense_torso((8,), 2), ACTIONS, num_heads=num_heads, head_units=6, acting=acting, seed=seed
+        dense_torso((8,), 2),
+        ACTIONS,
+        num_heads=num_heads,
+        head_units=6,
+        core_units=core_units,
+        acting=acting,
+        seed=seed,
     )
     network.build_variables(tf.TensorSpec([SIZE], tf.float32))
     return network
@@ -68,3 +75,47 @@ def test_equal_seeds_give_equal_weights():
 def test_wrong_arguments(arguments):
     with pytest.raises(ValueError, match="MultiHeadActorCritic: needs a head or more"):
         make(**arguments)
+
+
+def test_the_core_runs_over_time_between_torso_and_heads():
+    network, x = make(core_units=5), observation()
+    step_type = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 1, 1]], np.int32)
+    state = tuple(tf.constant(np.random.default_rng(i).normal(size=(B, 5)), tf.float32) for i in range(2))
+    _, logits, values, after = network(x, step_type, state)
+    features = tf.reshape(network._torso(tf.reshape(x, [B * T, SIZE])), [B, T, 8])
+    outputs, expected_after = network._core(features, step_type == 0, state)
+    np.testing.assert_array_equal(np.stack(after), np.stack(expected_after))
+    for heads, found in ((network._policies, logits), (network._values, values[..., None])):
+        for i, head in enumerate(heads):
+            np.testing.assert_allclose(found[:, :, i], head(outputs), rtol=1e-5, atol=1e-6)
+    first, _ = network._core(features[:, 2:], np.zeros([B, T - 2], bool), network.initial_state(B))
+    np.testing.assert_allclose(outputs[0, 2:], first[0], atol=1e-6)  # the state was zeroed in the first row alone
+    assert np.abs(outputs[1, 2:] - first[1]).max() > 1e-3
+    assert make().initial_state(B) == ()
+
+
+def test_heads_have_the_weights_that_they_have_without_a_core():
+    one, other = make()._policies + make()._values, make(core_units=8)
+    for head, same in zip(one, other._policies + other._values, strict=True):
+        np.testing.assert_array_equal(head.variables[2], same.variables[2])
+
+
+def control_network(torso, observation_spec, num_heads, actions):
+    """Table 2."""
+    network = MultiHeadActorCritic(torso, 2 * actions, num_heads=num_heads, head_units=256, core_units=256, seed=0)
+    network.build_variables(observation_spec)
+    return network
+
+
+@pytest.mark.parametrize("num_heads", [1, 3])
+def test_parameters_of_the_control_networks_counted_by_hand(num_heads):
+    """Table 2 with 17 features or 84 x 84 x 3 pixels, and 6 actions."""
+    heads = num_heads * ((256 * 256 + 256 + 256 * 12 + 12) + (256 * 256 + 256 + 256 + 1))
+    features = (17 * 256 + 256) + (256 * 256 + 256) + (4 * (256 + 256) * 256 + 4 * 256) + heads
+    found = control_network(dense_torso((256, 256), 1), tf.TensorSpec([17], tf.float32), num_heads, 6)
+    assert found.count_params() == features
+    convolutions = (3 * 3 * 3 * 32 + 32) + 8 * (3 * 3 * 32 * 32 + 32)  # a section is one of stride 2 and a pair
+    flat = 11 * 11 * 32  # 84, 42, 21, 11
+    pixels = convolutions + (4 * (flat + 256) * 256 + 4 * 256) + heads
+    found = control_network(strided_torso(1), tf.TensorSpec([84, 84, 3], tf.uint8), num_heads, 6)
+    assert found.count_params() == pixels

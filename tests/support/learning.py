@@ -16,7 +16,7 @@ from repro.acting.weights import WeightsPublisher
 
 
 def play(
-    agent: tf_agent.TFAgent, environment: Any, length: int, seed: int, returns: list[float]
+    agent: tf_agent.TFAgent, environment: Any, length: int, seed: int, returns: list[float], overlap: int = 0
 ) -> Iterator[Trajectory]:
     """Yields one unroll of all environments after another, [N, length + 1, ...], each of the agent's present policy.
 
@@ -26,10 +26,11 @@ def play(
         length: steps of an unroll.
         seed: of the actions.
         returns: those of finished episodes are appended.
+        overlap: steps that an unroll shares with the one before it.
     """
     weights = WeightsPublisher(agent.collect_policy.variables())
     actor = Actor(
-        environment, agent.collect_policy, weights, length, seed, lambda episode: returns.append(episode.score)
+        environment, agent.collect_policy, weights, length, seed, lambda episode: returns.append(episode.score), overlap
     )
     while True:
         fresh = UnrollGroup(agent.collect_data_spec, environment.num_envs, length)

@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 import tensorflow as tf
+from tf_agents.specs import tensor_spec
+from tf_agents.trajectories import time_step as ts
 
-from repro.networks.actor_critic_policy import ActorCriticPolicy
+from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
+from repro.networks.network_policy import NetworkPolicy
+from repro.papers.stac.action_distribution import ActionDistribution
 
 
-class HeadPolicy(ActorCriticPolicy):
+class HeadPolicy(NetworkPolicy):
     """Acts with the heads of a `MultiHeadActorCritic` that act: with the one, or with one of several (Section 9.3).
 
     Of several, each step of each environment takes one with equal probabilities (assumed: not specified how long a head
-    acts), and says the logits of this one, so that importance weights are those of the policy that acted.
-    Arguments as for `ActorCriticPolicy`.
+    acts), and says the distribution of this one, so that importance weights are those of the policy that acted.
+
+    Args:
+        time_step_spec, action_spec, network: as for `NetworkPolicy`.
+        distribution: of the network's policies.
+        greedy: take the distribution's mode instead of sampling.
     """
 
+    def __init__(
+        self,
+        time_step_spec: ts.TimeStep,
+        action_spec: tensor_spec.BoundedTensorSpec,
+        network: MultiHeadActorCritic,
+        distribution: ActionDistribution,
+        greedy: bool = False,
+    ) -> None:
+        super().__init__(time_step_spec, action_spec, network, distribution.info_spec, "head_policy")
+        self._distribution = distribution
+        self._greedy = greedy
+
     def _choose(self, scores: tf.Tensor, seed: tf.Tensor | None) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        batch_size, num_heads = tf.shape(scores)[0], scores.shape[1]  # [B, P, A]
-        if num_heads == 1:
-            return super()._choose(scores[:, 0], seed)
+        batch_size, num_heads = tf.shape(scores)[0], scores.shape[1]  # [B, P, K]
         if seed is None:
-            head = tf.random.uniform([batch_size], maxval=num_heads, dtype=tf.int32)
+            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+        if num_heads == 1:
+            outputs = scores[:, 0]
         else:
             head_seed, seed = tf.unstack(tf.random.split(seed))
             head = tf.random.stateless_uniform([batch_size], head_seed, maxval=num_heads, dtype=tf.int32, alg="philox")
-        return super()._choose(tf.gather(scores, head, batch_dims=1), seed)
+            outputs = tf.gather(scores, head, batch_dims=1)
+        action = self._distribution.mode(outputs) if self._greedy else self._distribution.sample(outputs, seed)
+        return action, self._distribution.info(outputs)

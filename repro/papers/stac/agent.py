@@ -10,34 +10,36 @@ from tf_agents.specs import tensor_spec
 from tf_agents.trajectories import StepType, Trajectory
 from tf_agents.trajectories import time_step as ts
 
-from repro.distributions import categorical
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
+from repro.networks.sequence_network import unroll_after_burn_in
 from repro.ops.layout import time_major
 from repro.optimizers.gradients import reduce_and_clip
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.acting import HeadPolicy
+from repro.papers.stac.action_distribution import ActionDistribution
 from repro.papers.stac.loss import Hyperparameters, StacLoss, stac_loss
 from repro.papers.stac.metagradient import Metaparameters, self_tuning_update
 
 
 class InnerExtra(NamedTuple):
-    """What the inner loss gives besides: the heads' logits before the update, [T+1, B, P, A], and scalars by name."""
+    """What the inner loss gives besides: the heads' outputs before the update, [T+1, B, P, K], and scalars by name."""
 
-    logits: tf.Tensor
+    outputs: tf.Tensor
     scalars: dict[str, tf.Tensor]
 
 
 class StacAgent(tf_agent.TFAgent):
     """Self-tuning actor-critic (Algorithm 2).
 
-    `train` takes a batch of unrolls, `Trajectory` [B, T+1, ...]: T transitions and the observation after the
-    last one, from which the targets bootstrap; action, reward and discount of the last row are not read.
-    Losses are summed over batch and time, over all replicas under `tf.distribute`, and the inner loss is the
-    mean over heads (line 11).
+    `train` takes a batch of unrolls, `Trajectory` [B, burn_in+T+1, ...]: rows that only warm the network's core, T
+    transitions, and the observation after the last one, from which the targets bootstrap; action, reward and discount
+    of the last row are not read. The core starts from the state that was stored with the first row. Losses are summed
+    over batch and time, over all replicas under `tf.distribute`, and the inner loss is the mean over heads (line 11).
 
     Args:
         time_step_spec, action_spec: of one unbatched environment.
         network: policies and values of the heads.
+        distribution: of its policies.
         optimizer: of the network.
         metaparameters: of the network's heads; where none is tuned, there is no outer loss.
         meta_optimizer: Keras optimiser of the metaparameters.
@@ -45,7 +47,8 @@ class StacAgent(tf_agent.TFAgent):
         kl_cost: g_kl of Eq. (3).
         clip_global_norm: bound on the global norm of the summed gradient of the inner loss.
         train_step_counter: int64 variable, incremented at each update.
-        greedy: whether `policy` (not `collect_policy`) takes the most probable action.
+        burn_in: rows at the beginning of an unroll that nothing is learned from.
+        greedy: whether `policy` (not `collect_policy`) takes the distribution's mode.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class StacAgent(tf_agent.TFAgent):
         action_spec: tensor_spec.BoundedTensorSpec,
         *,
         network: MultiHeadActorCritic,
+        distribution: ActionDistribution,
         optimizer: RMSPropTF1,
         metaparameters: Metaparameters,
         meta_optimizer: tf.keras.optimizers.Optimizer,
@@ -61,9 +65,12 @@ class StacAgent(tf_agent.TFAgent):
         kl_cost: float,
         clip_global_norm: float,
         train_step_counter: tf.Variable,
+        burn_in: int = 0,
         greedy: bool = False,
     ) -> None:
         self._network = network
+        self._distribution = distribution
+        self._burn_in = burn_in
         self._optimizer = optimizer
         self._metaparameters = metaparameters
         self._meta_optimizer = meta_optimizer
@@ -76,8 +83,8 @@ class StacAgent(tf_agent.TFAgent):
         super().__init__(
             time_step_spec,
             action_spec,
-            policy=HeadPolicy(time_step_spec, action_spec, network, greedy),
-            collect_policy=HeadPolicy(time_step_spec, action_spec, network),
+            policy=HeadPolicy(time_step_spec, action_spec, network, distribution, greedy),
+            collect_policy=HeadPolicy(time_step_spec, action_spec, network, distribution),
             train_sequence_length=None,
             train_step_counter=train_step_counter,
         )
@@ -86,50 +93,64 @@ class StacAgent(tf_agent.TFAgent):
         """Variables are created in the constructor, under the caller's strategy scope."""
 
     def _heads(self, experience: Trajectory) -> tuple[tf.Tensor, tf.Tensor]:
-        """Logits [T+1, B, P, A] and values [T+1, B, P] of the heads."""
-        _, logits, values, _ = self._network(experience.observation, experience.step_type)
-        return time_major(logits), time_major(values)
+        """Outputs of the policies [T+1, B, P, K] and values [T+1, B, P] of the heads, behind the burn-in."""
+        state = tf.nest.map_structure(lambda x: x[:, 0], experience.policy_info.get("core_state", ()))
+        _, outputs, values = unroll_after_burn_in(
+            self._network, experience.observation, experience.step_type, state, self._burn_in
+        )
+        return time_major(outputs), time_major(values)
+
+    def _transitions(self, x: tf.Tensor) -> tf.Tensor:
+        """Rows of transitions that are learned from, [T, B, ...] of [B, burn_in+T+1, ...]."""
+        return time_major(x)[self._burn_in : -1]
+
+    def _is_boundary(self, experience: Trajectory) -> tf.Tensor:
+        """Rows that are no transition, bool [T, B]."""
+        return self._transitions(experience.step_type) == StepType.LAST
 
     def _head_losses(
-        self, experience: Trajectory, logits: tf.Tensor, values: tf.Tensor, zeta: Hyperparameters
+        self, experience: Trajectory, outputs: tf.Tensor, values: tf.Tensor, zeta: Hyperparameters
     ) -> StacLoss:
+        info = experience.policy_info
         return stac_loss(
-            target_logits=logits[:-1],
-            behaviour_logits=time_major(experience.policy_info["logits"])[:-1],
-            actions=time_major(experience.action)[:-1],
-            r_t=time_major(experience.reward)[:-1],
-            discount_t=time_major(experience.discount)[:-1],
+            self._distribution,
+            target_outputs=outputs[:-1],
+            behaviour={name: self._transitions(info[name]) for name in self._distribution.info_spec},
+            actions=self._transitions(experience.action),
+            r_t=self._transitions(experience.reward),
+            discount_t=self._transitions(experience.discount),
             v_tm1=values[:-1],
             v_t=values[1:],
-            is_boundary=_is_boundary(experience),
+            is_boundary=self._is_boundary(experience),
             zeta=zeta,
         )
 
     def _inner_loss(self, experience: Trajectory, weights: tf.Tensor | None) -> tuple[tf.Tensor, InnerExtra]:
         """Line 11: the mean over heads of Algorithm 1 with zeta(eta)."""
-        logits, values = self._heads(experience)
-        losses = self._head_losses(experience, logits, values, self._metaparameters.hyperparameters())
+        outputs, values = self._heads(experience)
+        losses = self._head_losses(experience, outputs, values, self._metaparameters.hyperparameters())
         acting = self._network.acting_heads
         scalars = {
             "policy_gradient_loss": tf.reduce_sum(losses.policy[..., acting]),
             "baseline_loss": tf.reduce_sum(losses.value[..., acting]),
             "entropy_loss": tf.reduce_sum(losses.entropy[..., acting]),
-            "entropy": tf.reduce_mean(categorical.entropy(logits[:-1, :, acting])),
+            **self._distribution.scalars(outputs[:-1, :, acting]),
             "rho": tf.reduce_mean(losses.rho[..., acting]),
             "value": tf.reduce_mean(values[:-1, :, acting]),
         }
-        return _sum(losses.total, weights) / self._network.num_heads, InnerExtra(logits, scalars)
+        return _sum(losses.total, weights) / self._network.num_heads, InnerExtra(outputs, scalars)
 
     def _outer_loss(
         self, experience: Trajectory, weights: tf.Tensor | None, inner: InnerExtra
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Eq. (3): Algorithm 1 with the fixed zeta, and KL(pi_theta', pi_theta), of the heads that act."""
         acting = self._network.acting_heads
-        logits, values = (x[:, :, acting] for x in self._heads(experience))
-        losses = self._head_losses(experience, logits, values, self._outer)
-        kl = categorical.kl(logits[:-1], tf.stop_gradient(inner.logits[:-1, :, acting]))  # [T, B, heads that act]
-        kl = tf.where(_is_boundary(experience)[..., tf.newaxis], 0.0, kl)
-        outer = _sum(losses.total + self._kl_cost * kl, weights) / logits.shape[2]
+        outputs, values = (x[:, :, acting] for x in self._heads(experience))
+        losses = self._head_losses(experience, outputs, values, self._outer)
+        before = tf.stop_gradient(inner.outputs[:-1, :, acting])
+        kl = self._distribution.kl(outputs[:-1], before)  # [T, B, heads that act]
+        kl = tf.where(self._is_boundary(experience)[..., tf.newaxis], 0.0, kl)
+        outer = _sum(losses.total + self._kl_cost * kl, weights) / outputs.shape[2]
         return outer, {"kl": tf.reduce_mean(kl)}
 
     def _loss(
@@ -165,11 +186,6 @@ class StacAgent(tf_agent.TFAgent):
             self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(loss, inner.scalars | extra | {"gradient_norm": norm})
-
-
-def _is_boundary(experience: Trajectory) -> tf.Tensor:
-    """Rows that are no transition, bool [T, B]."""
-    return time_major(experience.step_type)[:-1] == StepType.LAST
 
 
 def _sum(losses: tf.Tensor, weights: tf.Tensor | None) -> tf.Tensor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from repro.distributions import categorical
 from repro.ops import v_targets
+from repro.papers.stac.action_distribution import ActionDistribution
 
 
 class Hyperparameters(NamedTuple):
@@ -34,8 +35,9 @@ class StacLoss(NamedTuple):
 
 
 def stac_loss(
-    target_logits: tf.Tensor,
-    behaviour_logits: tf.Tensor,
+    distribution: ActionDistribution,
+    target_outputs: tf.Tensor,
+    behaviour: Mapping[str, tf.Tensor],
     actions: tf.Tensor,
     r_t: tf.Tensor,
     discount_t: tf.Tensor,
@@ -50,16 +52,18 @@ def stac_loss(
                   - g_p rho_s log pi(a_s|x_s) (r_s + gamma v_{s+1} - V(x_s))        lines 22, 24
                   - g_e H(pi(.|x_s))                                                line 20
 
-    with v_s and rho_s of leaky V-trace, Eq. (5). Line 20 prints + g_e H, a misprint: the entropy is a bonus.
+    with v_s and rho_s of leaky V-trace, Eq. (5). Line 20 prints + g_e H, a misprint: the entropy is a bonus. For
+    continuous actions H is minus the KL to a standard Gaussian (Section 4.2).
 
     One function is both the inner loss and the outer: neither has a gradient to theta through targets, weights or the
     values in them (lines 5, 8 and 15), and through rho and v_{s+1} of line 22 zeta alone receives one. That line 24
     stops it changes nothing where zeta is constant.
 
     Args:
-        target_logits: of the heads' policies, float32 [T, B, P, A]; receive the policy and entropy gradients.
-        behaviour_logits: mu's logits when the actions were chosen, float32 [T, B, A]; no gradient.
-        actions: int32 [T, B].
+        distribution: of the policies; H is its bonus.
+        target_outputs: of the heads' policies, float32 [T, B, P, K]; receive the policy and entropy gradients.
+        behaviour: mu when the actions were chosen, as `distribution.info` says it, float32 [T, B, ...]; no gradient.
+        actions: int32 [T, B] or float32 [T, B, A].
         r_t: reward after each action, float32 [T, B].
         discount_t: 1, or 0 where the step ended the episode, float32 [T, B].
         v_tm1: V(x_s) of the heads, float32 [T, B, P]; receives the gradient of the value loss.
@@ -67,13 +71,14 @@ def stac_loss(
         is_boundary: bool [T, B], rows that are no transition (the observation is the last of a game).
         zeta: hyper-parameters, which receive the exact gradient of the losses and of their gradients.
     """
-    num_heads = target_logits.shape[2]
+    num_heads = target_outputs.shape[2]
 
     def each_head(x: tf.Tensor) -> tf.Tensor:
         return tf.repeat(x[:, :, tf.newaxis], num_heads, axis=2)
 
-    actions, boundary = each_head(actions), each_head(is_boundary)  # [T, B, P]
-    log_rho = categorical.log_ratio(target_logits, each_head(behaviour_logits), actions)
+    actions, boundary = each_head(actions), each_head(is_boundary)  # [T, B, P, ...], [T, B, P]
+    behaviour = {name: each_head(x) for name, x in behaviour.items()}
+    log_rho = distribution.log_ratio(target_outputs, behaviour, actions)
     targets, advantages, rho = v_targets.vtrace(
         log_rho,
         zeta.gamma * tf.where(boundary, 0.0, each_head(discount_t)),
@@ -89,7 +94,7 @@ def stac_loss(
         is_boundary=boundary,
     )
     value = zeta.g_v * tf.square(targets - v_tm1)
-    policy = -zeta.g_p * categorical.log_prob(target_logits, actions) * advantages
-    entropy = -zeta.g_e * categorical.entropy(target_logits)
+    policy = -zeta.g_p * distribution.log_prob(target_outputs, actions) * advantages
+    entropy = -zeta.g_e * distribution.bonus(target_outputs)
     value, policy, entropy = (tf.where(boundary, 0.0, loss) for loss in (value, policy, entropy))
     return StacLoss(value + policy + entropy, value, policy, entropy, rho)

@@ -12,7 +12,10 @@ Theta = Sequence[tf.Tensor]
 
 
 class Data(NamedTuple):
-    """Trajectories, time-major: x [T+1, B, ...], then [T, B] each and mu's probabilities of the actions."""
+    """Trajectories, time-major: x of all rows [burn_in+T+1, B, ...], then of the learned ones [T, B, ...].
+
+    behaviour_log_probs: log mu of the actions.
+    """
 
     observations: np.ndarray
     actions: np.ndarray
@@ -20,6 +23,15 @@ class Data(NamedTuple):
     discounts: np.ndarray
     behaviour_log_probs: np.ndarray
     is_boundary: np.ndarray
+
+
+class Head(NamedTuple):
+    """A policy and its value: log pi of the actions and the bonus [T, B], V [T+1, B], what else `kl` needs."""
+
+    log_probs: tf.Tensor
+    bonus: tf.Tensor
+    values: tf.Tensor
+    parameters: Any
 
 
 class Zeta(NamedTuple):
@@ -35,22 +47,48 @@ class Zeta(NamedTuple):
     g_e: Any
 
 
-def data_of(batch: Any) -> Data:
-    """Of a batch-major trajectory [B, T+1, ...]."""
-    logits = batch.policy_info["logits"].astype(np.float64)
-    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    log_probs = np.take_along_axis(log_probs, batch.action[..., None], -1)[..., 0]
-    rows = (batch.action, batch.reward.astype(np.float64), batch.discount.astype(np.float64), log_probs)
-    return Data(np.swapaxes(batch.observation, 0, 1), *(x.T[:-1] for x in rows), batch.step_type.T[:-1] == 2)
+def data_of(batch: Any, burn_in: int = 0) -> Data:
+    """Of a batch-major trajectory [B, burn_in+T+1, ...]."""
+    info = {
+        name: np.swapaxes(x, 0, 1)[burn_in:-1].astype(np.float64)
+        for name, x in batch.policy_info.items()
+        if name != "core_state"
+    }
+    actions = np.swapaxes(batch.action, 0, 1)[burn_in:-1]
+    if "logits" in info:
+        log_probs = np.take_along_axis(_log_softmax(info["logits"]), actions[..., None], -1)[..., 0]
+    else:
+        log_probs = _squashed_log_density(actions, info["mean"], info["std"]).numpy()
+    rows = (x.T[burn_in:-1].astype(np.float64) for x in (batch.reward, batch.discount))
+    is_boundary = batch.step_type.T[burn_in:-1] == 2
+    return Data(np.swapaxes(batch.observation, 0, 1), actions, *rows, log_probs, is_boundary)
 
 
-def head_loss(data: Data, log_pi: tf.Tensor, values: tf.Tensor, zeta: Zeta, inner_loss: bool) -> tf.Tensor:
-    """Algorithm 1 for one head: log pi [T+1, B, A], V [T+1, B]. Rows between two games are left out.
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def softmax_policy(logits: tf.Tensor, actions: np.ndarray) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """log pi of the actions and the entropy [T, B], and log pi of all actions, of logits of T rows or more."""
+    log_pi = (logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))[: len(actions)]
+    entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
+    return tf.gather(log_pi, actions, batch_dims=2), entropy, log_pi
+
+
+def _squashed_log_density(actions: np.ndarray, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+    a = actions.astype(np.float64)
+    normal = -(((np.arctanh(a) - mean) / std) ** 2) / 2 - tf.math.log(std) - np.log(2 * np.pi) / 2
+    return tf.reduce_sum(normal - np.log(1 - a**2), axis=-1)
+
+
+def head_loss(data: Data, head: Head, zeta: Zeta, inner_loss: bool) -> tf.Tensor:
+    """Algorithm 1 for one head. Rows between two games are left out.
 
     The entropy has the sign of a bonus, which line 20 misprints.
     """
     sg = tf.stop_gradient
-    num_steps, num_unrolls = data.actions.shape
+    log_pi, values = head.log_probs, head.values
+    num_steps, num_unrolls = data.rewards.shape
     value = policy = entropy = tf.constant(0.0, tf.float64)
     for i in range(num_unrolls):
         importance, rho, e = {}, {}, {num_steps: 0.0}
@@ -58,8 +96,7 @@ def head_loss(data: Data, log_pi: tf.Tensor, values: tf.Tensor, zeta: Zeta, inne
             if data.is_boundary[s, i]:
                 e[s] = 0.0
                 continue
-            a = data.actions[s, i]
-            importance[s] = sg(tf.exp(log_pi[s, i, a] - data.behaviour_log_probs[s, i]))  # line 5
+            importance[s] = sg(tf.exp(log_pi[s, i] - data.behaviour_log_probs[s, i]))  # line 5
             cut = tf.minimum(zeta.truncation, importance[s])
             c = ((1 - zeta.alpha_c) * importance[s] + zeta.alpha_c * cut) * zeta.lambda_  # line 6
             rho[s] = (1 - zeta.alpha_rho) * importance[s] + zeta.alpha_rho * cut  # line 7
@@ -68,49 +105,113 @@ def head_loss(data: Data, log_pi: tf.Tensor, values: tf.Tensor, zeta: Zeta, inne
             e[s] = delta + gamma * c * e[s + 1]  # line 12
         targets = {s: e[s] + sg(values[s, i]) for s in e}  # line 15
         for s in rho:
-            a, gamma = data.actions[s, i], zeta.gamma * data.discounts[s, i]
+            gamma = zeta.gamma * data.discounts[s, i]
             value += zeta.g_v * (targets[s] - values[s, i]) ** 2  # line 19
-            entropy += zeta.g_e * tf.reduce_sum(tf.exp(log_pi[s, i]) * log_pi[s, i])  # line 20
+            entropy -= zeta.g_e * head.bonus[s, i]  # line 20
             following = data.rewards[s, i] + gamma * targets[s + 1]
             if inner_loss:
                 advantage = following - sg(values[s, i])  # line 22
             else:
                 advantage = sg(following - values[s, i])  # line 24
-            policy -= zeta.g_p * rho[s] * log_pi[s, i, a] * advantage
+            policy -= zeta.g_p * rho[s] * log_pi[s, i] * advantage
     return value + policy + entropy  # line 26
 
 
-def forward(theta: Theta, observations: np.ndarray, num_heads: int, acting: str) -> list[tuple[tf.Tensor, tf.Tensor]]:
-    """(log pi, V) of every head: a layer of ReLUs on bytes / 255, then heads of a layer of ReLUs and a linear one."""
-    theta = list(theta)
-    x = tf.constant(observations.reshape(*observations.shape[:2], -1) / 255.0, tf.float64)  # [T+1, B, S]
+class FeedForward(NamedTuple):
+    """A layer of ReLUs on bytes / 255, then heads of a layer of ReLUs and a linear one; softmax policies."""
 
-    def dense(x: tf.Tensor) -> tf.Tensor:
-        return tf.tensordot(x, theta.pop(0), 1) + theta.pop(0)
+    num_heads: int
+    acting: str
 
-    x = tf.nn.relu(dense(x))
-    logits = [dense(tf.nn.relu(dense(x))) for _ in range(num_heads)]
-    if acting == "average":
-        logits.append(sum(logits) / num_heads)
-    values = [dense(tf.nn.relu(dense(x)))[..., 0] for _ in logits]
-    assert not theta
-    return [(one - tf.reduce_logsumexp(one, axis=-1, keepdims=True), v) for one, v in zip(logits, values)]
+    def heads(self, theta: Theta, data: Data) -> list[Head]:
+        x = tf.constant(data.observations.reshape(*data.observations.shape[:2], -1) / 255.0, tf.float64)  # [T+1, B, S]
+        theta = list(theta)
+        x = tf.nn.relu(_dense(x, theta))
+        logits = [_dense(tf.nn.relu(_dense(x, theta)), theta) for _ in range(self.num_heads)]
+        if self.acting == "average":
+            logits.append(sum(logits) / self.num_heads)
+        values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for _ in logits]
+        assert not theta
+        policies = [softmax_policy(one, data.actions) for one in logits]
+        return [Head(log_probs, entropy, v, log_pi) for (log_probs, entropy, log_pi), v in zip(policies, values)]
+
+    def kl(self, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
+        """Of policies given by `Head.parameters`, [T, B]."""
+        return tf.reduce_sum(tf.exp(new) * (new - old), axis=-1)
+
+
+class Recurrent(NamedTuple):
+    """A layer of ReLUs, an LSTM, then heads as above; squashed Gaussian policies.
+
+    is_first: [burn_in+T+1, B], where the state is zeroed before.
+    state: h and c before the first row, [B, units] each.
+    log_std: sigma_min and sigma_max.
+    """
+
+    num_heads: int
+    acting: str
+    is_first: np.ndarray
+    state: Sequence[np.ndarray]
+    burn_in: int
+    log_std: tuple[float, float]
+
+    def heads(self, theta: Theta, data: Data) -> list[Head]:
+        *theta, kernel, bias = theta
+        x = tf.nn.relu(_dense(tf.constant(data.observations, tf.float64), theta))
+        x = self._core(x, kernel, bias)[self.burn_in :]
+        outputs = [_dense(tf.nn.relu(_dense(x, theta)), theta)[:-1] for _ in range(self.num_heads)]
+        values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for _ in range(self.num_heads)]
+        assert not theta
+        found = []
+        for one, v in zip(outputs, values):
+            size = one.shape[-1] // 2
+            low, high = self.log_std
+            mean = tf.tanh(one[..., :size])
+            std = tf.exp(low + (high - low) * (tf.tanh(one[..., size:]) + 1) / 2)
+            bonus = -self.kl((mean, std), (tf.zeros_like(mean), tf.ones_like(std)))
+            found.append(Head(_squashed_log_density(data.actions, mean, std), bonus, v, (mean, std)))
+        return found
+
+    def kl(self, new: Sequence[tf.Tensor], old: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Of policies given by `Head.parameters`, [T, B]."""
+        (m, s), (m_old, s_old) = new, old
+        parts = (s**2 + (m - m_old) ** 2) / (2 * s_old**2) - 0.5 + tf.math.log(s_old) - tf.math.log(s)
+        return tf.reduce_sum(parts, axis=-1)
+
+    def _core(self, x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+        h, c = (tf.constant(part.astype(np.float64)) for part in self.state)
+        outputs = []
+        for row, is_first in enumerate(self.is_first):
+            if row == self.burn_in:
+                h, c = tf.stop_gradient(h), tf.stop_gradient(c)
+            kept = np.where(is_first, 0.0, 1.0)[:, None]
+            h, c = kept * h, kept * c
+            i, g, f, o = tf.split(tf.concat([x[row], h], axis=-1) @ kernel + bias, 4, axis=-1)
+            c = tf.sigmoid(f + 1) * c + tf.sigmoid(i) * tf.tanh(g)
+            h = tf.sigmoid(o) * tf.tanh(c)
+            outputs.append(h)
+        return tf.stack(outputs)
+
+
+def _dense(x: tf.Tensor, theta: list[tf.Tensor]) -> tf.Tensor:
+    """A layer, whose weights are taken from the front."""
+    return tf.tensordot(x, theta.pop(0), 1) + theta.pop(0)
 
 
 class Step(NamedTuple):
     """Settings of Algorithm 2 and the state before its step, in float64.
 
+    network: has `heads` and `kl`.
     theta, mean_squares, moments: of the network and of RMSProp.
     outer: zeta; fixed hyper-parameters of the head behind the others for `average`, with neither policy nor entropy.
     """
 
     data: Data
+    network: FeedForward | Recurrent
     theta: list[np.ndarray]
     mean_squares: list[np.ndarray]
     moments: list[np.ndarray]
     outer: Zeta
-    num_heads: int
-    acting: str
     rate: float
     decay: float
     momentum: float
@@ -123,11 +224,12 @@ class Step(NamedTuple):
         theta = [tf.constant(x) for x in self.theta]
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            heads = forward(theta, self.data.observations, self.num_heads, self.acting)
-            zetas = [zeta_of({k: v[p] for k, v in eta.items()}, self.outer) for p in range(self.num_heads)]
-            zetas += [self.outer._replace(g_p=0.0, g_e=0.0)] * (self.acting == "average")
-            loss = sum(head_loss(self.data, *head, zeta, True) for head, zeta in zip(heads, zetas, strict=True))
-            loss /= self.num_heads
+            heads = self.network.heads(theta, self.data)
+            num_heads = self.network.num_heads
+            zetas = [zeta_of({k: v[p] for k, v in eta.items()}, self.outer) for p in range(num_heads)]
+            zetas += [self.outer._replace(g_p=0.0, g_e=0.0)] * (self.network.acting == "average")
+            loss = sum(head_loss(self.data, head, zeta, True) for head, zeta in zip(heads, zetas, strict=True))
+            loss /= num_heads
         gradients = [g.numpy() for g in tape.gradient(loss, theta)]
         norm = float(np.sqrt(sum(np.sum(g**2) for g in gradients)))
         updated = []
@@ -139,14 +241,15 @@ class Step(NamedTuple):
 
     def outer_loss(self, theta: Theta) -> tf.Tensor:
         """Eq. (3), lines 13 and 14, at theta: of the heads that act, their mean."""
-        before, after = (forward(t, self.data.observations, self.num_heads, self.acting) for t in (self.theta, theta))
-        acting = {"first": [0], "random": range(self.num_heads), "average": [self.num_heads]}[self.acting]
+        network = self.network
+        before, after = (network.heads(t, self.data) for t in (self.theta, theta))
+        last = network.num_heads
+        acting = {"first": [0], "random": range(last), "average": [last]}[network.acting]
         total = tf.constant(0.0, tf.float64)
         for p in acting:
-            total += head_loss(self.data, *after[p], self.outer, False)
-            for s, i in zip(*np.nonzero(~self.data.is_boundary)):
-                new, old = after[p][0][s, i], before[p][0][s, i].numpy()
-                total += self.kl_cost * tf.reduce_sum(tf.exp(new) * (new - old))
+            total += head_loss(self.data, after[p], self.outer, False)
+            kl = network.kl(after[p].parameters, tf.nest.map_structure(tf.stop_gradient, before[p].parameters))
+            total += self.kl_cost * tf.reduce_sum(tf.where(self.data.is_boundary, tf.zeros_like(kl), kl))
         return total / len(acting)
 
     def metagradient(self, eta: Mapping[str, np.ndarray], h: float = 1e-4) -> dict[str, np.ndarray]:
@@ -167,7 +270,7 @@ class Step(NamedTuple):
             (above, _), (below, _) = self.updated(up), self.updated(down)
             return sum(float(tf.reduce_sum(g * (a - b))) for g, a, b in zip(gradients, above, below)) / (2 * h)
 
-        return {name: np.array([slope(name, p) for p in range(self.num_heads)]) for name in eta}
+        return {name: np.array([slope(name, p) for p in range(self.network.num_heads)]) for name in eta}
 
 
 def zeta_of(eta: Mapping[str, float], outer: Zeta) -> Zeta:

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
+from repro.papers.stac.action_distribution import Softmax
 from repro.papers.stac.agent import StacAgent
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
@@ -45,6 +46,7 @@ def make_agent(
         network=MultiHeadActorCritic(
             dense_torso(seed), 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed
         ),
+        distribution=Softmax(3),
         optimizer=RMSPropTF1(learning_rate, decay=DECAY, momentum=MOMENTUM, epsilon=EPSILON),
         metaparameters=Metaparameters(
             tuned, outer, num_heads, INITIAL, [outer._replace(g_p=0.0, g_e=0.0)] if acting == "average" else []

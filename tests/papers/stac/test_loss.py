@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 from repro.papers.impala.loss import VtraceLossSettings, impala_loss
+from repro.papers.stac.action_distribution import Softmax
 from repro.papers.stac.loss import Hyperparameters, stac_loss
-from tests.papers.stac.oracle import Data, Zeta, head_loss
+from tests.papers.stac.oracle import Data, Head, Zeta, head_loss, softmax_policy
 
 T, B, P, A = 5, 3, 2, 4
 ZETA = Hyperparameters(
@@ -51,6 +52,13 @@ def tensors(x):
     return {name: tf.constant(value) for name, value in x.items()}
 
 
+def loss_of(x, zeta):
+    """Of the arguments above, with softmax policies."""
+    names = {"target_logits": "target_outputs", "behaviour_logits": "behaviour"}
+    arguments = {names.get(name, name): value for name, value in x.items()}
+    return stac_loss(Softmax(A), **arguments | {"behaviour": {"logits": x["behaviour_logits"]}}, zeta=zeta)
+
+
 def zeta_tensors(zeta=ZETA):
     return Hyperparameters(*(tf.constant(x, tf.float32) for x in zeta))
 
@@ -67,8 +75,8 @@ def oracle_loss(x, head, zeta, inner_loss=True):
     zeta = Zeta(*(tf.constant(float(value[head]), tf.float64) for value in zeta))
     with tf.GradientTape() as tape:
         tape.watch([logits, values, zeta])
-        log_pi = logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True)
-        loss = head_loss(data, log_pi, values, zeta, inner_loss)
+        log_probs, entropy, log_pi = softmax_policy(logits, x["actions"])
+        loss = head_loss(data, Head(log_probs, entropy, values, log_pi), zeta, inner_loss)
     return loss, tape.gradient(loss, [logits, values, zeta])
 
 
@@ -78,7 +86,7 @@ def test_loss_and_gradients_are_those_of_algorithm_1():
     data, zeta = tensors(x), zeta_tensors()
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([data["target_logits"], data["v_tm1"], zeta])
-        loss = stac_loss(**data, zeta=zeta)
+        loss = loss_of(data, zeta)
         total = tf.reduce_sum(loss.total)
     logits_gradient, v_gradient = tape.gradient(total, [data["target_logits"], data["v_tm1"]])
     zeta_gradient = tape.gradient(total, zeta)
@@ -95,7 +103,7 @@ def test_loss_and_gradients_are_those_of_algorithm_1():
 
 
 def test_parts_add_up_and_rows_between_games_are_zero():
-    loss = stac_loss(**tensors(arguments()), zeta=zeta_tensors())
+    loss = loss_of(tensors(arguments()), zeta_tensors())
     np.testing.assert_allclose(loss.total, loss.value + loss.policy + loss.entropy, rtol=1e-6)
     for part in loss:
         assert part.shape == (T, B, P)
@@ -108,7 +116,7 @@ def test_behaviour_rewards_and_next_values_get_no_gradient():
     dead = [data[name] for name in ("behaviour_logits", "r_t", "v_t")]
     with tf.GradientTape() as tape:
         tape.watch(dead)
-        total = tf.reduce_sum(stac_loss(**data, zeta=zeta_tensors()).total)
+        total = tf.reduce_sum(loss_of(data, zeta_tensors()).total)
     assert tape.gradient(total, dead) == [None, None, None]
 
 
@@ -116,7 +124,7 @@ def test_the_outer_loss_is_impalas():
     """0.25 (v - V)^2 is IMPALA's 0.5 * 1/2 (v - V)^2."""
     x = arguments(num_heads=1)
     zeta = Hyperparameters(0.99, 1.0, 1.0, 1.0, 1.0, 0.25, 1.0, 0.01)
-    found = stac_loss(**tensors(x), zeta=zeta)
+    found = loss_of(tensors(x), zeta)
     one = {name: value[:, :, 0] if name in ("target_logits", "v_tm1", "v_t") else value for name, value in x.items()}
     settings = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
     expected = impala_loss(**tensors(one | {"discount_t": np.float32(0.99) * x["discount_t"]}), settings=settings)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import SETS, Metaparameters, self_tuning_update
-from tests.papers.stac.oracle import Step, Zeta, data_of
+from tests.papers.stac.oracle import FeedForward, Recurrent, Step, Zeta, data_of
 from tests.papers.stac.small import DECAY, EPSILON, INITIAL, MOMENTUM, OUTER, RATE, STAC, make_agent
 from tests.support.batches import random_batch
 
@@ -40,9 +40,18 @@ def step_of(agent, batch, *, clip, kl_cost):
         [v.numpy().astype(np.float64) for v in group]
         for group in (network.trainable_variables, optimizer._mean_squares, optimizer._moments)
     )
-    outer = Zeta(*agent._outer)
-    settings = (outer, network.num_heads, network.acting, RATE, DECAY, MOMENTUM, EPSILON, clip, kl_cost)
-    return Step(data_of(batch), theta, squares, moments, *settings)
+    settings = (Zeta(*agent._outer), RATE, DECAY, MOMENTUM, EPSILON, clip, kl_cost)
+    data = data_of(batch, agent._burn_in)
+    return Step(data, model_of(agent, batch), theta, squares, moments, *settings)
+
+
+def model_of(agent, batch):
+    heads = (agent._network.num_heads, agent._network.acting)
+    if "core_state" not in batch.policy_info:
+        return FeedForward(*heads)
+    distribution, state = agent._distribution, [part[:, 0] for part in batch.policy_info["core_state"]]
+    log_std = (distribution.log_std_min, distribution.log_std_max)
+    return Recurrent(*heads, batch.step_type.T == 0, state, agent._burn_in, log_std)
 
 
 class KeepingSGD(tf.keras.optimizers.SGD):
@@ -67,7 +76,11 @@ def compare(tuned, *, num_heads=1, acting="first", clip=40.0, kl_cost=1.0, size=
         clip_global_norm=clip,
         kl_cost=kl_cost,
     )
-    batch = poisoned_batch(agent, size, seed=1)
+    return check_update(agent, poisoned_batch(agent, size, seed=1), clip=clip, kl_cost=kl_cost)
+
+
+def check_update(agent, batch, *, clip, kl_cost):
+    """One update of an agent and its oracle, after two others; returns as above."""
     with_history(agent, batch)
     before = {name: eta.numpy().astype(np.float64) for name, eta in agent._metaparameters.eta.items()}
     step = step_of(agent, batch, clip=clip, kl_cost=kl_cost)

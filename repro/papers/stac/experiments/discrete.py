@@ -3,100 +3,18 @@
 from __future__ import annotations
 
 import ml_collections
-import tensorflow as tf
-from tf_agents.policies import tf_policy
 
 from repro.environments.batched import BatchedEnvironment
-from repro.networks.initializers import distinct_seeds
-from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
-from repro.networks.torsos import make_torso
-from repro.optimizers.fused_adam import FusedAdam
-from repro.papers.stac.acting import HeadPolicy
-from repro.papers.stac.agent import StacAgent
-from repro.papers.stac.loss import Hyperparameters
-from repro.papers.stac.metagradient import Metaparameters
-from repro.training.experiment import Experiment, Warn
-from repro.training.on_policy_experiment import OnPolicyExperiment
-from repro.training.on_policy_trainer import OnPolicyTrainer
-from repro.training.run_directory import RunDirectory
-
-TORSOS = ("shallow", "deep")
+from repro.papers.stac.action_distribution import Softmax
+from repro.papers.stac.experiment import StacExperiment
+from repro.training.experiment import Experiment
 
 
-class DiscreteExperiment(OnPolicyExperiment):
-    def make_network(self, environment: BatchedEnvironment, seed: int) -> MultiHeadActorCritic:
-        """Returns a new network.
+class DiscreteExperiment(StacExperiment):
+    TORSOS = ("shallow", "deep")
 
-        Raises:
-            ValueError: unknown torso or way of acting.
-        """
-        network, seeds = self.config.network, distinct_seeds(seed)
-        torso = make_torso(network, next(seeds), TORSOS, environment.time_step_spec.observation)
-        return MultiHeadActorCritic(
-            torso,
-            environment.num_actions,
-            num_heads=network.num_heads,
-            head_units=network.head_units,
-            acting=network.acting,
-            seed=next(seeds),
-        )
-
-    @property
-    def outer(self) -> Hyperparameters:
-        """Those of the outer loss, and of the inner loss before any is tuned."""
-        loss = self.config.loss
-        return Hyperparameters(
-            gamma=loss.discount,
-            lambda_=loss.lambda_,
-            alpha_rho=loss.alpha,
-            alpha_c=loss.alpha,
-            truncation=loss.truncation,
-            g_v=loss.value_cost,
-            g_p=loss.policy_cost,
-            g_e=loss.entropy_cost,
-        )
-
-    def make_metaparameters(self) -> Metaparameters:
-        """Returns them at their initial values.
-
-        Raises:
-            ValueError: unknown ones are to be tuned.
-        """
-        meta, network, outer = self.config.meta, self.config.network, self.outer
-        initial = dict.fromkeys(meta.tuned, meta.initial)
-        if meta.initial_gamma is not None:
-            initial["gamma"] = meta.initial_gamma
-        value_alone = [outer._replace(g_p=0.0, g_e=0.0)] if network.acting == "average" else []
-        return Metaparameters(meta.tuned, outer, network.num_heads, initial, value_alone)
-
-    def make_agent(self, environment: BatchedEnvironment, seed: int) -> StacAgent:
-        config, meta = self.config, self.config.meta
-        return StacAgent(
-            environment.time_step_spec,
-            environment.action_spec,
-            network=self.make_network(environment, seed),
-            optimizer=self.make_optimizer(),
-            metaparameters=self.make_metaparameters(),
-            meta_optimizer=FusedAdam(
-                meta.learning_rate, meta.beta_1, meta.beta_2, meta.epsilon, epsilon_is_corrected=True
-            ),
-            outer=self.outer,
-            kl_cost=meta.kl_cost,
-            clip_global_norm=config.learner.clip_global_norm,
-            train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
-            greedy=config.evaluation.greedy,
-        )
-
-    def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
-        network = self.make_network(environment, seed=0)
-        network.build_variables(environment.time_step_spec.observation)
-        return HeadPolicy(environment.time_step_spec, environment.action_spec, network)
-
-    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> OnPolicyTrainer:
-        trainer = super().build_trainer(seed, run, warn)
-        tuned = [f"{name}_1" for name in self.config.meta.tuned]
-        trainer.progress_scalars = (*trainer.progress_scalars, *tuned[:1])
-        return trainer
+    def make_distribution(self, environment: BatchedEnvironment) -> Softmax:
+        return Softmax(environment.num_actions)
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

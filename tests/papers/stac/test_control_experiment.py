@@ -1,0 +1,97 @@
+"""What the fields of control become, and a run with overlapping unrolls that resumes to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paper_configs.stac import atari, control
+from repro.papers import find_experiment
+from repro.papers.stac.action_distribution import SquashedGaussian
+from tests.papers.stac.test_experiment import Folder, made_from, state_of
+
+TABLE_3 = {
+    "num_env_steps": 30_000_000,
+    "learner.learning_rate": 1e-3,
+    "learner.final_learning_rate": 1e-4,
+    "learner.rmsprop_decay": 0.99,
+    "learner.rmsprop_epsilon": 0.1,
+    "learner.batch_size": 24,
+    "learner.unroll_length": 40,
+    "learner.overlap": 30,
+    "loss.discount": 0.99,
+    "network.units": (256, 256),
+    "network.core_units": 256,
+    "network.head_units": 256,
+}
+
+
+def test_paper_scale_has_the_settings_of_tables_2_and_3():
+    config, on_atari = control.get_config("paper"), atari.get_config("paper")
+    for name, value in TABLE_3.items():
+        found = config
+        for part in name.split("."):
+            found = found[part]
+        assert found == value, name
+    assert config.meta == on_atari.meta  # Table 3 has one column for both
+    assert {**config.loss, "discount": 0.995} == dict(on_atari.loss)
+
+
+def test_fields_of_control_reach_their_places():
+    config = control.get_config("smoke")
+    config.agent = "stacx"
+    config.network.update({"log_std_min": -2.5, "log_std_max": 0.25, "core_units": 7, "units": (5,), "head_units": 6})
+    config.learner.update({"unroll_length": 12, "overlap": 8, "burn_in": 4, "batch_size": 3})
+    config.evaluation.greedy = True
+    experiment = find_experiment(config)
+    assert experiment.frames_per_update == 3 * 4
+    assert experiment.describe_evaluation(10).count("mean actions") == 1
+    agent = made_from(config)
+    assert agent._distribution == SquashedGaussian(1, -2.5, 0.25)
+    assert agent._burn_in == 4
+    assert agent.policy._greedy
+    assert not agent.collect_policy._greedy
+    assert agent._network._core.units == 7
+    assert len(agent._network._policies) == 3
+    assert [part.shape for part in agent.collect_data_spec.policy_info["core_state"]] == [(7,), (7,)]
+
+
+@pytest.mark.parametrize(("overlap", "burn_in"), [(40, 30), (-1, 0), (30, 40), (30, -1), (30, 35), (25, 30)])
+def test_an_overlap_that_learns_from_some_steps_more_often_is_refused(overlap, burn_in):
+    config = control.get_config("smoke")
+    config.learner.update({"overlap": overlap, "burn_in": burn_in})
+    with pytest.raises(ValueError, match="every step is learned from"):
+        find_experiment(config)
+
+
+def small_config(updates):
+    config = control.get_config("smoke")
+    config.agent = "stac"
+    config.num_env_steps = updates * 2 * 3
+    config.network.update({"units": (4,), "core_units": 4, "head_units": 4})
+    config.learner.update({"unroll_length": 8, "overlap": 5, "burn_in": 5, "batch_size": 2})
+    config.runtime.update({"envs_per_actor": 2, "schedule": "lockstep"})
+    config.meta.learning_rate = 0.05
+    return config
+
+
+def test_a_run_resumes_to_the_bit(tmp_path):
+    """Also what the last unroll shares with the next, and the state of the core."""
+    whole = find_experiment(small_config(8)).build_trainer(3, Folder(tmp_path / "whole"), print)
+    list(whole)
+    whole.close()
+    first = find_experiment(small_config(8)).build_trainer(3, Folder(tmp_path / "halves"), print)
+    for update in first:
+        if update.updates == 4:
+            first.save()
+            break
+    first.close()
+    second = find_experiment(small_config(8)).build_trainer(3, Folder(tmp_path / "halves"), print)
+    assert second.updates == 4
+    list(second)
+    second.close()
+    (whole_eta, whole_state), (eta, state) = state_of(whole), state_of(second)
+    for name in whole_eta:
+        np.testing.assert_array_equal(eta[name], whole_eta[name], err_msg=name)
+    for a, b in zip(whole_state, state, strict=True):
+        np.testing.assert_array_equal(a, b)
