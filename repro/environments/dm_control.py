@@ -42,6 +42,7 @@ DOMAINS = {
 """Tasks of each domain in the suite's spelling: its benchmark, and the quadruped for the Real-World RL challenge."""
 
 TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in DOMAINS.items() for task in tasks}
+"""The suite's own; those with challenges are `rwrl.TASKS`."""
 
 OBSERVED = ("features", "pixels")
 """What is shown of a simulation."""
@@ -57,15 +58,15 @@ def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
 
     Args:
-        task: `cartpole_swingup`, `CartpoleSwingup`.
+        task: `cartpole_swingup`, `CartpoleSwingup`, or with challenges `cartpole_easy`, `cartpole.easy`.
 
     Returns:
-        Domain and task, one of `TASKS`.
+        One of `TASKS` or `rwrl.TASKS`.
 
     Raises:
         UnknownTaskError: no task has this name; the message lists the nearest.
     """
-    return match_task(task, tuple(TASKS), "task of DM Control")
+    return match_task(task, (*TASKS, *rwrl.TASKS), "task of DM Control")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,18 +74,16 @@ class DmControlConfig:
     """The protocol, one field an item.
 
     Attributes:
-        task: one of `TASKS`, in any spelling that `task_name` knows.
+        task: one of `TASKS` or `rwrl.TASKS`, in any spelling that `task_name` knows.
         observed: one of `OBSERVED`.
         max_steps: an episode is cut at this many steps; 0 for the suite's 1000.
         image_size: height and width of an observation of pixels.
-        rwrl_level: one of `rwrl.LEVELS`, how hard the challenges of the Real-World RL suite are, or `none`.
     """
 
     task: str
     observed: str
     max_steps: int
     image_size: int = 84
-    rwrl_level: str = rwrl.NO_LEVEL
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
@@ -94,18 +93,13 @@ class DmControlConfig:
             raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
         if not 1 <= self.image_size <= SHOWN_HEIGHT:
             raise ValueError(f"{KIND}: image_size must lie between 1 and {SHOWN_HEIGHT}, got {self.image_size}.")
-        object.__setattr__(self, "rwrl_level", rwrl.level_name(self.rwrl_level))
-        if self.rwrl_level == rwrl.NO_LEVEL:
-            return
-        rwrl.check_task(self.task)
-        if self.observed != "features":
-            raise ValueError(f"{KIND}: the challenges of Real-World RL need observed='features', got 'pixels'.")
+        if self.task in rwrl.TASKS and self.observed != "features":
+            raise ValueError(f"{KIND}: the challenges of {self.task} need observed='features', got 'pixels'.")
 
     @property
     def label(self) -> str:
         """What a saved state must share with the environment that takes it up: `dm_control/walker_walk/features`."""
-        challenged = () if self.rwrl_level == rwrl.NO_LEVEL else (f"rwrl_{self.rwrl_level}",)
-        return "/".join(("dm_control", self.task, self.observed, *challenged))
+        return f"dm_control/{self.task}/{self.observed}"
 
     @property
     def step_limit(self) -> int:
@@ -114,23 +108,23 @@ class DmControlConfig:
 
     def make_task(self) -> SuiteTask:
         """One simulation."""
-        if self.rwrl_level == rwrl.NO_LEVEL:
-            return SuiteTask(*TASKS[self.task])
-        return rwrl.RwrlTask(*TASKS[self.task], rwrl.LEVELS[self.rwrl_level])
+        if self.task in rwrl.TASKS:
+            return rwrl.RwrlTask(*rwrl.TASKS[self.task])
+        return SuiteTask(*TASKS[self.task])
 
 
 def make_dm_control(env_config: Mapping[str, Any], num_envs: int, seed: int) -> DmControlEnvironment:
     """Returns a batch of one task of the control suite.
 
     Args:
-        env_config: the fields of `DmControlConfig`, of which `image_size` and `rwrl_level` may be left out; an entry
-            `name` is allowed and not read.
+        env_config: the fields of `DmControlConfig`, of which `image_size` may be left out; an entry `name` is allowed
+            and not read.
         num_envs: number of simulations stepped one after the other, at least 1.
         seed: the run's seed, at least 0. Environments of one run need seeds of their own.
 
     Raises:
         ValueError: a field is missing, unknown or out of its range.
-        UnknownTaskError: no task, or no level, has this name.
+        UnknownTaskError: no task has this name.
         RenderError: pixels are to be observed, and there is no graphics library that works without a display.
     """
     return DmControlEnvironment(read_config(KIND, DmControlConfig, env_config), num_envs, seed)

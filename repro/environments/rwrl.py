@@ -17,13 +17,6 @@ import numpy as np
 
 from repro.environments import rwrl_models
 from repro.environments.dm_control_task import SuiteTask
-from repro.environments.mujoco import match_task
-
-NO_LEVEL = "none"
-"""The control suite as it is."""
-
-TASKS = ("cartpole_swingup", "walker_walk", "quadruped_walk", "humanoid_walk")
-
 
 @dataclasses.dataclass(frozen=True)
 class Level:
@@ -65,25 +58,11 @@ LEVELS = {
 }
 
 
-def level_name(level: str) -> str:
-    """Returns the name of a level or `none`; letter case makes no difference.
+DOMAINS = {"cartpole": "swingup", "walker": "walk", "quadruped": "walk", "humanoid": "walk"}
+"""Task of each domain."""
 
-    Raises:
-        UnknownTaskError: no level has this name; the message lists the nearest.
-    """
-    return match_task(level, (NO_LEVEL, *LEVELS), "level of the Real-World RL challenge")
-
-
-def check_task(task: str) -> None:
-    """Refuses tasks that have no challenge.
-
-    Args:
-        task: the control suite's name, `walker_walk`.
-
-    Raises:
-        UnknownTaskError: the challenges are not of this task; the message lists the nearest.
-    """
-    match_task(task, TASKS, "task of the Real-World RL challenge")
+TASKS = {f"{domain}_{name}": (domain, task, level) for domain, task in DOMAINS.items() for name, level in LEVELS.items()}
+"""`cartpole_easy` and so on: the control suite's names, and how hard the challenges are."""
 
 
 class DelayLine:
@@ -221,7 +200,7 @@ class RwrlTask(SuiteTask):
     Each episode has a model of its own, whose parameter is uniform over the level's range.
 
     Args:
-        domain, task: the suite's names; one of `TASKS`.
+        domain, task: the suite's names, of `DOMAINS`.
         level: how hard the challenges are.
 
     Attributes:

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from repro.environments.batched import RenderError
-from repro.environments.dm_control import TASKS as SUITE_TASKS
-from repro.environments.dm_control import DmControlEnvironment, make_dm_control
+from repro.environments.dm_control import DmControlEnvironment, make_dm_control, task_name
 from repro.environments.dm_control_task import SuiteTask
 from repro.environments.mujoco import UnknownTaskError
-from repro.environments.rwrl import LEVELS, TASKS, Challenges, DelayLine, Level, RwrlTask, Spells, level_name
+from repro.environments.rwrl import DOMAINS, LEVELS, TASKS, Challenges, DelayLine, Level, RwrlTask, Spells
 from repro.environments.rwrl_models import PERTURBATIONS, perturbed_physics
 from tests.environments.stepping import flat, through_a_file
 
@@ -52,9 +51,8 @@ SPECIFICATION: dict[str, dict[str, dict[str, Any]]] = {
 """google-research/realworldrl_suite, docs/README.md, commit be7a51c."""
 
 
-def make(task: str, level: str, num_envs: int = 1, seed: int = 0, max_steps: int = 0) -> DmControlEnvironment:
-    config = {"task": task, "observed": "features", "max_steps": max_steps, "rwrl_level": level}
-    return make_dm_control(config, num_envs, seed)
+def make(task: str, num_envs: int = 1, seed: int = 0, max_steps: int = 0) -> DmControlEnvironment:
+    return make_dm_control({"task": task, "observed": "features", "max_steps": max_steps}, num_envs, seed)
 
 
 def challenges(features: int = 1, actions: int = 1, seed: int = 0, **effects: Any) -> Challenges:
@@ -259,15 +257,15 @@ def test_ranges_are_those_of_the_suite_s_code() -> None:
     assert {domain: dict(x.ranges) for domain, x in PERTURBATIONS.items()} == expected
 
 
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("level", LEVELS)
-def test_each_episode_has_a_parameter_of_the_level_s_range(task: str, level: str) -> None:
-    domain = SUITE_TASKS[task][0]
-    low, high = PERTURBATIONS[domain].ranges[level]
-    environment = make(task, level, max_steps=1)
+@pytest.mark.parametrize("name", TASKS)
+def test_each_episode_has_a_parameter_of_the_level_s_range(name: str) -> None:
+    domain, task, level = TASKS[name]
+    assert name == f"{domain}_{level.name}"
+    low, high = PERTURBATIONS[domain].ranges[level.name]
+    environment = make(name, max_steps=1)
     environment.reset()
     simulation = environment._tasks[0]
-    assert environment.state_size == SuiteTask(*SUITE_TASKS[task]).num_features + LEVELS[level].dummies
+    assert environment.state_size == SuiteTask(domain, task).num_features + level.dummies
     found = []
     for _ in range(6):
         found.append(simulation.parameter)
@@ -290,9 +288,9 @@ def test_parameters_are_uniform() -> None:
     np.testing.assert_allclose(counts, 500, rtol=0.15)
 
 
-@pytest.mark.parametrize(("task", "value"), zip(TASKS, (1.0, 0.225, 0.25, 0.7)))
-def test_the_suite_s_own_value_gives_the_suite_s_model(task: str, value: float) -> None:
-    suite, changed = SuiteTask(*SUITE_TASKS[task]), perturbed_physics(SUITE_TASKS[task][0], value).model.ptr
+@pytest.mark.parametrize(("domain", "value"), zip(DOMAINS, (1.0, 0.225, 0.25, 0.7)))
+def test_the_suite_s_own_value_gives_the_suite_s_model(domain: str, value: float) -> None:
+    suite, changed = SuiteTask(domain, DOMAINS[domain]), perturbed_physics(domain, value).model.ptr
     for name in (
         "body_pos",
         "body_mass",
@@ -304,7 +302,7 @@ def test_the_suite_s_own_value_gives_the_suite_s_model(task: str, value: float) 
         "dof_damping",
     ):
         np.testing.assert_allclose(getattr(changed, name), getattr(suite.model, name), rtol=1e-6, atol=1e-9)
-    if task != "humanoid_walk":
+    if domain != "humanoid":
         np.testing.assert_array_equal(changed.geom_friction, suite.model.geom_friction)
 
 
@@ -329,20 +327,22 @@ def test_models_have_what_their_parameter_says() -> None:
 
 def test_the_quadruped_begins_upright() -> None:
     """And the control suite's in any orientation. Its own reading of uprightness, without the noise."""
-    upright = make("quadruped_walk", "easy", num_envs=3)
+    upright = make("quadruped_easy", num_envs=3)
     upright.reset()
     assert all(task._physics.torso_upright() > 0.99 for task in upright._tasks)
     headings = [task._physics.named.data.xmat["torso"][0] for task in upright._tasks]
     assert np.std(headings) > 0.05
-    tumbled = make("quadruped_walk", "none", num_envs=3)
+    tumbled = make("quadruped_walk", num_envs=3)
     tumbled.reset()
     assert not all(task._physics.torso_upright() > 0.99 for task in tumbled._tasks)
 
 
-@pytest.mark.parametrize(("task", "level"), zip(TASKS, ("hard", "medium", "easy", "hard")))
-def test_restored_episodes_go_on_exactly(task: str, level: str) -> None:
+@pytest.mark.parametrize(
+    ("task", "num_envs"), [("cartpole_hard", 2), ("walker_medium", 1), ("quadruped_easy", 1), ("humanoid_hard", 1)]
+)
+def test_restored_episodes_go_on_exactly(task: str, num_envs: int) -> None:
     """From the middle of an episode, with spells, delays and a held action, and past the next two starts."""
-    original, restored = (make(task, level, num_envs=1 + (task == TASKS[0]), seed=s, max_steps=25) for s in (3, 99))
+    original, restored = (make(task, num_envs, seed=seed, max_steps=25) for seed in (3, 99))
     original.reset()
     rng = np.random.default_rng(1)
     actions = rng.normal(size=(75, original.num_envs, original.num_actions)).astype(np.float32)
@@ -356,7 +356,7 @@ def test_restored_episodes_go_on_exactly(task: str, level: str) -> None:
 
 
 def test_a_state_before_the_first_step_is_restored() -> None:
-    original, restored = (make("cartpole_swingup", "medium", seed=seed) for seed in (3, 99))
+    original, restored = (make("cartpole_medium", seed=seed) for seed in (3, 99))
     original.reset()
     restored.set_state(through_a_file(original.get_state()))
     for action in np.random.default_rng(1).normal(size=(30, 1, 1)):
@@ -365,7 +365,7 @@ def test_a_state_before_the_first_step_is_restored() -> None:
 
 def test_seeds() -> None:
     """One seed gives the same bits twice; rows, seeds and the noise of successive episodes differ."""
-    first, again, other = (make("cartpole_swingup", "easy", num_envs=2, seed=seed, max_steps=3) for seed in (0, 0, 1))
+    first, again, other = (make("cartpole_easy", num_envs=2, seed=seed, max_steps=3) for seed in (0, 0, 1))
     begun = [environment.reset()[0] for environment in (first, again, other)]
     np.testing.assert_array_equal(begun[0], begun[1])
     assert (begun[0][0] != begun[0][1]).all()
@@ -378,7 +378,7 @@ def test_seeds() -> None:
 
 
 def test_a_picture_after_a_new_model() -> None:
-    environment = make("walker_walk", "hard", max_steps=2)
+    environment = make("walker_hard", max_steps=2)
     environment.reset()
     for _ in range(4):
         try:
@@ -390,16 +390,10 @@ def test_a_picture_after_a_new_model() -> None:
     environment.close()
 
 
-def test_unknown_levels_and_tasks_give_the_nearest() -> None:
-    assert level_name("Hard") == "hard"
-    for level, message in (
-        ("harder", "No level of the Real-World RL challenge is called 'harder'; did you mean hard?"),
-        ("7", "No level of the Real-World RL challenge is called '7'; there are none, easy, medium, hard."),
-    ):
-        with pytest.raises(UnknownTaskError) as error:
-            make("walker_walk", level)
-        assert str(error.value) == message
-    with pytest.raises(UnknownTaskError, match="'walker_run'; did you mean walker_walk"):
-        make("walker_run", "easy")
-    with pytest.raises(ValueError, match="Real-World RL need observed='features', got 'pixels'"):
-        make_dm_control({"task": "walker_walk", "observed": "pixels", "max_steps": 0, "rwrl_level": "easy"}, 1, 0)
+def test_tasks_have_a_level_in_their_names() -> None:
+    assert task_name("cartpole.Easy") == "cartpole_easy"
+    assert make("quadruped_easy").config.label == "dm_control/quadruped_easy/features"
+    with pytest.raises(UnknownTaskError, match="No task of DM Control is called 'walker_mediums'; did you mean walker_me"):
+        make("walker_mediums")
+    with pytest.raises(ValueError, match="the challenges of walker_easy need observed='features', got 'pixels'"):
+        make_dm_control({"task": "walker_easy", "observed": "pixels", "max_steps": 0}, 1, 0)
