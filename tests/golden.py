@@ -83,9 +83,9 @@ def gymnasium(task: str, max_steps: int) -> dict[str, Any]:
     return {"env": {"name": "gymnasium", "task": task, "max_steps": max_steps, "kwargs": {}}}
 
 
-def with_discrete_actions(*agents: str) -> tuple[str, ...]:
-    """Of STAC's experiments."""
-    return tuple(f"{experiment}/{agent}" for experiment in ("atari", "gymnasium") for agent in agents)
+def stac_agents(experiments: str, *agents: str) -> tuple[str, ...]:
+    """Patterns of STAC's agents in experiments, as `atari gymnasium`."""
+    return tuple(f"{experiment}/{agent}" for experiment in experiments.split() for agent in agents)
 
 
 PENDULUM = gymnasium("Pendulum-v1", 30)
@@ -143,7 +143,7 @@ STAC = IMPALA | {
     "meta.initial_gamma": 2.0,
     "meta.learning_rate": 0.1,
 }
-STAC_CONTROL = PENDULUM | {
+STAC_CONTROL = gymnasium("Pendulum-v1", 5) | {
     "learner.batch_size": 4,
     "learner.burn_in": 4,
     "learner.overlap": 4,
@@ -157,6 +157,10 @@ STAC_CONTROL = PENDULUM | {
     "network.units": (16,),
     "runtime.envs_per_actor": 4,
     "runtime.schedule": "lockstep",
+}
+STAC_PIXELS = {
+    **{name: value for name, value in STAC_CONTROL.items() if name != "network.units"},
+    **gymnasium("tests.support.custom_environments:repro_tests/Pixels-v0", 5),
 }
 SEQUENCES = ATARI | {"learner.batch_size": BATCH, "learner.target_period": 2, "loss.rate_steps": 3}
 DQN = {**SEQUENCES, "replay.steps": 6}
@@ -221,16 +225,16 @@ CASES: dict[str, Case] = {
         )
         for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
     },
-    "stac.impala": Case("stac.atari", "impala", with_discrete_actions("impala", "impala_gamma_99"), STAC),
-    "stac.stac": Case("stac.atari", "stac", with_discrete_actions("stac", "stac_*"), STAC),
+    "stac.impala": Case("stac.atari", "impala", stac_agents("atari gymnasium", "impala", "impala_gamma_99"), STAC),
+    "stac.stac": Case("stac.atari", "stac", stac_agents("atari gymnasium", "stac", "stac_*"), STAC),
     "stac.stacx": Case(
         "stac.atari",
         "stacx",
-        with_discrete_actions("stacx", "stacx_gamma*", "stacx_no_alpha", "stacx_untuned", "stacx_heads_*"),
+        stac_agents("atari gymnasium", "stacx", "stacx_gamma*", "stacx_no_alpha", "stacx_untuned", "stacx_heads_*"),
         STAC,
     ),
     **{
-        f"stac.{agent}": Case("stac.atari", agent, with_discrete_actions(agent), STAC)
+        f"stac.{agent}": Case("stac.atari", agent, stac_agents("atari gymnasium", agent), STAC)
         for agent in (
             "impala_aux",
             "stacx_two_alphas",
@@ -241,9 +245,24 @@ CASES: dict[str, Case] = {
     },
     **{
         f"stac.control_{agent}": Case(
-            "stac.control", agent, (f"*control*/{agent}", f"*control*/{baseline}"), STAC_CONTROL, 2
+            "stac.dm_control_features",
+            agent,
+            stac_agents("dm_control_features rwrl", agent, f"{agent}_*"),
+            STAC_CONTROL,
         )
-        for agent, baseline in (("stac", "impala"), ("stacx", "impala_aux"))
+        for agent in ("stac", "stacx")
+    },
+    **{
+        f"stac.control_{agent}": Case(
+            "stac.dm_control_features", agent, stac_agents("dm_control_features rwrl", agent), STAC_CONTROL
+        )
+        for agent in ("impala", "impala_aux")
+    },
+    **{
+        f"stac.pixels_{agent}": Case(
+            "stac.dm_control_pixels", agent, stac_agents("dm_control_pixels", agent, *others), STAC_PIXELS, 2
+        )
+        for agent, others in (("stac", ("stac_*", "impala")), ("stacx", ("stacx_*", "impala_aux")))
     },
 }
 """Behaviour to how it is run; the settings make clips, trust regions, rules and far policies matter at once."""

@@ -24,7 +24,7 @@ def aligned_zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 
 
 class UnrollGroup:
-    """Unrolls of several environments under one behaviour version.
+    """Unrolls of several environments whose new steps have one behaviour version.
 
     Args:
         trajectory_spec: of one step of one environment.
@@ -35,7 +35,8 @@ class UnrollGroup:
         spec: `trajectory_spec`, unwrapped.
         arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
             its step type count.
-        version: gradient steps made before the behaviour weights were taken.
+        version: gradient steps made before the behaviour weights were taken; those of steps that an unroll shares with
+            the one before it are older.
         acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
     """
 

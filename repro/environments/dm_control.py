@@ -53,6 +53,9 @@ MAX_STEPS = 1000
 SHOWN_HEIGHT, SHOWN_WIDTH = 240, 320
 """Pixels of a picture for a reader."""
 
+MAX_SHADOW_SIZE = 8192
+"""Pixels that every graphics library has room for."""
+
 
 def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
@@ -78,12 +81,14 @@ class DmControlConfig:
         observed: one of `OBSERVED`.
         max_steps: an episode is cut at this many steps; 0 for the suite's 1000.
         image_size: height and width of an observation of pixels.
+        shadow_size: height and width of the map from which the shadows in it are drawn; 0 for the suite's 2048.
     """
 
     task: str
     observed: str
     max_steps: int
     image_size: int = 84
+    shadow_size: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
@@ -93,6 +98,8 @@ class DmControlConfig:
             raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
         if not 1 <= self.image_size <= SHOWN_HEIGHT:
             raise ValueError(f"{KIND}: image_size must lie between 1 and {SHOWN_HEIGHT}, got {self.image_size}.")
+        if not 0 <= self.shadow_size <= MAX_SHADOW_SIZE:
+            raise ValueError(f"{KIND}: shadow_size must lie between 0 and {MAX_SHADOW_SIZE}, got {self.shadow_size}.")
         if self.task in rwrl.TASKS and self.observed != "features":
             raise ValueError(f"{KIND}: the challenges of {self.task} need observed='features', got 'pixels'.")
 
@@ -117,8 +124,8 @@ def make_dm_control(env_config: Mapping[str, Any], num_envs: int, seed: int) -> 
     """Returns a batch of one task of the control suite.
 
     Args:
-        env_config: the fields of `DmControlConfig`, of which `image_size` may be left out; an entry `name` is allowed
-            and not read.
+        env_config: the fields of `DmControlConfig`, of which `image_size` and `shadow_size` may be left out; an entry
+            `name` is allowed and not read.
         num_envs: number of simulations stepped one after the other, at least 1.
         seed: the run's seed, at least 0. Environments of one run need seeds of their own.
 
@@ -155,7 +162,8 @@ class DmControlEnvironment(SteppedEnvironment):
         self._eye: OffscreenRenderer | None = None
         self._pictures: OffscreenRenderer | None = None
         if config.observed == "pixels":
-            size = config.image_size
+            size, quality = config.image_size, tasks[0].model.vis.quality
+            quality.shadowsize = config.shadow_size or quality.shadowsize
             self._eye = OffscreenRenderer(tasks[0].model, size, size, f"{KIND}: {config.task}")
             observations = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
         else:

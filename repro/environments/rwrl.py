@@ -18,6 +18,7 @@ import numpy as np
 from repro.environments import rwrl_models
 from repro.environments.dm_control_task import SuiteTask
 
+
 @dataclasses.dataclass(frozen=True)
 class Level:
     """How hard the challenges are.
@@ -61,7 +62,9 @@ LEVELS = {
 DOMAINS = {"cartpole": "swingup", "walker": "walk", "quadruped": "walk", "humanoid": "walk"}
 """Task of each domain."""
 
-TASKS = {f"{domain}_{name}": (domain, task, level) for domain, task in DOMAINS.items() for name, level in LEVELS.items()}
+TASKS = {
+    f"{domain}_{name}": (domain, task, level) for domain, task in DOMAINS.items() for name, level in LEVELS.items()
+}
 """`cartpole_easy` and so on: the control suite's names, and how hard the challenges are."""
 
 

@@ -322,6 +322,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_interval=intervals.improvement_interval,
         level=task_measures.higher_score,
     ),
+    "score_difference": Claim(task_measures.score_difference, _mean, level=task_measures.higher_score),
     "speed": Claim(
         task_measures.frames_to_level,
         _mean,

@@ -126,6 +126,12 @@ def contracts_above(runs: Records, margin: float) -> bool:
     return bool(end.mean() > margin)
 
 
+def score_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Our final evaluation minus theirs, each a mean over runs, for tasks that all have one scale."""
+    ours, theirs = (np.array(_scores(runs), np.float64) for runs in by_agent)
+    return lambda weights: weights[0] @ ours - weights[1] @ theirs
+
+
 def human_normalised(
     by_agent: Sequence[Records], references: Mapping[str, Mapping[str, float]]
 ) -> Callable[[BootstrapWeights], np.ndarray]:

@@ -67,10 +67,10 @@ class OnPolicyExperiment(abc.ABC):
     @property
     def overlap(self) -> int:
         """Steps that an unroll shares with the one before it."""
-        return self.config.learner.get("overlap", 0)
+        return 0
 
     def describe_evaluation(self, episodes: int) -> str:
-        best = "mean actions" if self.is_continuous else "most probable action"
+        best = "median actions" if self.is_continuous else "most probable action"
         actions = best if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions)
 

@@ -209,6 +209,15 @@ def test_pixels_show_what_is_and_are_restored_exactly() -> None:
     original.close(), restored.close()
 
 
+def test_a_smaller_map_of_shadows_hardly_changes_a_picture() -> None:
+    suite, fast = (make("walker_walk", observed="pixels", shadow_size=size) for size in (0, 256))
+    difference = np.abs(suite.reset()[0].astype(float) - fast.reset()[0])
+    assert 0 < difference.mean() < 1
+    suite.close(), fast.close()
+    with pytest.raises(ValueError, match="shadow_size must lie between 0 and 8192, got -1"):
+        make("walker_walk", shadow_size=-1)
+
+
 def test_a_closed_batch_may_be_closed_again_and_shows_nothing() -> None:
     environment = make("cartpole_swingup", observed="pixels", image_size=32)
     eye, model, data = environment._eye, environment._tasks[0].model, environment._tasks[0].data

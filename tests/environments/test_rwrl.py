@@ -393,7 +393,9 @@ def test_a_picture_after_a_new_model() -> None:
 def test_tasks_have_a_level_in_their_names() -> None:
     assert task_name("cartpole.Easy") == "cartpole_easy"
     assert make("quadruped_easy").config.label == "dm_control/quadruped_easy/features"
-    with pytest.raises(UnknownTaskError, match="No task of DM Control is called 'walker_mediums'; did you mean walker_me"):
+    with pytest.raises(
+        UnknownTaskError, match="No task of DM Control is called 'walker_mediums'; did you mean walker_me"
+    ):
         make("walker_mediums")
     with pytest.raises(ValueError, match="the challenges of walker_easy need observed='features', got 'pixels'"):
         make_dm_control({"task": "walker_easy", "observed": "pixels", "max_steps": 0}, 1, 0)

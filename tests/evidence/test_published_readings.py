@@ -5,7 +5,9 @@ import re
 
 import pytest
 
-from repro.evidence import claims, published, staleness
+from repro.environments import rwrl
+from repro.environments.dm_control_task import import_suite
+from repro.evidence import claims, comparisons, published, staleness
 from repro.evidence.verdicts import find
 
 ROWS = [row for paper in published.papers() for row in published.load(paper).rows]
@@ -105,6 +107,11 @@ def test_stac_s_improvements_are_strict():
     of_atari = [row for row in differences if row.table == "Figure 2"]
     assert {row.claim for row in of_atari} == {"human_normalised_median_difference"}
     assert {row.sentence for row in of_atari} == {"two_trends"}
+    of_control = [row for row in differences if row.table == "Figure 3" and "against" in row.protocol]
+    assert {row.claim for row in of_control} == {"score_difference"}
+    sizes = {row.task: comparisons.TASK_SETS[row.task] for row in of_control}
+    benchmark = len(import_suite().BENCHMARKING)
+    assert sizes == {"dm_control_features": benchmark, "dm_control_pixels": benchmark, "rwrl": len(rwrl.TASKS)}
 
 
 def test_stac_s_metaparameters_and_printed_theorem_have_rows():

@@ -22,6 +22,7 @@ from tests.evidence.synthetic_records import make_groups, random_records
 
 OF_SCORES = [
     ("improvement", {}, "15"),
+    ("score_difference", {}, "15"),
     ("speed", {}, "10"),
     ("frames_ratio", {}, "10"),
     ("seconds_ratio", {}, "10"),

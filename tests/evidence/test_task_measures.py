@@ -43,6 +43,15 @@ def test_the_level_is_the_lower_of_the_two_final_levels():
     assert value(measures.frames_to_level, theirs, ours) == 0.0
 
 
+def test_a_difference_of_scores_is_one_of_means():
+    assert value(measures.score_difference, finals(400, 300, 500), finals(100, 120)) == 400 - 110
+    weights = [np.array([[0, 0, 1], [0.5, 0.5, 0]]), np.array([[1, 0], [0, 1]])]
+    found = measures.score_difference([finals(400, 300, 500), finals(100, 120)])(weights)
+    np.testing.assert_allclose(found, [500 - 100, 350 - 120])
+    two_tasks = np.array([[10.0, 20.0], [30.0, 0.0]])
+    np.testing.assert_allclose(claims.CLAIMS["score_difference"].over_tasks(two_tasks), [20, 10])
+
+
 def test_pairs_of_runs_are_counted_one_by_one():
     ours = [run(0, 6, 6, 6), run(0, 0, 6, 6)]  # mean 0 3 6 6, level 6: 20, 30
     theirs = [run(0, 0, 8, 8), run(0, 0, 0, 8)]  # 30, 40

@@ -130,3 +130,8 @@ class WrongShape(Clock):
 for environment in (Given, Clock, WithLock, PicklesArguments, Constant, GlobalRandom, LateLock, WrongShape):
     gymnasium.register(f"repro_tests/{environment.__name__}-v0", entry_point=environment)
 gymnasium.register("repro_tests/Limited-v0", entry_point=Clock, max_episode_steps=6)
+gymnasium.register(
+    "repro_tests/Pixels-v0",
+    entry_point=Given,
+    kwargs={"observations": spaces.Box(0, 255, (24, 24, 3), np.uint8), "actions": spaces.Box(-1, 1, (2,))},
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 
+import ml_collections
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
@@ -29,9 +30,35 @@ class StacExperiment(OnPolicyExperiment):
 
     Attributes:
         TORSOS: for images.
+
+    Args:
+        config: resolved.
+
+    Raises:
+        ValueError: rows that are learned from do not share themselves out evenly over overlapping unrolls.
     """
 
     TORSOS: Sequence[str]
+
+    def __init__(self, config: ml_collections.ConfigDict) -> None:
+        super().__init__(config)
+        length = config.learner.unroll_length
+        new, learned = length - self.overlap, length - self.burn_in
+        if not (0 < new <= length and 0 < learned <= length and learned % new == 0):
+            raise ValueError(
+                f"learner.unroll_length={length}, overlap={self.overlap} and burn_in={self.burn_in}: every step is "
+                "learned from (unroll_length - burn_in) / (unroll_length - overlap) times, which must be a whole "
+                "number above 0."
+            )
+
+    @property
+    def overlap(self) -> int:
+        return self.config.learner.get("overlap", 0)
+
+    @property
+    def burn_in(self) -> int:
+        """Steps at the beginning of an unroll that only warm the core."""
+        return self.config.learner.get("burn_in", 0)
 
     @abc.abstractmethod
     def make_distribution(self, environment: BatchedEnvironment) -> ActionDistribution:
@@ -99,7 +126,7 @@ class StacExperiment(OnPolicyExperiment):
             kl_cost=meta.kl_cost,
             clip_global_norm=config.learner.clip_global_norm,
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
-            burn_in=config.learner.get("burn_in", 0),
+            burn_in=self.burn_in,
             greedy=config.evaluation.greedy,
         )
 

@@ -149,6 +149,50 @@ def test_the_first_unroll_begins_with_rows_that_are_no_transition():
         assert not np.any(one[:, :6]) or one is first.step_type
 
 
+def test_new_weights_act_in_new_rows_alone():
+    """What an unroll shares with the one before keeps the policy that acted; groups share the environments' rows."""
+    agent = make_agent(burn_in=0)
+    publisher = WeightsPublisher(agent.collect_policy.variables())
+    local = make_agent(burn_in=0, seed=7)
+    actor = Actor(PointMass(4, 3), local.collect_policy, publisher, 8, 5, lambda episode: None, overlap=6)
+    whole = Actor(
+        PointMass(4, 3), make_agent(burn_in=0, seed=8).collect_policy, publisher, 8, 5, lambda _: None, overlap=6
+    )
+    groups = [UnrollGroup(agent.collect_data_spec, 2, 8) for _ in range(2)]
+    together = UnrollGroup(agent.collect_data_spec, 4, 8)
+    before = None
+    for version in range(4):
+        for variable in agent._network.trainable_variables:
+            variable.assign_add(0.1 * tf.random.stateless_normal(variable.shape, [version, 1]))
+        publisher.publish(version)
+        actor.sync_weights(), whole.sync_weights()
+        actor.collect(groups)
+        whole.collect([together])
+        assert [group.version for group in groups] == [version] * 2
+        joined = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *(group.arrays for group in groups))
+        for mine, other in zip(tf.nest.flatten(joined), tf.nest.flatten(together.arrays)):
+            np.testing.assert_array_equal(mine[:, :8], other[:, :8])
+        if before is not None:
+            for old, new in zip(tf.nest.flatten(before), tf.nest.flatten(joined)):
+                np.testing.assert_array_equal(new[:, :6], old[:, 2:8])
+            state = tuple(part[:, 6] for part in joined.policy_info["core_state"])
+            rows = joined.observation[:, 6:8], joined.step_type[:, 6:8]
+            outputs = agent._network(*map(tf.constant, rows), tuple(map(tf.constant, state)))[0]
+            said = DISTRIBUTION.info(outputs[:, :, 0])["mean"]
+            np.testing.assert_allclose(said, joined.policy_info["mean"][:, 6:8], atol=1e-6)
+        before = joined
+
+
+def test_rows_before_the_first_step_have_no_loss():
+    (first, _), agent = play(6, 8, 2)
+    batch = tf.nest.map_structure(tf.constant, first)
+    loss = agent.loss(batch).loss
+    poisoned = tf.nest.map_structure(np.copy, first)
+    for x in (poisoned.reward, poisoned.discount, poisoned.action, poisoned.policy_info["mean"]):
+        x[:, :6] = np.nan
+    np.testing.assert_allclose(agent.loss(tf.nest.map_structure(tf.constant, poisoned)).loss, loss)
+
+
 @pytest.mark.parametrize("burn_in", [6, 0])
 def test_the_core_is_where_playing_from_the_start_left_it(burn_in):
     """With the same weights the learner's policy is the one that acted, in every learned row of every unroll."""

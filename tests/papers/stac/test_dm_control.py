@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper_configs.stac import atari, control
+from paper_configs.stac import atari, dm_control_features, dm_control_pixels, rwrl
 from repro.papers import find_experiment
 from repro.papers.stac.action_distribution import SquashedGaussian
 from tests.papers.stac.test_experiment import Folder, made_from, state_of
@@ -27,7 +27,7 @@ TABLE_3 = {
 
 
 def test_paper_scale_has_the_settings_of_tables_2_and_3():
-    config, on_atari = control.get_config("paper"), atari.get_config("paper")
+    config, on_atari = dm_control_features.get_config("paper"), atari.get_config("paper")
     for name, value in TABLE_3.items():
         found = config
         for part in name.split("."):
@@ -37,15 +37,28 @@ def test_paper_scale_has_the_settings_of_tables_2_and_3():
     assert {**config.loss, "discount": 0.995} == dict(on_atari.loss)
 
 
+@pytest.mark.parametrize("module", [dm_control_pixels, rwrl])
+def test_pixels_and_challenges_differ_in_their_tasks_and_torso_alone(module):
+    found, features = module.get_config("paper").to_dict(), dm_control_features.get_config("paper").to_dict()
+    assert found.pop("experiment") != features.pop("experiment")
+    env, of_features = found.pop("env"), features.pop("env")
+    assert (env["name"], env["max_steps"]) == (of_features["name"], of_features["max_steps"]) == ("dm_control", 0)
+    if module is dm_control_pixels:
+        assert found["network"].pop("torso") == "strided"
+        assert features["network"].pop("torso") == "dense"
+        del features["network"]["units"]
+    assert found == features
+
+
 def test_fields_of_control_reach_their_places():
-    config = control.get_config("smoke")
+    config = dm_control_features.get_config("smoke")
     config.agent = "stacx"
-    config.network.update({"log_std_min": -2.5, "log_std_max": 0.25, "core_units": 7, "units": (5,), "head_units": 6})
+    config.network.update({"log_std_min": -2.5, "log_std_max": 0.25, "core_units": 7, "units": (9,), "head_units": 6})
     config.learner.update({"unroll_length": 12, "overlap": 8, "burn_in": 4, "batch_size": 3})
     config.evaluation.greedy = True
     experiment = find_experiment(config)
     assert experiment.frames_per_update == 3 * 4
-    assert experiment.describe_evaluation(10).count("mean actions") == 1
+    assert experiment.describe_evaluation(10).count("median actions") == 1
     agent = made_from(config)
     assert agent._distribution == SquashedGaussian(1, -2.5, 0.25)
     assert agent._burn_in == 4
@@ -53,19 +66,23 @@ def test_fields_of_control_reach_their_places():
     assert not agent.collect_policy._greedy
     assert agent._network._core.units == 7
     assert len(agent._network._policies) == 3
+    sizes = [tuple(v.shape) for v in agent._network.trainable_variables]
+    assert sizes.count((5, 9)) == 1  # features to units
+    assert sizes.count((9 + 7, 28)) == 1  # units and state to the gates of the core
+    assert sizes.count((7, 6)) == 6  # core to the hidden layers of three policies and values
     assert [part.shape for part in agent.collect_data_spec.policy_info["core_state"]] == [(7,), (7,)]
 
 
 @pytest.mark.parametrize(("overlap", "burn_in"), [(40, 30), (-1, 0), (30, 40), (30, -1), (30, 35), (25, 30)])
 def test_an_overlap_that_learns_from_some_steps_more_often_is_refused(overlap, burn_in):
-    config = control.get_config("smoke")
+    config = dm_control_features.get_config("smoke")
     config.learner.update({"overlap": overlap, "burn_in": burn_in})
     with pytest.raises(ValueError, match="every step is learned from"):
         find_experiment(config)
 
 
 def small_config(updates):
-    config = control.get_config("smoke")
+    config = dm_control_features.get_config("smoke")
     config.agent = "stac"
     config.num_env_steps = updates * 2 * 3
     config.network.update({"units": (4,), "core_units": 4, "head_units": 4})
