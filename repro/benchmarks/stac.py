@@ -10,7 +10,8 @@ import numpy as np
 from paper_configs.stac import atari
 from repro.benchmarks.measuring import actor_learner, timing
 from repro.config import resolve_plain
-from repro.papers.stac.experiments.discrete import DiscreteExperiment
+from repro.papers import find_experiment
+from repro.papers.stac.experiment import StacExperiment
 from repro.training import devices
 
 BASELINE = "impala"
@@ -27,7 +28,7 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
             network, as `atari.py` has it at desk scale.
 
     Raises:
-        ValueError: the configuration lacks an agent.
+        ValueError: the configuration lacks an agent, or is of another paper.
     """
     if config is None:
         config = atari.get_config("desk")
@@ -59,5 +60,8 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     }
 
 
-def _experiment(config: ml_collections.ConfigDict, agent: str) -> DiscreteExperiment:
-    return DiscreteExperiment(ml_collections.ConfigDict(resolve_plain(config.to_dict(), agent)))
+def _experiment(config: ml_collections.ConfigDict, agent: str) -> StacExperiment:
+    experiment = find_experiment(ml_collections.ConfigDict(resolve_plain(config.to_dict(), agent)))
+    if not isinstance(experiment, StacExperiment):
+        raise ValueError(f"--what=stac measures agents of paper_configs/stac, not algorithm {config.algorithm}.")
+    return experiment

@@ -61,12 +61,13 @@ def inference_bodies(
 
 
 def random_unrolls(agent: tf_agent.TFAgent, size: int, length: int) -> UnrollGroup:
-    """A batch of unrolls full of noise, in which no episode ends."""
+    """A batch of unrolls full of noise, in which no episode ends; floats lie in [0.5, 1], as deviations may too."""
     random = np.random.default_rng(0)
     group = UnrollGroup(agent.collect_data_spec, size, length)
     for array in tf.nest.flatten(group.arrays):
         high = 256 if array.dtype == np.uint8 else 1
-        array[:] = random.integers(high, size=array.shape) if array.dtype.kind in "iu" else random.random(array.shape)
+        integers = array.dtype.kind in "iu"
+        array[:] = random.integers(high, size=array.shape) if integers else random.uniform(0.5, 1.0, array.shape)
     group.arrays.step_type[:] = group.arrays.next_step_type[:] = StepType.MID
     group.arrays.discount[:] = 1.0
     return group
@@ -90,14 +91,21 @@ def learner_body(
 
 
 def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
-    """One train step on a fixed batch; returns the agent steps in it."""
+    """One train step on a fixed batch; returns the agent steps that are new in it."""
     config, environment = experiment.config, experiment.make_environment(1, seed=0)
-    return learner_body(
+    train = learner_body(
         lambda: experiment.make_agent(environment, seed=0),
         config.learner.batch_size,
         config.learner.unroll_length,
         config.runtime.compile,
     )
+    new = experiment.frames_per_update // frames_per_step(config)
+
+    def body() -> int:
+        train()
+        return new
+
+    return body
 
 
 def measure_on_policy(experiment: OnPolicyExperiment, seed: int, seconds: float) -> dict[str, Any]:
