@@ -37,6 +37,22 @@ GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
 GAMES_3 = GAMES_5[:3]
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")
 """Assumed to be learned early; three games say little of a median over 57."""
+STAC_AGENTS = ("impala", "impala_aux", "stac", "stacx")
+"""Of Figures 2 (a) and 3."""
+CONTROL_10 = (
+    "cartpole_swingup",
+    "walker_walk",
+    "ball_in_cup_catch",
+    "cartpole_balance",
+    "cheetah_run",
+    "finger_spin",
+    "pendulum_swingup",
+    "reacher_easy",
+    "walker_run",
+    "walker_stand",
+)
+"""Of DM Control, assumed to be learned within a tenth of the paper's budget."""
+CHALLENGES = ("cartpole_easy", "walker_easy")
 CONTROL_6 = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
 """ACER's tasks."""
 ACER_AGENTS = ("acer", "a3c", "tis", "trust_a3c", "trust_tis")
@@ -230,7 +246,7 @@ STAGES = {
             "Figure 2 (a) on three games",
             "stac",
             "atari",
-            ("impala", "impala_aux", "stac", "stacx"),
+            STAC_AGENTS,
             STAC_GAMES,
             "desk",
             4,  # one more than the paper's, fewer have no interval
@@ -245,6 +261,30 @@ STAGES = {
             "desk",
             4,
             0.9,
+        ),
+        Block("level of scores in control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
+        Block("level of scores of the challenge", "stac", "rwrl", ("random",), CHALLENGES, "desk", 1, 0.01),
+        Block("Figure 3 (a), ten tasks", "stac", "dm_control_features", STAC_AGENTS, CONTROL_10, "desk", 4, 0.25),
+        Block("Figure 3 (c), two tasks", "stac", "rwrl", STAC_AGENTS, CHALLENGES, "desk", 4, 0.25),
+        Block(
+            "controls in control: metaparameters at their start",
+            "stac",
+            "dm_control_features",
+            ("stac_untuned", "stacx_untuned"),
+            CONTROL_10[:1],
+            "desk",
+            4,
+            0.3,
+        ),
+        Block(
+            "Figure 3 (a) at the paper's budget",
+            "stac",
+            "dm_control_features",
+            ("impala", "stacx"),
+            CONTROL_10[:2],
+            "paper",
+            2,
+            2.5,
         ),
     ),
 }

@@ -225,12 +225,22 @@ CASES: dict[str, Case] = {
         )
         for target, agent in (("n_step", "n_step_5"), ("retrace", "retrace"), ("ctrace", "ctrace"))
     },
-    "stac.impala": Case("stac.atari", "impala", stac_agents("atari gymnasium", "impala", "impala_gamma_99"), STAC),
+    "stac.impala": Case(
+        "stac.atari",
+        "impala",
+        (*stac_agents("atari gymnasium", "impala", "impala_gamma_99"), "figure_4_robustness/impala_*"),
+        STAC,
+    ),
     "stac.stac": Case("stac.atari", "stac", stac_agents("atari gymnasium", "stac", "stac_*"), STAC),
     "stac.stacx": Case(
         "stac.atari",
         "stacx",
-        stac_agents("atari gymnasium", "stacx", "stacx_gamma*", "stacx_no_alpha", "stacx_untuned", "stacx_heads_*"),
+        (
+            *stac_agents(
+                "atari gymnasium", "stacx", "stacx_gamma*", "stacx_no_alpha", "stacx_untuned", "stacx_heads_*"
+            ),
+            "figure_4_robustness/stacx_*",
+        ),
         STAC,
     ),
     **{

@@ -248,5 +248,18 @@ RUNS = (
     _on_memory_catch("ctrace"),
     _stac_on_catch("stac_catch", "stac"),
     _stac_on_catch("stacx_catch", "stacx", meta={"initial": 0.0}, learner={"learning_rate": 2e-2}),
+    ReferenceRun(
+        "stac_homing",
+        "stac.dm_control_features",
+        "stac",
+        {
+            "num_env_steps": 60_000,
+            "env": HOMING,
+            "network": {"units": (64,), "core_units": 32, "head_units": 32},
+            "meta": {"initial": 2.0, "learning_rate": 1e-2},
+            "learner": {"unroll_length": 16, "overlap": 8, "burn_in": 8, "batch_size": 16},
+            "runtime": {"envs_per_actor": 16, "schedule": "lockstep"},
+        },
+    ),
 )
 """In the order of the papers."""

@@ -126,8 +126,9 @@ def train_all(
     """
     context = multiprocessing.get_context("spawn")
     pool = concurrent.futures.ProcessPoolExecutor(jobs, context, _start_process)
+    running: dict[concurrent.futures.Future[Training], ReferenceRun] = {}
     try:
-        running = {pool.submit(train, run, seed): run for run, seed in wanted}
+        running |= {pool.submit(train, run, seed): run for run, seed in wanted}
         while running:
             done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
@@ -141,7 +142,7 @@ def train_all(
             "a training process was killed, as when memory runs out: try again with --jobs=1."
         ) from error
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=not running, cancel_futures=True)  # Python complains at exit while idle processes end
 
 
 def _start_process() -> None:

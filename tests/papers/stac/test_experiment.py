@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paper_configs.stac import gymnasium
+from paper_configs.stac import atari, figure_4_robustness, gymnasium
 from repro.papers import find_experiment
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
@@ -22,6 +22,33 @@ def test_gamma_begins_as_the_others_do_or_apart():
     assert {name: float(eta[0]) for name, eta in apart.items()} == pytest.approx(
         {name: 5.5 if name == "gamma" else 3.3 for name in together}
     )
+
+
+def test_agents_of_figure_4_differ_in_one_hyper_parameter():
+    def made(module, agent):
+        config = module.get_config("paper")
+        config.agent = agent
+        experiment = find_experiment(config)
+        return experiment.outer, experiment.make_metaparameters()
+
+    for name, num_heads in (("impala", 1), ("stacx", 3)):
+        outer, metaparameters = made(atari, name)
+        for agent, changed in (
+            (f"{name}_gamma_992", {"gamma": 0.992}),
+            (f"{name}_g_v_15", {"g_v": 0.15}),
+            (f"{name}_gamma_995", {}),
+            (f"{name}_g_v_25", {}),
+        ):
+            found, own = made(figure_4_robustness, agent)
+            assert found == outer._replace(**changed)
+            assert list(own.eta) == list(metaparameters.eta)
+            assert all(eta.shape == (num_heads,) for eta in own.eta.values())
+    for agent, moved in (("stacx_start_997", set(own.eta)), ("stacx_start_gamma_997", {"gamma"})):
+        found, own = made(figure_4_robustness, agent)
+        assert found == outer
+        starts = {name: 1 / (1 + np.exp(-float(eta[2]))) for name, eta in own.eta.items()}
+        assert starts == pytest.approx({name: 0.997 if name in moved else 0.99005 for name in own.eta}, abs=1e-5)
+    assert len(figure_4_robustness.variants()) == 2 * 10 + 2 * 5
 
 
 class Folder:
