@@ -14,5 +14,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """The published settings; `smoke` and `desk` as for features."""
     config = dm_control_features.get_config(scale)
     config.experiment = "rwrl"
+    config.env.name = "rwrl"  # the package of environments
+    del config.env.observed  # features
     config.env.task = "cartpole_easy"  # domain and level, of four and three; Section 4.2
     return config

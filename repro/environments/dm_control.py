@@ -1,4 +1,4 @@
-"""Batches of tasks of DeepMind's control suite, alone or with the challenges of the Real-World RL suite.
+"""Batches of tasks of DeepMind's control suite; `rwrl.py` adds the challenges of the Real-World RL suite.
 
 What the STAC paper leaves open is listed in docs/control_tasks.md.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 
-from repro.environments import rwrl
 from repro.environments.batched import check_batch, read_config
 from repro.environments.dm_control_task import SuiteTask
 from repro.environments.mujoco import match_task
 from repro.environments.offscreen import OffscreenRenderer
 from repro.environments.stepped import SteppedEnvironment
+
+if TYPE_CHECKING:
+    from repro.environments.rwrl import RwrlConfig
 
 KIND = "DM Control"
 """Name of this kind of environments in messages."""
@@ -42,7 +44,6 @@ DOMAINS = {
 """Tasks of each domain in the suite's spelling: its benchmark, and the quadruped for the Real-World RL challenge."""
 
 TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in DOMAINS.items() for task in tasks}
-"""The suite's own; those with challenges are `rwrl.TASKS`."""
 
 OBSERVED = ("features", "pixels")
 """What is shown of a simulation."""
@@ -61,15 +62,15 @@ def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
 
     Args:
-        task: `cartpole_swingup`, `CartpoleSwingup`, or with challenges `cartpole_easy`, `cartpole.easy`.
+        task: `cartpole_swingup`, `CartpoleSwingup`.
 
     Returns:
-        One of `TASKS` or `rwrl.TASKS`.
+        Domain and task, one of `TASKS`.
 
     Raises:
         UnknownTaskError: no task has this name; the message lists the nearest.
     """
-    return match_task(task, (*TASKS, *rwrl.TASKS), "task of DM Control")
+    return match_task(task, tuple(TASKS), "task of DM Control")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ class DmControlConfig:
     """The protocol, one field an item.
 
     Attributes:
-        task: one of `TASKS` or `rwrl.TASKS`, in any spelling that `task_name` knows.
+        task: one of `TASKS`, in any spelling that `task_name` knows.
         observed: one of `OBSERVED`.
         max_steps: an episode is cut at this many steps; 0 for the suite's 1000.
         image_size: height and width of an observation of pixels.
@@ -100,13 +101,16 @@ class DmControlConfig:
             raise ValueError(f"{KIND}: image_size must lie between 1 and {SHOWN_HEIGHT}, got {self.image_size}.")
         if not 0 <= self.shadow_size <= MAX_SHADOW_SIZE:
             raise ValueError(f"{KIND}: shadow_size must lie between 0 and {MAX_SHADOW_SIZE}, got {self.shadow_size}.")
-        if self.task in rwrl.TASKS and self.observed != "features":
-            raise ValueError(f"{KIND}: the challenges of {self.task} need observed='features', got 'pixels'.")
 
     @property
     def label(self) -> str:
         """What a saved state must share with the environment that takes it up: `dm_control/walker_walk/features`."""
         return f"dm_control/{self.task}/{self.observed}"
+
+    @property
+    def pixels(self) -> int:
+        """Height and width of an observation; 0 for features."""
+        return self.image_size if self.observed == "pixels" else 0
 
     @property
     def step_limit(self) -> int:
@@ -115,8 +119,6 @@ class DmControlConfig:
 
     def make_task(self) -> SuiteTask:
         """One simulation."""
-        if self.task in rwrl.TASKS:
-            return rwrl.RwrlTask(*rwrl.TASKS[self.task])
         return SuiteTask(*TASKS[self.task])
 
 
@@ -154,15 +156,15 @@ class DmControlEnvironment(SteppedEnvironment):
         max_steps: steps after which an episode is cut.
     """
 
-    def __init__(self, config: DmControlConfig, num_envs: int, seed: int) -> None:
+    def __init__(self, config: DmControlConfig | RwrlConfig, num_envs: int, seed: int) -> None:
         check_batch(KIND, num_envs, seed)
         self.config = config
         self.max_steps = config.step_limit
         tasks = [config.make_task() for _ in range(num_envs)]
         self._eye: OffscreenRenderer | None = None
         self._pictures: OffscreenRenderer | None = None
-        if config.observed == "pixels":
-            size, quality = config.image_size, tasks[0].model.vis.quality
+        if size := config.pixels:
+            quality = tasks[0].model.vis.quality
             quality.shadowsize = config.shadow_size or quality.shadowsize
             self._eye = OffscreenRenderer(tasks[0].model, size, size, f"{KIND}: {config.task}")
             observations = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)

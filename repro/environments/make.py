@@ -80,11 +80,15 @@ def _make_vectors(env: ml_collections.ConfigDict, num_envs: int, seed: int) -> V
         from repro.environments.dm_control import make_dm_control
 
         return make_dm_control(env, num_envs, seed)
+    if env.name == "rwrl":
+        from repro.environments.rwrl import make_rwrl
+
+        return make_rwrl(env, num_envs, seed)
     if env.name == "gymnasium":
         from repro.environments.gymnasium import make_gymnasium
 
         return make_gymnasium(env, num_envs, seed)
-    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks, dm_control, gymnasium or dmlab.")
+    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.")
 
 
 _Environment = TypeVar("_Environment", bound=BatchedEnvironment)

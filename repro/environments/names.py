@@ -7,7 +7,7 @@ def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
 
     Args:
-        package: `config.env.name`: atari, mujoco, acer_tasks, dm_control, gymnasium or dmlab.
+        package: `config.env.name`: atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.
         task: in any spelling that the package knows.
 
     Raises:
@@ -29,6 +29,10 @@ def task_name(package: str, task: str) -> str:
         from repro.environments import dm_control
 
         return dm_control.task_name(task)
+    if package == "rwrl":
+        from repro.environments import rwrl
+
+        return rwrl.task_name(task)
     if package == "gymnasium":
         from repro.environments import gymnasium
 
@@ -37,4 +41,4 @@ def task_name(package: str, task: str) -> str:
         from repro.environments import dmlab_levels
 
         return dmlab_levels.level_name(task)
-    raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks, dm_control, gymnasium or dmlab.")
+    raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.")

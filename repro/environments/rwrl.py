@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 
 from repro.environments import rwrl_models
+from repro.environments.batched import read_config
+from repro.environments.dm_control import MAX_STEPS, DmControlEnvironment
 from repro.environments.dm_control_task import SuiteTask
+from repro.environments.mujoco import match_task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,81 @@ TASKS = {
     f"{domain}_{name}": (domain, task, level) for domain, task in DOMAINS.items() for name, level in LEVELS.items()
 }
 """`cartpole_easy` and so on: the control suite's names, and how hard the challenges are."""
+
+KIND = "Real-World RL"
+"""Name of this kind of environments in messages."""
+
+
+def task_name(task: str) -> str:
+    """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
+
+    Args:
+        task: domain and level, `cartpole_easy`, `cartpole.easy`.
+
+    Returns:
+        One of `TASKS`.
+
+    Raises:
+        UnknownTaskError: no task has this name; the message lists the nearest.
+    """
+    return match_task(task, tuple(TASKS), "task of the Real-World RL challenge")
+
+
+@dataclasses.dataclass(frozen=True)
+class RwrlConfig:
+    """The protocol, one field an item.
+
+    Attributes:
+        task: one of `TASKS`, in any spelling that `task_name` knows.
+        max_steps: an episode is cut at this many steps; 0 for the control suite's 1000.
+    """
+
+    task: str
+    max_steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", task_name(self.task))
+        if self.max_steps < 0:
+            raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
+
+    @property
+    def label(self) -> str:
+        """What a saved state must share with the environment that takes it up: `rwrl/walker_easy`."""
+        return f"rwrl/{self.task}"
+
+    @property
+    def pixels(self) -> int:
+        """Of an observation: none, features are observed."""
+        return 0
+
+    @property
+    def shadow_size(self) -> int:
+        """Read for pixels alone."""
+        return 0
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut."""
+        return self.max_steps or MAX_STEPS
+
+    def make_task(self) -> RwrlTask:
+        """One simulation."""
+        return RwrlTask(*TASKS[self.task])
+
+
+def make_rwrl(env_config: Mapping[str, Any], num_envs: int, seed: int) -> DmControlEnvironment:
+    """Returns a batch of one task of the Real-World RL challenge, observed by features.
+
+    Args:
+        env_config: the fields of `RwrlConfig`; an entry `name` is allowed and not read.
+        num_envs: number of simulations stepped one after the other, at least 1.
+        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of its range.
+        UnknownTaskError: no task has this name.
+    """
+    return DmControlEnvironment(read_config(KIND, RwrlConfig, env_config), num_envs, seed)
 
 
 class DelayLine:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from repro.environments.batched import RenderError
-from repro.environments.dm_control import DmControlEnvironment, make_dm_control, task_name
+from repro.environments.dm_control import DmControlEnvironment, make_dm_control
 from repro.environments.dm_control_task import SuiteTask
 from repro.environments.mujoco import UnknownTaskError
-from repro.environments.rwrl import DOMAINS, LEVELS, TASKS, Challenges, DelayLine, Level, RwrlTask, Spells
+from repro.environments.names import task_name
+from repro.environments.rwrl import DOMAINS, LEVELS, TASKS, Challenges, DelayLine, Level, RwrlTask, Spells, make_rwrl
 from repro.environments.rwrl_models import PERTURBATIONS, perturbed_physics
 from tests.environments.stepping import flat, through_a_file
 
@@ -52,7 +53,7 @@ SPECIFICATION: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def make(task: str, num_envs: int = 1, seed: int = 0, max_steps: int = 0) -> DmControlEnvironment:
-    return make_dm_control({"task": task, "observed": "features", "max_steps": max_steps}, num_envs, seed)
+    return make_rwrl({"name": "rwrl", "task": task, "max_steps": max_steps}, num_envs, seed)
 
 
 def challenges(features: int = 1, actions: int = 1, seed: int = 0, **effects: Any) -> Challenges:
@@ -332,7 +333,7 @@ def test_the_quadruped_begins_upright() -> None:
     assert all(task._physics.torso_upright() > 0.99 for task in upright._tasks)
     headings = [task._physics.named.data.xmat["torso"][0] for task in upright._tasks]
     assert np.std(headings) > 0.05
-    tumbled = make("quadruped_walk", num_envs=3)
+    tumbled = make_dm_control({"task": "quadruped_walk", "observed": "features", "max_steps": 0}, 3, 0)
     tumbled.reset()
     assert not all(task._physics.torso_upright() > 0.99 for task in tumbled._tasks)
 
@@ -391,11 +392,15 @@ def test_a_picture_after_a_new_model() -> None:
 
 
 def test_tasks_have_a_level_in_their_names() -> None:
-    assert task_name("cartpole.Easy") == "cartpole_easy"
-    assert make("quadruped_easy").config.label == "dm_control/quadruped_easy/features"
+    assert task_name("rwrl", "cartpole.Easy") == "cartpole_easy"
+    assert make("quadruped_easy").config.label == "rwrl/quadruped_easy"
     with pytest.raises(
-        UnknownTaskError, match="No task of DM Control is called 'walker_mediums'; did you mean walker_me"
+        UnknownTaskError, match="Real-World RL challenge is called 'walker_mediums'; did you mean walker_m"
     ):
         make("walker_mediums")
-    with pytest.raises(ValueError, match="the challenges of walker_easy need observed='features', got 'pixels'"):
-        make_dm_control({"task": "walker_easy", "observed": "pixels", "max_steps": 0}, 1, 0)
+    with pytest.raises(UnknownTaskError, match="No task of the Real-World RL challenge is called 'cartpole_swingup'"):
+        make("cartpole_swingup")
+    with pytest.raises(UnknownTaskError, match="No task of DM Control is called 'walker_easy'"):
+        task_name("dm_control", "walker_easy")
+    with pytest.raises(ValueError, match="Real-World RL: max_steps must be at least 0, got -1"):
+        make("walker_easy", max_steps=-1)

@@ -20,7 +20,7 @@ TEST_POOL = "tests/networks/test_max_pool.py::test_the_second_derivative_is_the_
 TEST_CONTINUOUS = "tests/papers/stac/test_continuous.py"
 TEST_DIFFERENCES = f"{TEST_CONTINUOUS}::test_the_metagradient_equals_finite_differences"
 TEST_CORE = f"{TEST_CONTINUOUS}::test_the_core_is_where_playing_from_the_start_left_it"
-TEST_CONTROL = "tests/papers/stac/test_control_experiment.py"
+TEST_CONTROL = "tests/papers/stac/test_dm_control.py"
 TEST_RMSPROP = "tests/optimizers/test_rmsprop_tf1.py"
 APPLY = "    optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)\n"
 OUTER_LOSS = """\
