@@ -105,6 +105,7 @@ def main(argv: list[str]) -> None:
     try:
         asked = list(find_jobs())
         waiting = [job for job in asked if not job.recorded()]
+        jobs.check_modules(waiting)
     except (ValueError, records.RecordError) as error:
         cli.fail(error)
     for job in asked:

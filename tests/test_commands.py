@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
+
 from repro.training.run_directory import RunDirectory, read_progress
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
@@ -111,6 +113,14 @@ def test_help_lists_config_with_an_example():
     assert "--config: Configuration file and scale, such as" in done.stdout
     assert "paper_configs/impala/atari_shallow.py:desk" in done.stdout
     assert done.stdout.count("\n") < 25
+
+
+def test_reproduce_says_in_one_sentence_how_to_get_deepmind_lab(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]
+    done = run("repro.reproduce", "--paper=impala", "--experiment=dmlab_table2", "--scale=smoke", *folders)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"repro.reproduce: {MISSING}\n"
 
 
 def test_reproduce_names_what_it_knows(tmp_path):

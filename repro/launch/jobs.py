@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import ml_collections
 
 from repro import cli
 from repro.config import agents
+from repro.environments import dmlab_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.launch.random_job import RandomJob
@@ -69,6 +70,16 @@ def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> Non
                 f"no agent {name!r} in {config.experiment}{cli.nearest(name, list(known))} "
                 f"(there is {', '.join(known)})"
             )
+
+
+def check_modules(jobs: Iterable[RecordedJob]) -> None:
+    """Checks that what jobs need besides the installed packages is there.
+
+    Raises:
+        ValueError: DeepMind Lab is missing; the message says how to get it.
+    """
+    if any(job.config.env.get("name") == "dmlab" for job in jobs):
+        dmlab_module.module_folder()
 
 
 def make_job(run: Run, results_dir: Path, runs_dir: Path) -> RecordedJob:

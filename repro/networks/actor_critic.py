@@ -9,6 +9,7 @@ import tensorflow as tf
 from tf_agents.trajectories import StepType
 
 from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+from repro.networks.instruction_encoder import InstructionEncoder
 from repro.networks.recurrent import ResettingLSTM, beside_last_step
 from repro.networks.sequence_network import SequenceNetwork, State, fold_time, unfold_time
 
@@ -17,18 +18,31 @@ class ActorCritic(SequenceNetwork):
     """IMPALA's network (Figure 4): torso, optional LSTM core, linear policy and value heads.
 
     Torso and heads see time folded into the batch; only the core runs over time (Section 3.1). The core's
-    input is the torso's output beside the one-hot last action and the last reward clipped to [-1, 1].
+    input is the torso's output beside the one-hot last action, the last reward clipped to [-1, 1] and, of levels with
+    a language channel, the encoded instruction.
 
     Args:
         torso: a Keras layer from uint8 [N, H, W, C] to float32 [N, F].
         num_actions: A, width of the policy head.
         core_units: width of the LSTM; None for a feed-forward network.
-        seed: integer >= 0 from which the weights of core and heads are sampled (the torso has its own).
+        instruction_encoder: of instructions, an input of the core; None for a network without.
+        seed: integer >= 0 from which the weights of core and heads are sampled (torso and encoder have their own).
+
+    Raises:
+        ValueError: an encoder without a core.
     """
 
     def __init__(
-        self, torso: tf.keras.layers.Layer, num_actions: int, core_units: int | None = None, *, seed: int
+        self,
+        torso: tf.keras.layers.Layer,
+        num_actions: int,
+        core_units: int | None = None,
+        instruction_encoder: InstructionEncoder | None = None,
+        *,
+        seed: int,
     ) -> None:
+        if core_units is None and instruction_encoder is not None:
+            raise ValueError("ActorCritic: instructions are an input of a recurrent core, and there is none.")
         super().__init__(num_actions, "actor_critic")
         seeds = distinct_seeds(seed)
         self._torso = torso
@@ -36,6 +50,7 @@ class ActorCritic(SequenceNetwork):
             num_actions, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="policy"
         )
         self._value_head = tf.keras.layers.Dense(1, kernel_initializer=TruncatedNormalFanIn(next(seeds)), name="value")
+        self._instruction_encoder = instruction_encoder
         self._core = None if core_units is None else ResettingLSTM(core_units, next(seeds))
 
     def initial_state(self, batch_size: int | tf.Tensor) -> State:
@@ -48,7 +63,7 @@ class ActorCritic(SequenceNetwork):
         Args:
             observation: uint8 [B, T, H, W, C]; with a core a dict {"frame": uint8 [B, T, H, W, C],
                 "last_action": int32 [B, T], "last_reward": float32 [B, T]}, where last action and reward are
-                those that led to the frame.
+                those that led to the frame. With an encoder also "instruction", int32 [B, T, L].
             step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST.
                 Not read without a core.
             state: core state before the first step, as from `initial_state`.
@@ -61,12 +76,14 @@ class ActorCritic(SequenceNetwork):
         Raises:
             ValueError: when the observation is a dict without a core, a tensor with one, or a dict of other entries.
         """
-        if isinstance(observation, Mapping) != (self._core is not None):
+        read = {"frame", "last_action", "last_reward"} | ({"instruction"} if self._instruction_encoder else set())
+        entries = set(observation) if isinstance(observation, Mapping) else set()
+        if bool(entries) != (self._core is not None) or (entries and not read <= entries):
             raise ValueError(
-                "ActorCritic: a recurrent core takes {frame, last_action, last_reward}, "
+                f"ActorCritic: a recurrent core takes {{{', '.join(sorted(read))}}}, "
                 "a feed-forward network the frame alone."
             )
-        if self._core is not None and (unread := set(observation) - {"frame", "last_action", "last_reward"}):
+        if unread := entries - read:
             raise ValueError(
                 f"ActorCritic: no network reads {', '.join(sorted(unread))}; leave it out of the observations."
             )
@@ -76,6 +93,9 @@ class ActorCritic(SequenceNetwork):
             last_reward = tf.clip_by_value(observation["last_reward"], -1.0, 1.0)
             features = unfold_time(features, frames)  # [B, T, F]
             core_input = beside_last_step(features, observation["last_action"], last_reward, self._num_actions)
+            if self._instruction_encoder is not None:
+                encoded = self._instruction_encoder(observation["instruction"])  # [B, T, units]
+                core_input = tf.concat([core_input, encoded], axis=-1)
             outputs, state = self._core(core_input, step_type == StepType.FIRST, state)
             features = fold_time(outputs)  # [B T, units]
         logits = unfold_time(self._policy_head(features), frames)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.atari import deep_torso, shallow_torso
-from repro.networks.recurrent import ResettingLSTM
+from repro.networks.instruction_encoder import InstructionEncoder
 
 B, T, ACTIONS, UNITS = 2, 5, 4, 7
 FRAME = (36, 36, 2)
@@ -48,6 +48,21 @@ def some_state(network):
     return tuple(tf.constant(rng.normal(size=part.shape), tf.float32) for part in network.initial_state(B))
 
 
+def make_reader(seed=3):
+    """A network that reads instructions of up to three of nine words."""
+    network = ActorCritic(shallow_torso(2), ACTIONS, UNITS, InstructionEncoder(10, 4, 5, 1), seed=seed)
+    network.build_variables(spec() | {"instruction": tf.TensorSpec([3], tf.int32)})
+    return network
+
+
+def instructed(seed=0):
+    """Observations whose instruction changes with the episodes of `STEP_TYPE`."""
+    instruction = np.zeros((B, T, 3), np.int32)
+    instruction[0], instruction[0, 3:] = (4, 0, 0), (7, 2, 0)
+    instruction[1, 1:] = 1, 2, 3
+    return observation(seed=seed) | {"instruction": instruction}
+
+
 def rows(x, start, stop):
     return tf.nest.map_structure(lambda part: part[:, start:stop], x)
 
@@ -57,11 +72,10 @@ def test_entries_that_it_does_not_read_are_refused():
         make(UNITS)(observation() | {"instruction": np.zeros((B, T, 8), np.int32)}, tf.zeros([B, T], tf.int32))
 
 
-@pytest.mark.parametrize("core_units", [None, UNITS])
+@pytest.mark.parametrize("kind", [None, UNITS, "instructed"])
 @pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
-def test_a_whole_unroll_is_step_by_step(core_units, mode):
-    network = make(core_units)
-    x = observation(core_units is not None)
+def test_a_whole_unroll_is_step_by_step(kind, mode):
+    network, x = (make_reader(), instructed()) if kind == "instructed" else (make(kind), observation(kind is not None))
     state = some_state(network)
     whole = network if mode == "eager" else tf.function(network, jit_compile=mode == "xla")
     logits, value, final = whole(x, STEP_TYPE, state)
@@ -71,7 +85,7 @@ def test_a_whole_unroll_is_step_by_step(core_units, mode):
         step_logits, step_value, state = network(rows(x, t, t + 1), STEP_TYPE[:, t : t + 1], state)
         np.testing.assert_allclose(logits[:, t], step_logits[:, 0], atol=1e-5)
         np.testing.assert_allclose(value[:, t], step_value[:, 0], atol=1e-5)
-    assert len(final) == (0 if core_units is None else 2)
+    assert len(final) == (0 if kind is None else 2)
     for a, b in zip(final, state):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
@@ -101,6 +115,26 @@ def test_only_a_first_step_resets_the_core():
     np.testing.assert_array_equal(never, last)
     assert np.abs(logits[0, 3] - never[0, 3]).max() > 1e-4
     np.testing.assert_allclose(logits[0, :3], never[0, :3], atol=1e-6)
+
+
+def test_an_instruction_reaches_every_later_step_of_its_episode_and_no_other():
+    network, x = make_reader(), instructed()
+    state = network.initial_state(B)
+    logits, value, _ = network(x, STEP_TYPE, state)
+    changed = x | {"instruction": x["instruction"].copy()}
+    changed["instruction"][0, 1] = 2, 7, 0  # row 0 begins again at step 3
+    new_logits, new_value, _ = network(changed, STEP_TYPE, state)
+    for old, new in ((logits, new_logits), (value[..., np.newaxis], new_value[..., np.newaxis])):
+        differs = np.abs(old - new).max(axis=-1) > 1e-6
+        assert differs.tolist() == [[False, True, True, False, False], [False] * T]
+
+
+def test_an_instruction_needs_a_core_and_is_needed_by_a_network_that_reads_it():
+    with pytest.raises(ValueError, match="input of a recurrent core, and there is none"):
+        ActorCritic(shallow_torso(2), ACTIONS, None, InstructionEncoder(10, 4, 5, 1), seed=0)
+    network = make_reader()
+    with pytest.raises(ValueError, match="takes {frame, instruction, last_action, last_reward}"):
+        network(observation(), STEP_TYPE, network.initial_state(B))
 
 
 @pytest.mark.parametrize("name", ["last_action", "last_reward"])
@@ -163,10 +197,17 @@ def test_refuses_the_other_kind_of_observation(core_units):
 
 @pytest.mark.parametrize("core_units", [None, UNITS])
 def test_every_variable_exists_after_building_and_gets_a_gradient(core_units):
-    network = make(core_units)
+    check_variables(make(core_units), observation(core_units is not None))
+
+
+def test_variables_of_a_network_that_reads_instructions_get_a_gradient():
+    check_variables(make_reader(), instructed())
+
+
+def check_variables(network, x):
     names = {variable.name for variable in network.variables}
     with tf.GradientTape() as tape:
-        logits, value, _ = network(observation(core_units is not None), STEP_TYPE, some_state(network))
+        logits, value, _ = network(x, STEP_TYPE, some_state(network))
         loss = tf.reduce_sum(logits**2) + tf.reduce_sum(value**2)
     gradients = tape.gradient(loss, network.trainable_variables)
     assert {variable.name for variable in network.variables} == names
@@ -197,9 +238,13 @@ def test_a_feed_forward_network_has_the_heads_of_the_recurrent_one():
         np.testing.assert_array_equal(a, b)
 
 
-def built(make_torso, frame, actions, core_units):
-    network = ActorCritic(make_torso(0), actions, core_units, seed=0)
-    network.build_variables(spec(frame, core_units is not None))
+def built(make_torso, frame, actions, core_units, words=0):
+    """Number of parameters; with `words` above 0, of a network that reads instructions."""
+    encoder = InstructionEncoder(words, 20, 64, seed=0) if words else None
+    network = ActorCritic(make_torso(0), actions, core_units, encoder, seed=0)
+    instruction = {"instruction": tf.TensorSpec([16], tf.int32)} if words else {}
+    frames = spec(frame, core_units is not None)
+    network.build_variables(frames | instruction if words else frames)
     return network.count_params()
 
 
@@ -224,16 +269,6 @@ def test_figure_4_counts_include_the_instruction_channel(make_torso, without, pa
     """
     assert built(make_torso, (72, 96, 3), 9, 256) == without
     assert round(without / 1e6, 1) != paper
-
-    embedding = tf.keras.layers.Embedding(1000, 20)
-    words = embedding(tf.zeros([1, 16], tf.int32))
-    instruction = ResettingLSTM(64, seed=0)
-    instruction(words, tf.zeros([1, 16], tf.bool), instruction.initial_state(1))
-    cores = []
-    for width in (256 + 9 + 1, 256 + 64 + 9 + 1):
-        core = ResettingLSTM(256, seed=0)
-        core(tf.zeros([1, 1, width]), tf.zeros([1, 1], tf.bool), core.initial_state(1))
-        cores.append(core.count_params())
-    channel = embedding.count_params() + instruction.count_params() + cores[1] - cores[0]
-    assert channel == 20_000 + (20 + 64 + 1) * 4 * 64 + 64 * 4 * 256
-    assert round((without + channel) / 1e6, 1) == paper
+    count = built(make_torso, (72, 96, 3), 9, 256, words=1000)
+    assert count - without == 20_000 + (20 + 64 + 1) * 4 * 64 + 64 * 4 * 256
+    assert round(count / 1e6, 1) == paper

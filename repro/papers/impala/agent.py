@@ -11,7 +11,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import reduce_and_clip
+from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
 from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 
 
@@ -28,7 +28,7 @@ class ImpalaAgent(tf_agent.TFAgent):
         optimizer: Keras optimiser; its learning-rate schedule counts updates.
         discount: gamma, in [0, 1].
         loss_settings: coefficients of the loss.
-        clip_global_norm: bound on the global norm of the summed gradient.
+        clip_global_norm: bound on the global norm of the summed gradient; 0 for none.
         greedy: whether `policy` (not `collect_policy`) takes the most probable action.
         train_step_counter: int64 variable, incremented at each update.
     """
@@ -100,7 +100,7 @@ class ImpalaAgent(tf_agent.TFAgent):
         variables = self._network.trainable_variables
         with tf.GradientTape() as tape:
             loss, extra = self._loss(experience, weights, training=True)
-        gradients, norm = reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm)
+        gradients, norm = reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm or NO_CLIP)
         self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})

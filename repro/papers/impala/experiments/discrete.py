@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import ml_collections
 import tensorflow as tf
 from tf_agents.policies import tf_policy
@@ -10,6 +12,7 @@ from repro.environments.batched import BatchedEnvironment
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.initializers import distinct_seeds
+from repro.networks.instruction_encoder import InstructionEncoder
 from repro.networks.torsos import make_torso
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import CORRECTIONS, VtraceLossSettings
@@ -21,14 +24,20 @@ TORSOS = ("shallow", "deep")
 
 class DiscreteExperiment(OnPolicyExperiment):
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
-        """Returns a new network.
+        """Returns a new network; it reads instructions where the environment gives some and the config has a width.
 
         Raises:
-            ValueError: unknown torso.
+            ValueError: unknown torso, or instructions without a recurrent core.
         """
         network, seeds = self.config.network, distinct_seeds(seed)
-        torso = make_torso(network, next(seeds), TORSOS, environment.time_step_spec.observation)
-        return ActorCritic(torso, environment.num_actions, network.core_units or None, seed=next(seeds))
+        observation_spec = environment.time_step_spec.observation
+        torso = make_torso(network, next(seeds), TORSOS, observation_spec)
+        own_seed, encoder = next(seeds), None
+        words = observation_spec.get("instruction") if isinstance(observation_spec, Mapping) else None
+        if words is not None and "language_units" in network:
+            vocabulary = int(words.maximum) + 1
+            encoder = InstructionEncoder(vocabulary, network.embedding_units, network.language_units, next(seeds))
+        return ActorCritic(torso, environment.num_actions, network.core_units or None, encoder, seed=own_seed)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:
         config = self.config

@@ -1,0 +1,110 @@
+"""IMPALA on five levels of DeepMind Lab, one agent per level: Section 5.2, Table 2 without replay.
+
+The levels are rooms_watermaze, rooms_keys_doors_puzzle, lasertag_three_opponents_small, explore_goal_locations_small and
+seekavoid_arena_01; docs/dmlab.md says how to build DeepMind Lab. Every field names its source: a table, figure or
+section of the paper, or `assumed:` with the reason. The paper sweeps three fields over 24 settings (Table C.1) and
+prints no best one: they stand at the centre of their ranges.
+Budgets are in environment frames (of the engine; one agent step is `env.frame_skip` of them).
+"""
+
+import ml_collections
+
+SCALES = ("smoke", "desk", "paper")
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings; `smoke` and `desk` change what `apply_scale` names, and nothing else."""
+    config = ml_collections.ConfigDict()
+    config.paper = "impala"
+    config.experiment = "dmlab_table2"
+    config.algorithm = "impala.discrete"  # builds it: repro/papers/impala/experiments/discrete.py
+    config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own
+        {
+            "vtrace": {"network": {"torso": "shallow"}},  # used for individual levels; Figure 4
+            "vtrace_deep": {"network": {"torso": "deep"}},  # no row of Table 2
+        }
+    )
+    config.agent = "vtrace"  # one of them, and the name in records
+    config.scale = scale
+    config.num_env_frames = 1_000_000_000  # frames per level; assumed: as in the authors' released code, none is printed
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "dmlab"  # the package of environments
+    config.env.task = "seekavoid_arena_01"  # level
+    config.env.frame_skip = 4  # frames an action is held for; Table C.3
+    config.env.height = 72  # pixels; Table C.3
+    config.env.width = 96  # pixels; Table C.3
+    config.env.reward_clip = "unit"  # [-1, 1] for single levels; Table C.3
+    config.env.instruction_length = 0  # words, 0 = no language channel: these levels give no instructions; Section 5
+    config.env.instruction_vocabulary = 1000  # numbers of words; assumed: as in the authors' released code
+    config.env.last_action_and_reward = True  # inputs of the LSTM; Figure 4
+    config.env.level_set = 1  # all runs share a sequence of episodes; assumed: so that each map is compiled once
+    config.env.level_cache = "build/dmlab_levels"  # folder for compiled maps
+
+    config.network = ml_collections.ConfigDict()
+    config.network.torso = "shallow"  # shallow or deep; set by each variant; Figure 4
+    config.network.core_units = 256  # LSTM units; Figure 4
+    config.network.embedding_units = 20  # of a word, in levels with instructions; Figure 4
+    config.network.language_units = 64  # of the LSTM over words; Figure 4
+
+    config.loss = ml_collections.ConfigDict()
+    config.loss.discount = 0.99  # gamma per agent step; Table C.3
+    config.loss.correction = "vtrace"  # Section 5.2.2
+    config.loss.lambda_ = 1.0  # assumed: Equation 1, without the lambda of Remark 2
+    config.loss.clip_rho = 1.0  # rho_bar; Section 5.2.2
+    config.loss.clip_c = 1.0  # c_bar; Section 5.2.2
+    config.loss.clip_pg_rho = 1.0  # of rho_s in the policy gradient, which is clipped at rho_bar; Section 4.2
+    config.loss.alpha_rho = 1.0  # 1 = V-trace, below 1 = leaky V-trace
+    config.loss.alpha_c = 1.0  # 1 = V-trace, below 1 = leaky V-trace
+    config.loss.entropy_cost = 7e-4  # assumed: centre of the log-uniform range [5e-5, 1e-2]; Table C.1
+    config.loss.baseline_cost = 0.5  # Table C.3
+    config.loss.half_baseline = True  # 1/2 in front of the squared error; assumed: as in the authors' released code
+
+    config.learner = ml_collections.ConfigDict()
+    config.learner.unroll_length = 100  # agent steps; Table C.3
+    config.learner.batch_size = 32  # unrolls per update; Table 1
+    config.learner.learning_rate = 1.6e-4  # assumed: centre of the log-uniform range [5e-6, 5e-3]; Table C.1
+    config.learner.final_learning_rate = 0.0  # linear in between; assumed: as in the authors' released code
+    config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, Table C.3 has none
+    config.learner.rmsprop_momentum = 0.0  # Table C.3
+    config.learner.rmsprop_epsilon = 1e-3  # assumed: one of the two in the middle of 1e-1, 1e-3, 1e-5, 1e-7; Table C.1
+    config.learner.clip_global_norm = 0.0  # 0 = not; assumed: Table C.3 has no clip, nor has the authors' released code
+
+    config.runtime = ml_collections.ConfigDict()
+    config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine
+    config.runtime.envs_per_actor = 16  # levels, each in a process of its own; assumed: two actors fill a batch
+    config.runtime.schedule = "async"  # async, or lockstep
+    config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
+    config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed
+    config.runtime.compile = "auto"  # auto, xla or graph
+    config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = 100  # assumed: the paper names no number for single levels
+    config.evaluation.num_envs = 10  # levels side by side; divides `episodes`
+    config.evaluation.greedy = False  # sample from the policy; assumed: the paper does not say
+
+    return apply_scale(config)
+
+
+def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """Changes a configuration of the published settings to its scale.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if config.scale == "smoke":  # a minute or two: proves the path
+        config.num_env_frames = 64_000
+        config.learner.batch_size = 4
+        config.runtime.envs_per_actor = 2
+        config.runtime.checkpoint_seconds = 5.0
+        config.evaluation.episodes = 2
+        config.evaluation.num_envs = 2
+    elif config.scale == "desk":  # below an hour of two cores
+        config.num_env_frames = 4_000_000
+        config.learner.batch_size = 8  # four times the updates per frame
+        config.runtime.envs_per_actor = 8  # keeps the policy lag of small batches low
+        config.evaluation.episodes = 50
+    elif config.scale != "paper":
+        raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
+    return config
