@@ -27,6 +27,7 @@ from typing import Any
 import ml_collections
 import numpy as np
 
+from paper_configs.impala import atari_shallow
 from repro import cli
 from repro.config import resolve
 from repro.evidence import behaviour
@@ -96,6 +97,11 @@ IMPALA = ATARI | {
     "learner.learning_rate": 3e-3,
     "runtime.envs_per_actor": 4,
     "runtime.schedule": "lockstep",
+}
+IMPALA_LSTM = {name: value for name, value in IMPALA.items() if not name.startswith("env.")} | {
+    "env": atari_shallow.get_config("desk").env.to_dict()
+    | {name.removeprefix("env."): value for name, value in ATARI.items() if name.startswith("env.")}
+    | {"last_action_and_reward": True},
 }
 ACER = ATARI | {
     "learner.unroll_length": 8,
@@ -175,6 +181,8 @@ CASES: dict[str, Case] = {
         IMPALA,
     ),
     "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
+    "impala.lstm": Case("impala.dmlab_table2", "vtrace", ("*/vtrace",), IMPALA_LSTM),
+    "impala.lstm_deep": Case("impala.dmlab_table2", "vtrace_deep", ("*/vtrace_deep",), IMPALA_LSTM, 2),
     "acer.discrete": Case("acer.atari", "acer_ratio_4", ("atari/acer_ratio_[0-9]", "gymnasium/acer"), ACER),
     "acer.discrete_no_trust_region": Case(
         "acer.atari", "acer_ratio_4_no_trust_region", ("atari/acer_ratio_[0-9]_no_trust_region",), ACER

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import itertools
+from pathlib import Path
 
 import ml_collections
 import numpy as np
 import pytest
 
 from repro.config import agents
+from repro.environments.dmlab_module import FOLDER_VARIABLE
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers import find_experiment
 from repro.papers.refer.experiment import ControlExperiment
@@ -17,6 +19,7 @@ from repro.papers.refer.fused import FlatWeights
 from tests.test_paper_configs import EXPERIMENTS
 
 SEED = 5
+FAKE_DMLAB = Path(__file__).parent / "support/fake_dmlab"
 
 LARGE, SMALL = 100, 8
 """Entries from which unrelated variables correlate below 0.3, and from which they do not look the same."""
@@ -60,11 +63,14 @@ def correlations(arrays: list[np.ndarray]) -> list[tuple[int, float]]:
 
 
 @pytest.mark.parametrize(("name", "agent"), trained_agents())
-def test_no_two_variables_share_random_numbers(name, agent):
+def test_no_two_variables_share_random_numbers(name, agent, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(FAKE_DMLAB))
     config = importlib.import_module(f"paper_configs.{name}").get_config("paper")
     config.agent = agent
     if (name, agent) == ("acer.gymnasium", "acer_continuous"):
         config.env.task = "Pendulum-v1"
+    if config.env.name == "dmlab":
+        config.env.instruction_length = 8  # so that the encoder of instructions is there
     pairs = correlations(initial_weights(config))
     assert len(pairs) >= 3
     assert max((r for size, r in pairs if size >= LARGE), default=0.0) < 0.3

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paper_configs.impala import atari_deep, atari_shallow
+from paper_configs.impala import atari_deep, atari_shallow, dmlab_table2
 from paper_configs.refer import figure_4_vracer, figure_7_sensitivity, figure_8_sensitivity
 from repro.config import agents, flatten
 from repro.evidence.records import plain_config
@@ -43,6 +43,27 @@ TABLE_F1 = {
 }
 
 
+TABLE_C3 = {
+    "env.width": 96,
+    "env.height": 72,
+    "env.frame_skip": 4,
+    "env.reward_clip": "unit",
+    "learner.unroll_length": 100,
+    "learner.batch_size": 32,
+    "loss.discount": 0.99,
+    "loss.baseline_cost": 0.5,
+    "learner.rmsprop_momentum": 0.0,
+}
+
+
+def test_deepmind_lab_has_the_settings_of_table_c3_and_of_the_sweep():
+    config = flatten(dmlab_table2.get_config("paper"))
+    assert {name: config[name] for name in TABLE_C3} == TABLE_C3
+    for name, (low, high) in {"loss.entropy_cost": (5e-5, 1e-2), "learner.learning_rate": (5e-6, 5e-3)}.items():
+        assert config[name] == pytest.approx((low * high) ** 0.5, rel=0.02)
+    assert config["learner.rmsprop_epsilon"] in (1e-1, 1e-3, 1e-5, 1e-7)
+
+
 @pytest.mark.parametrize("module", [atari_shallow, atari_deep])
 def test_paper_scale_has_the_settings_of_table_f1(module):
     config = module.get_config("paper")
@@ -72,8 +93,9 @@ def test_an_unknown_scale_is_an_error(name):
         importlib.import_module(f"paper_configs.{name}").get_config("huge")
 
 
-def test_every_published_field_names_its_source():
-    text = (FOLDER / "impala" / "atari_shallow.py").read_text()
+@pytest.mark.parametrize("name", ["atari_shallow", "dmlab_table2"])
+def test_every_published_field_names_its_source(name):
+    text = (FOLDER / "impala" / f"{name}.py").read_text()
     body = text[: text.index("return apply_scale")]
     fields = [line for line in body.splitlines() if re.match(r"\s+config\.\w+\.\w+ = ", line)]
     assert len(fields) > 40

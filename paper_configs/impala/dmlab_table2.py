@@ -94,7 +94,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # a minute or two: proves the path
-        config.num_env_frames = 64_000
+        config.num_env_frames = 40_000
         config.learner.batch_size = 4
         config.runtime.envs_per_actor = 2
         config.runtime.checkpoint_seconds = 5.0

@@ -242,9 +242,9 @@ class DmlabEnvironment(SteppedEnvironment):
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps every level; see `SteppedEnvironment.step`.
 
-        Rewards are clipped as the config says; `episode_return` has them as they are, and so has `unclipped_reward`,
-        float32 [N], another entry of the info. `episode_frames` counts those of the engine, an episode's last action in
-        full.
+        Rewards are clipped as the config says, `episode_return` has them as they are. `episode_frames` counts those of
+        the engine, an episode's last action in full. The info also has `last_reward`, float32 [N], the reward as an
+        observation shows it: clipped to [-1, 1] if rewards are clipped, in whichever way.
 
         Raises:
             ValueError: the actions have a wrong shape or range.
@@ -252,7 +252,7 @@ class DmlabEnvironment(SteppedEnvironment):
         """
         frames, reward, terminated, truncated, info = super().step(actions)
         info["episode_frames"] *= self.config.frame_skip
-        info["unclipped_reward"] = reward
+        info["last_reward"] = REWARD_CLIPS["none" if self.config.reward_clip == "none" else "unit"](reward)
         reward = REWARD_CLIPS[self.config.reward_clip](reward).astype(np.float32)
         return self._observe(frames), reward, terminated, truncated, info
 

@@ -18,8 +18,8 @@ class WithLastStep:
 
     An environment whose observations are dicts keeps their entries beside the last two.
 
-    The first observation of an episode has action 0 and reward 0. The last reward is `unclipped_reward` of the info,
-    where the environment clips rewards in a way that networks should not see. All else is as in `BatchedEnvironment`.
+    The first observation of an episode has action 0 and reward 0. The last reward is the one that the environment gives,
+    or `last_reward` of its info where it has another for observations. All else is as in `BatchedEnvironment`.
 
     Args:
         env: with Discrete actions.
@@ -57,7 +57,7 @@ class WithLastStep:
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self._env.step(actions)
         self._last_action = np.where(self._over, 0, actions).astype(np.int32)
-        self._last_reward = info.get("unclipped_reward", reward).copy()  # 0 where an episode begins
+        self._last_reward = info.get("last_reward", reward).copy()  # 0 where an episode begins
         self._over = info["game_over"].copy()
         return self._observe(obs), reward, terminated, truncated, info
 

@@ -11,7 +11,7 @@ import ml_collections
 import numpy as np
 import pytest
 
-from paper_configs.impala import atari_shallow
+from paper_configs.impala import atari_shallow, dmlab_table2
 from repro.acting import evaluation
 from repro.acting.rollout import Rollout
 from repro.environments import dmlab_language
@@ -20,6 +20,7 @@ from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import DMLAB30, LEVELS, UnknownLevelError, level_name
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING, MissingModuleError, provenance
 from repro.environments.dmlab_process import ROOT
+from repro.environments.last_step import WithLastStep
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_name
 from repro.evidence import published
@@ -179,6 +180,43 @@ def test_returns_are_of_rewards_that_are_not_clipped(make):
     _, reward, *_, info = env.step(np.array([0]))
     assert (reward[0], info["episode_return"][0]) == (1.0, 4.0)
     assert reward.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("clip", "seen"), [("optimistic", 1.0), ("optimistic_released", 1.0), ("unit", 1.0), ("none", 4.0)]
+)
+def test_an_observation_shows_the_last_reward_clipped_once(clip, seen):
+    """Not the optimistic reward, which is learned from and may be 5."""
+    env = make_environment(config_of(reward_clip=clip, last_action_and_reward=True), 1, 5)
+    env.reset()
+    for reward_of_frames in (4.0, 4.0, 2.0):
+        obs, reward, *_ = env.step(np.array([0]))
+        assert obs["last_reward"].tolist() == [min(reward_of_frames, seen)]
+        assert obs["last_reward"].dtype == np.float32
+        np.testing.assert_allclose(reward, REWARD_CLIPS[clip](np.array([reward_of_frames])), rtol=1e-6)
+    obs, *_ = env.step(np.array([0]))
+    assert obs["last_reward"].tolist() == [0.0]
+    env.close()
+
+
+def test_negative_last_rewards_are_not_shown_as_the_optimistic_ones(make, monkeypatch):
+    """-0.3 tanh(4) would be seen in place of -1."""
+    env = WithLastStep(make(reward_clip="optimistic"))
+    env.reset()
+    monkeypatch.setattr(env._env._tasks[0], "answer", negated(env._env._tasks[0].answer))
+    obs, reward, *_ = env.step(np.array([0]))
+    assert obs["last_reward"].tolist() == [-1.0]
+    np.testing.assert_allclose(reward, [-0.3 * np.tanh(4.0)], rtol=1e-6)
+
+
+def negated(answer):
+    """Answers of a level with rewards of the other sign."""
+
+    def answers():
+        reward, *others = answer()
+        return -reward, *others
+
+    return answers
 
 
 def test_actions_outside_their_range_are_refused(make):
@@ -455,16 +493,21 @@ def test_a_state_of_another_level_is_refused(make):
 # Agents
 
 
-def test_impala_with_an_lstm_trains_and_is_evaluated(tmp_path):
-    config = atari_shallow.get_config("smoke")
-    with config.unlocked():
-        config.env = CONFIG | {"last_action_and_reward": True, "reward_clip": "unit", "level_set": 3}
-        config.network.core_units = 8
-        config.learner.update({"batch_size": 4, "unroll_length": 5})
-        config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
-        config.num_env_frames = 4 * 4 * 5 * 3
+@pytest.mark.parametrize(
+    ("agent", "task", "instruction_length"),
+    [("vtrace", "lt_chasm", 0), ("vtrace_deep", "language_execute_random_task", 8)],
+)
+def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_length):
+    config = dmlab_table2.get_config("smoke")
+    config.agent = agent
+    config.env.update({"task": task, "instruction_length": instruction_length, "level_set": 3, "level_cache": ""})
+    config.learner.update({"batch_size": 4, "unroll_length": 5})
+    config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
+    config.num_env_frames = 4 * 4 * 5 * 3
     experiment = find_experiment(config)
     trainer = experiment.build_trainer(1, RunDirectory(tmp_path / "run", config.to_dict(), 1), print)
+    shapes = [tuple(variable.shape) for variable in trainer._variables.agent.trainable_variables]
+    assert ((1000, 20) in shapes) == ((20 + 64, 256) in shapes) == (instruction_length > 0)
     losses = [update.scalars["loss"] for update in trainer]
     trainer.save()
     trainer.close()
@@ -473,6 +516,18 @@ def test_impala_with_an_lstm_trains_and_is_evaluated(tmp_path):
     policy, environment = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
     games = evaluation.play(policy, environment, 4, 0, lambda game: None)
     assert [game.frames for game in games] == [12] * 4
+    environment.close()
+
+
+def test_an_agent_without_a_width_for_instructions_refuses_them():
+    config = atari_shallow.get_config("smoke")
+    with config.unlocked():
+        config.env = CONFIG | {"last_action_and_reward": True, "instruction_length": 8}
+        config.network.core_units = 8
+    experiment = find_experiment(config)
+    environment = experiment.make_environment(1, 0)
+    with pytest.raises(ValueError, match="no network reads instruction; leave it out"):
+        experiment.make_agent(environment, 0)
     environment.close()
 
 

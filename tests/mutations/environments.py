@@ -153,6 +153,13 @@ VARIANTS = [
         f"{DMLAB_TEST}::test_returns_are_of_rewards_that_are_not_clipped",
     ),
     Variant(
+        "DeepMind Lab: the optimistic reward is observed",
+        DMLAB,
+        'REWARD_CLIPS["none" if self.config.reward_clip == "none" else "unit"](reward)',
+        "REWARD_CLIPS[self.config.reward_clip](reward)",
+        f"{DMLAB_TEST}::test_negative_last_rewards_are_not_shown_as_the_optimistic_ones",
+    ),
+    Variant(
         "DeepMind Lab: evaluations play training levels",
         MAKE,
         "config.env.test = True",

@@ -8,12 +8,14 @@ RECURRENT = "repro/networks/recurrent.py"
 RECURRENT_Q = "repro/networks/recurrent_q.py"
 SEQUENCE_NETWORK = "repro/networks/sequence_network.py"
 ACTOR_CRITIC = "repro/networks/actor_critic.py"
+ENCODER = "repro/networks/instruction_encoder.py"
 LSTM = "repro/networks/lstm.py"
 TEST_DUELING = "tests/networks/test_dueling.py"
 TEST_STOCHASTIC_DUELING = "tests/networks/test_stochastic_dueling.py"
 TEST_RECURRENT = "tests/networks/test_recurrent.py"
 TEST_RECURRENT_Q = "tests/networks/test_recurrent_q.py"
 TEST_ACTOR_CRITIC = "tests/networks/test_actor_critic.py"
+TEST_ENCODER = "tests/networks/test_instruction_encoder.py"
 TEST_LSTM = "tests/networks/test_lstm.py"
 
 VARIANTS = [
@@ -128,6 +130,76 @@ VARIANTS = [
         "step_type == StepType.FIRST",
         "step_type == StepType.LAST",
         f"{TEST_ACTOR_CRITIC}::test_only_a_first_step_resets_the_core",
+    ),
+    Variant(
+        "instructions: output behind the padding",
+        ENCODER,
+        "tf.one_hot(length - 1, words.shape[-1])",
+        "tf.one_hot(0 * length + words.shape[-1] - 1, words.shape[-1])",
+        f"{TEST_ENCODER}::test_equals_a_loop_over_words",
+    ),
+    Variant(
+        "instructions: output of the last word but one",
+        ENCODER,
+        "tf.one_hot(length - 1, words.shape[-1])",
+        "tf.one_hot(length - 2, words.shape[-1])",
+        f"{TEST_ENCODER}::test_equals_a_loop_over_words",
+    ),
+    Variant(
+        "instructions: sum of all outputs",
+        ENCODER,
+        "is_last = tf.one_hot(length - 1, words.shape[-1])",
+        "is_last = tf.sequence_mask(length, words.shape[-1], tf.float32)",
+        f"{TEST_ENCODER}::test_equals_a_loop_over_words",
+    ),
+    Variant(
+        "instructions: words without order",
+        ENCODER,
+        "begins = tf.zeros_like(words, tf.bool)",
+        "begins = tf.ones_like(words, tf.bool)",
+        f"{TEST_ENCODER}::test_the_order_of_words_matters",
+    ),
+    Variant(
+        "instructions: an empty one is read",
+        ENCODER,
+        "tf.one_hot(length - 1, words.shape[-1])",
+        "tf.one_hot(tf.maximum(length - 1, 0), words.shape[-1])",
+        f"{TEST_ENCODER}::test_an_empty_instruction_is_zeros_and_padding_changes_nothing",
+    ),
+    Variant(
+        "instructions: more runs than are encoded",
+        ENCODER,
+        "tf.reduce_max(run) < FEW",
+        "tf.reduce_max(run) <= FEW",
+        f"{TEST_ENCODER}::test_what_repeats_is_encoded_once",
+    ),
+    Variant(
+        "instructions: a change of the first word alone",
+        ENCODER,
+        "tf.reduce_any(instruction[:, 1:] != instruction[:, :-1], axis=-1)",
+        "(instruction[:, 1:] != instruction[:, :-1])[..., 0]",
+        f"{TEST_ENCODER}::test_equals_a_loop_over_words",
+    ),
+    Variant(
+        "instructions: the embedding learns nothing",
+        ENCODER,
+        "tf.gather(1.0 * self._embedding, words)",
+        "tf.stop_gradient(tf.gather(1.0 * self._embedding, words))",
+        f"{TEST_ENCODER}::test_the_gradient_is_that_of_every_step_encoded_alone",
+    ),
+    Variant(
+        "instructions: a sparse gradient",
+        ENCODER,
+        "1.0 * self._embedding",
+        "self._embedding",
+        f"{TEST_ENCODER}::test_the_gradient_is_that_of_every_step_encoded_alone",
+    ),
+    Variant(
+        "IMPALA's core: no instruction",
+        ACTOR_CRITIC,
+        "tf.concat([core_input, encoded], axis=-1)",
+        "tf.concat([core_input, 0.0 * encoded], axis=-1)",
+        f"{TEST_ACTOR_CRITIC}::test_an_instruction_reaches_every_later_step_of_its_episode_and_no_other",
     ),
     Variant(
         "window LSTM: reads before the window",

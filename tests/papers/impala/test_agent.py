@@ -110,6 +110,17 @@ def test_the_gradient_is_clipped_and_the_counter_counts():
     assert int(agent.train_step_counter) == 1
 
 
+def test_a_clip_of_0_is_none():
+    results = []
+    for clip in (0.0, 1e9, 40.0):
+        agent = make_agent(Catch(1, 0), settings=SETTINGS._replace(baseline_cost=1e3), learning_rate=0.5)
+        agent._clip_global_norm = clip
+        step(agent, random_batch(agent, 4, seed=0))
+        results.append(np.concatenate([v.numpy().ravel() for v in agent.trainable_variables]))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-5)
+    assert np.abs(results[0] - results[2]).max() > 0.1
+
+
 def recurrent_batch(agent, seed):
     """Unrolls with frames, last actions, last rewards and the core's state on every row."""
     rng = np.random.default_rng(seed)
