@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
-
 from repro.training.run_directory import RunDirectory, read_progress
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"

@@ -1,7 +1,7 @@
 """IMPALA on five levels of DeepMind Lab, one agent per level: Section 5.2, Table 2 without replay.
 
-The levels are rooms_watermaze, rooms_keys_doors_puzzle, lasertag_three_opponents_small, explore_goal_locations_small and
-seekavoid_arena_01; docs/dmlab.md says how to build DeepMind Lab. Every field names its source: a table, figure or
+The levels are rooms_watermaze, rooms_keys_doors_puzzle, lasertag_three_opponents_small, explore_goal_locations_small
+and seekavoid_arena_01; docs/dmlab.md says how to build DeepMind Lab. Every field names its source: a table, figure or
 section of the paper, or `assumed:` with the reason. The paper sweeps three fields over 24 settings (Table C.1) and
 prints no best one: they stand at the centre of their ranges.
 Budgets are in environment frames (of the engine; one agent step is `env.frame_skip` of them).
@@ -26,7 +26,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     )
     config.agent = "vtrace"  # one of them, and the name in records
     config.scale = scale
-    config.num_env_frames = 1_000_000_000  # frames per level; assumed: as in the authors' released code, none is printed
+    config.num_env_frames = (
+        1_000_000_000  # frames per level; assumed: as in the authors' released code
+    )
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "dmlab"  # the package of environments

@@ -18,8 +18,8 @@ class WithLastStep:
 
     An environment whose observations are dicts keeps their entries beside the last two.
 
-    The first observation of an episode has action 0 and reward 0. The last reward is the one that the environment gives,
-    or `last_reward` of its info where it has another for observations. All else is as in `BatchedEnvironment`.
+    The first observation of an episode has action 0 and reward 0. The last reward is the one that the environment
+    gives, or `last_reward` of its info where it has another for observations. All else is as in `BatchedEnvironment`.
 
     Args:
         env: with Discrete actions.

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from repro.environments import specs
 
-INSTRUCTIONS = np.array([[1, 2, 0], [2, 1, 0], [3, 0, 0]], np.int32)
+INSTRUCTIONS = np.array([[1, 2, 3], [2, 1, 3], [3, 0, 0]], np.int32)
 """Of each paying action; the first two differ by the order of their words."""
 VOCABULARY = 4
 
@@ -30,7 +30,9 @@ class Instructed(gymnasium.vector.VectorEnv):
     def __init__(self, num_envs: int, seed: int, told: bool) -> None:
         frames = spaces.Box(0, 255, (2, 2, 1), np.uint8)
         words = spaces.Box(0, VOCABULARY - 1, INSTRUCTIONS.shape[1:], np.int32)
-        self.single_observation_space: gymnasium.Space = spaces.Dict(frame=frames, instruction=words) if told else frames
+        self.single_observation_space: gymnasium.Space = (
+            spaces.Dict(frame=frames, instruction=words) if told else frames
+        )
         self.num_envs, self.num_actions, self._told = num_envs, len(INSTRUCTIONS), told
         self.action_spec = specs.tensor_spec_of(self.single_action_space, "action")
         self._random = np.random.default_rng(seed)
