@@ -26,9 +26,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     )
     config.agent = "vtrace"  # one of them, and the name in records
     config.scale = scale
-    config.num_env_frames = (
-        1_000_000_000  # frames per level; assumed: as in the authors' released code
-    )
+    config.num_env_frames = 1_000_000_000  # frames per level; assumed: as in the authors' released code
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "dmlab"  # the package of environments
