@@ -102,6 +102,8 @@ IMPALA_LSTM = {name: value for name, value in IMPALA.items() if not name.startsw
     "env": atari_shallow.get_config("desk").env.to_dict()
     | {name.removeprefix("env."): value for name, value in ATARI.items() if name.startswith("env.")}
     | {"last_action_and_reward": True},
+    "learner.learning_rate": 0.05,
+    "loss.entropy_cost": 0.1,
 }
 ACER = ATARI | {
     "learner.unroll_length": 8,
@@ -181,7 +183,13 @@ CASES: dict[str, Case] = {
         IMPALA,
     ),
     "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
-    "impala.lstm": Case("impala.dmlab_table2", "vtrace", ("*/vtrace",), IMPALA_LSTM),
+    **{
+        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, (f"*/{agent}",), IMPALA_LSTM)
+        for agent in ("vtrace", "one_step")
+    },
+    "impala.lstm_epsilon": Case(  # 1e-6 in a logarithm shows where a probability is that small
+        "impala.dmlab_table2", "epsilon", ("*/epsilon", "*/no_correction"), IMPALA_LSTM
+    ),
     "impala.lstm_deep": Case("impala.dmlab_table2", "vtrace_deep", ("*/vtrace_deep",), IMPALA_LSTM, 2),
     "acer.discrete": Case("acer.atari", "acer_ratio_4", ("atari/acer_ratio_[0-9]", "gymnasium/acer"), ACER),
     "acer.discrete_no_trust_region": Case(

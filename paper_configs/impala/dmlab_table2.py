@@ -20,7 +20,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.algorithm = "impala.discrete"  # builds it: repro/papers/impala/experiments/discrete.py
     config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own
         {
-            "vtrace": {"network": {"torso": "shallow"}},  # used for individual levels; Figure 4
+            "vtrace": {},
+            "one_step": {"loss": {"correction": "one_step"}},
+            "epsilon": {"loss": {"correction": "epsilon"}},
+            "no_correction": {"loss": {"correction": "none"}},
             "vtrace_deep": {"network": {"torso": "deep"}},  # no row of Table 2
         }
     )
@@ -42,14 +45,14 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.level_cache = "build/dmlab_levels"  # folder for compiled maps
 
     config.network = ml_collections.ConfigDict()
-    config.network.torso = "shallow"  # shallow or deep; set by each variant; Figure 4
+    config.network.torso = "shallow"  # for single levels; or deep; Figure 4
     config.network.core_units = 256  # LSTM units; Figure 4
     config.network.embedding_units = 20  # of a word, in levels with instructions; Figure 4
     config.network.language_units = 64  # of the LSTM over words; Figure 4
 
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.99  # gamma per agent step; Table C.3
-    config.loss.correction = "vtrace"  # Section 5.2.2
+    config.loss.correction = "vtrace"  # set by each variant; Section 5.2.2
     config.loss.lambda_ = 1.0  # assumed: Equation 1, without the lambda of Remark 2
     config.loss.clip_rho = 1.0  # rho_bar; Section 5.2.2
     config.loss.clip_c = 1.0  # c_bar; Section 5.2.2
