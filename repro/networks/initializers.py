@@ -63,22 +63,3 @@ class GlorotUniform(tf.keras.initializers.Initializer):
 
     def get_config(self) -> dict[str, Any]:
         return {"seed": self.seed}
-
-
-class StandardNormal(tf.keras.initializers.Initializer):
-    """Normal with mean 0 and standard deviation 1.
-
-    Sonnet 1's default for an embedding, hence that of the words in IMPALA's released code (assumed).
-
-    Args:
-        seed: integer >= 0; the same seed and shape give the same values.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def __call__(self, shape: tf.TensorShape, dtype: tf.DType = tf.float32, **kwargs: Any) -> tf.Tensor:
-        return tf.random.stateless_normal(shape, seed=[self.seed, 0], dtype=dtype, alg="philox")
-
-    def get_config(self) -> dict[str, Any]:
-        return {"seed": self.seed}

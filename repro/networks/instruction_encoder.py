@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from repro.networks.initializers import StandardNormal, distinct_seeds
+from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
 from repro.networks.recurrent import ResettingLSTM
 from repro.networks.sequence_network import fold_time, unfold_time
 
@@ -19,8 +19,8 @@ class InstructionEncoder(tf.keras.layers.Layer):
 
     An instruction stays the same for many steps, so that of a run of equal ones the first alone is encoded.
 
-    E begins as a standard normal and the LSTM as `ResettingLSTM` says (assumed: as in the released code, not specified
-    in the paper).
+    E begins as a truncated normal of standard deviation 1 / sqrt(vocabulary), the default of Sonnet 1 at the time, and
+    the LSTM as `ResettingLSTM` says (assumed: as in the released code, not specified in the paper).
 
     Args:
         vocabulary: numbers of words, 0 among them for no word; see `repro.environments.dmlab_language`.
@@ -33,7 +33,7 @@ class InstructionEncoder(tf.keras.layers.Layer):
         super().__init__(name="instruction_encoder")
         seeds = distinct_seeds(seed)
         self._embedding_shape = [vocabulary, embedding_units]
-        self._embedding_initializer = StandardNormal(next(seeds))
+        self._embedding_initializer = TruncatedNormalFanIn(next(seeds))
         self._lstm = ResettingLSTM(units, next(seeds))
 
     def build(self, input_shape: tf.TensorShape) -> None:

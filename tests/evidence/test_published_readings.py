@@ -210,7 +210,7 @@ def test_every_row_of_deepmind_lab_says_what_it_needs():
     rows += [row for row in ROWS if row.task.startswith("dmlab")]
     assert len(rows) > 150
     needs = {row.cannot_run: {r.table for r in rows if r.cannot_run == row.cannot_run} for row in rows}
-    assert needs.pop(None) == {"Section 5.2.2", "Figure D.1"}  # few runs answer them
+    assert None not in needs
     agents_a_number = [need for need in needs if "24 runs" in need or "24 agents" in need]
     machines = [need for need in needs if "machines of 48 to 500 CPUs" in need]
     assert len(agents_a_number) + len(machines) == len(needs) == 4

@@ -44,10 +44,10 @@ def train_on_instructions(updates: int, told: bool) -> tuple[np.ndarray, list[np
 
 
 def test_it_does_what_the_instruction_says_and_without_one_it_guesses():
-    scores, _ = train_on_instructions(300, told=True)
+    scores, _ = train_on_instructions(500, told=True)
     assert scores[:100].mean() < 0.6
     assert scores[-1000:].mean() > 0.9
-    scores, _ = train_on_instructions(300, told=False)
+    scores, _ = train_on_instructions(500, told=False)
     assert scores[-1000:].mean() < 0.45
 
 
