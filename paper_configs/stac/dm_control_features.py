@@ -9,7 +9,10 @@ from typing import Any
 import ml_collections
 from ml_collections import config_dict
 
+from paper_configs.stac import atari
 from paper_configs.stac.atari import METAPARAMETERS, NUM_HEADS, SCALES, recorded
+
+AGENTS = ("impala", "impala_aux", "stac", "stacx", "stac_untuned", "stacx_untuned")
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -90,14 +93,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
 
 def variants() -> dict[str, dict[str, Any]]:
-    """Every agent, with the fields that are its own: Figure 3; `_untuned` as in `atari.py`."""
-    agents: dict[str, dict[str, Any]] = {}
-    for tuned, fixed, num_heads in (("stac", "impala", 1), ("stacx", "impala_aux", NUM_HEADS)):
-        network = {"num_heads": num_heads}
-        agents[fixed] = {"network": network, "meta": {"tuned": ()}}
-        agents[tuned] = {"network": network}
-        agents[f"{tuned}_untuned"] = {"network": network, "meta": {"learning_rate": 0.0}}
-    return agents
+    """The agents of Figure 3, and `_untuned` as in `atari.py`, with the fields that are their own."""
+    of_atari = atari.variants()
+    return {name: of_atari[name] for name in AGENTS}
 
 
 def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 import gymnasium
 import numpy as np
@@ -17,12 +17,6 @@ from repro.environments.dm_control_task import SuiteTask
 from repro.environments.mujoco import match_task
 from repro.environments.offscreen import OffscreenRenderer
 from repro.environments.stepped import SteppedEnvironment
-
-if TYPE_CHECKING:
-    from repro.environments.rwrl import RwrlConfig
-
-KIND = "DM Control"
-"""Name of this kind of environments in messages."""
 
 DOMAINS = {
     "acrobot": ("swingup", "swingup_sparse"),
@@ -82,9 +76,10 @@ class DmControlConfig:
         observed: one of `OBSERVED`.
         max_steps: an episode is cut at this many steps; 0 for the suite's 1000.
         image_size: height and width of an observation of pixels.
-        shadow_size: height and width of the map from which the shadows in it are drawn; 0 for the suite's 2048.
+        shadow_size: pixels of the side of the depth image that shadows come from; 0 for the suite's 2048.
     """
 
+    kind: ClassVar[str] = "DM Control"
     task: str
     observed: str
     max_steps: int
@@ -94,23 +89,20 @@ class DmControlConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
         if self.observed not in OBSERVED:
-            raise ValueError(f"{KIND}: observed must be one of {', '.join(OBSERVED)}, got {self.observed!r}.")
+            raise ValueError(f"{self.kind}: observed must be one of {', '.join(OBSERVED)}, got {self.observed!r}.")
         if self.max_steps < 0:
-            raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
+            raise ValueError(f"{self.kind}: max_steps must be at least 0, got {self.max_steps}.")
         if not 1 <= self.image_size <= SHOWN_HEIGHT:
-            raise ValueError(f"{KIND}: image_size must lie between 1 and {SHOWN_HEIGHT}, got {self.image_size}.")
+            raise ValueError(f"{self.kind}: image_size must lie between 1 and {SHOWN_HEIGHT}, got {self.image_size}.")
         if not 0 <= self.shadow_size <= MAX_SHADOW_SIZE:
-            raise ValueError(f"{KIND}: shadow_size must lie between 0 and {MAX_SHADOW_SIZE}, got {self.shadow_size}.")
+            raise ValueError(
+                f"{self.kind}: shadow_size must lie between 0 and {MAX_SHADOW_SIZE}, got {self.shadow_size}."
+            )
 
     @property
     def label(self) -> str:
         """What a saved state must share with the environment that takes it up: `dm_control/walker_walk/features`."""
         return f"dm_control/{self.task}/{self.observed}"
-
-    @property
-    def pixels(self) -> int:
-        """Height and width of an observation; 0 for features."""
-        return self.image_size if self.observed == "pixels" else 0
 
     @property
     def step_limit(self) -> int:
@@ -136,7 +128,31 @@ def make_dm_control(env_config: Mapping[str, Any], num_envs: int, seed: int) -> 
         UnknownTaskError: no task has this name.
         RenderError: pixels are to be observed, and there is no graphics library that works without a display.
     """
-    return DmControlEnvironment(read_config(KIND, DmControlConfig, env_config), num_envs, seed)
+    config = read_config(DmControlConfig.kind, DmControlConfig, env_config)
+    image_size = config.image_size if config.observed == "pixels" else 0
+    return DmControlEnvironment(config, num_envs, seed, image_size, config.shadow_size)
+
+
+class SuiteConfig(Protocol):
+    """What `DmControlEnvironment` reads of the protocol of a suite."""
+
+    kind: ClassVar[str]
+    """Name of this kind of environments in messages."""
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+
+    @property
+    def label(self) -> str:
+        """What a saved state must share with the environment that takes it up."""
+
+    @property
+    def step_limit(self) -> int:
+        """Steps after which an episode is cut."""
+
+    def make_task(self) -> SuiteTask:
+        """One simulation."""
 
 
 class DmControlEnvironment(SteppedEnvironment):
@@ -151,29 +167,43 @@ class DmControlEnvironment(SteppedEnvironment):
 
     What follows a restored state is equal to the bit.
 
+    Args:
+        config: the protocol.
+        num_envs: number of simulations stepped one after the other, at least 1.
+        seed: the run's seed, at least 0.
+        image_size: height and width of an observation of pixels; 0 for features.
+        shadow_size: of pixels, as in `DmControlConfig`.
+
     Attributes:
         config: the protocol.
         max_steps: steps after which an episode is cut.
     """
 
-    def __init__(self, config: DmControlConfig | RwrlConfig, num_envs: int, seed: int) -> None:
-        check_batch(KIND, num_envs, seed)
+    def __init__(
+        self, config: SuiteConfig, num_envs: int, seed: int, image_size: int = 0, shadow_size: int = 0
+    ) -> None:
+        check_batch(config.kind, num_envs, seed)
         self.config = config
         self.max_steps = config.step_limit
         tasks = [config.make_task() for _ in range(num_envs)]
         self._eye: OffscreenRenderer | None = None
         self._pictures: OffscreenRenderer | None = None
-        if size := config.pixels:
+        if image_size:
             quality = tasks[0].model.vis.quality
-            quality.shadowsize = config.shadow_size or quality.shadowsize
-            self._eye = OffscreenRenderer(tasks[0].model, size, size, f"{KIND}: {config.task}")
-            observations = gymnasium.spaces.Box(0, 255, (size, size, 3), np.uint8)
+            quality.shadowsize = shadow_size or quality.shadowsize
+            self._eye = OffscreenRenderer(tasks[0].model, image_size, image_size, self._name)
+            observations = gymnasium.spaces.Box(0, 255, (image_size, image_size, 3), np.uint8)
         else:
             observations = gymnasium.spaces.Box(-np.inf, np.inf, (tasks[0].num_features,), np.float32)
         low, high = tasks[0].low, tasks[0].high
         self._scale, self._centre = (high - low) / 2, (high + low) / 2
         actions = gymnasium.spaces.Box(-np.inf, np.inf, low.shape, np.float32)
-        super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
+        super().__init__(config.kind, config.label, tasks, observations, actions, config.step_limit, seed)
+
+    @property
+    def _name(self) -> str:
+        """Kind and task, in messages."""
+        return f"{self.config.kind}: {self.config.task}"
 
     @property
     def state_size(self) -> int:
@@ -184,8 +214,7 @@ class DmControlEnvironment(SteppedEnvironment):
         """
         if self._eye is not None:
             raise ValueError(
-                f"{KIND}: {self.config.task} is observed by pixels, and this agent needs vectors; set "
-                "env.observed='features'."
+                f"{self._name} is observed by pixels, and this agent needs vectors; set env.observed='features'."
             )
         return int(self._observation.shape[1])
 
@@ -225,8 +254,7 @@ class DmControlEnvironment(SteppedEnvironment):
         """
         task = self._tasks[0]
         if self._pictures is None:
-            label = f"{KIND}: {self.config.task}"
-            self._pictures = OffscreenRenderer(task.model, SHOWN_HEIGHT, SHOWN_WIDTH, label)
+            self._pictures = OffscreenRenderer(task.model, SHOWN_HEIGHT, SHOWN_WIDTH, self._name)
         return self._pictures.render(task.model, task.data)
 
     def close(self, **kwargs: Any) -> None:

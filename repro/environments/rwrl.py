@@ -11,7 +11,7 @@ import collections
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,9 +70,6 @@ TASKS = {
 }
 """`cartpole_easy` and so on: the control suite's names, and how hard the challenges are."""
 
-KIND = "Real-World RL"
-"""Name of this kind of environments in messages."""
-
 
 def task_name(task: str) -> str:
     """Returns this suite's name of a task; letter case, underscores and blanks make no difference.
@@ -98,28 +95,19 @@ class RwrlConfig:
         max_steps: an episode is cut at this many steps; 0 for the control suite's 1000.
     """
 
+    kind: ClassVar[str] = "Real-World RL"
     task: str
     max_steps: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "task", task_name(self.task))
         if self.max_steps < 0:
-            raise ValueError(f"{KIND}: max_steps must be at least 0, got {self.max_steps}.")
+            raise ValueError(f"{self.kind}: max_steps must be at least 0, got {self.max_steps}.")
 
     @property
     def label(self) -> str:
         """What a saved state must share with the environment that takes it up: `rwrl/walker_easy`."""
         return f"rwrl/{self.task}"
-
-    @property
-    def pixels(self) -> int:
-        """Of an observation: none, features are observed."""
-        return 0
-
-    @property
-    def shadow_size(self) -> int:
-        """Read for pixels alone."""
-        return 0
 
     @property
     def step_limit(self) -> int:
@@ -143,7 +131,7 @@ def make_rwrl(env_config: Mapping[str, Any], num_envs: int, seed: int) -> DmCont
         ValueError: a field is missing, unknown or out of its range.
         UnknownTaskError: no task has this name.
     """
-    return DmControlEnvironment(read_config(KIND, RwrlConfig, env_config), num_envs, seed)
+    return DmControlEnvironment(read_config(RwrlConfig.kind, RwrlConfig, env_config), num_envs, seed)
 
 
 class DelayLine:

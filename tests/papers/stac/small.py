@@ -6,9 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from repro.environments.batched import BatchedEnvironment
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
-from repro.papers.stac.action_distribution import Softmax
+from repro.papers.stac.action_distribution import Softmax, SquashedGaussian
 from repro.papers.stac.agent import StacAgent
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import Metaparameters
@@ -32,28 +33,42 @@ def make_agent(
     num_heads: int = 1,
     acting: str = "first",
     seed: int = 0,
+    **settings: Any,
+) -> StacAgent:
+    """By default eta moves by minus the metagradient, so that a test can read it; settings: `build_agent`."""
+    network = MultiHeadActorCritic(dense_torso(seed), 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed)
+    return build_agent(Catch(1, 0), network, Softmax(3), tuned, num_heads, acting=acting, **settings)
+
+
+def build_agent(
+    environment: BatchedEnvironment,
+    network: MultiHeadActorCritic,
+    distribution: Softmax | SquashedGaussian,
+    tuned: tuple[str, ...],
+    num_heads: int,
+    *,
+    acting: str = "first",
     learning_rate: Any = RATE,
+    momentum: float = MOMENTUM,
     meta_optimizer: tf.keras.optimizers.Optimizer | None = None,
     clip_global_norm: float = 40.0,
     kl_cost: float = 1.0,
     outer: Hyperparameters = OUTER,
+    **settings: Any,
 ) -> StacAgent:
-    """By default eta moves by minus the metagradient, so that a test can read it."""
-    environment = Catch(1, 0)
+    """An agent for an environment; `settings` are the agent's own."""
+    averaged = [outer._replace(g_p=0.0, g_e=0.0)] if acting == "average" else []
     return StacAgent(
         environment.time_step_spec,
         environment.action_spec,
-        network=MultiHeadActorCritic(
-            dense_torso(seed), 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed
-        ),
-        distribution=Softmax(3),
-        optimizer=RMSPropTF1(learning_rate, decay=DECAY, momentum=MOMENTUM, epsilon=EPSILON),
-        metaparameters=Metaparameters(
-            tuned, outer, num_heads, INITIAL, [outer._replace(g_p=0.0, g_e=0.0)] if acting == "average" else []
-        ),
+        network=network,
+        distribution=distribution,
+        optimizer=RMSPropTF1(learning_rate, decay=DECAY, momentum=momentum, epsilon=EPSILON),
+        metaparameters=Metaparameters(tuned, outer, num_heads, INITIAL, averaged),
         meta_optimizer=meta_optimizer or tf.keras.optimizers.SGD(1.0, jit_compile=False),
         outer=outer,
         kl_cost=kl_cost,
         clip_global_norm=clip_global_norm,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+        **settings,
     )

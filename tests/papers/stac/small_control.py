@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
 from repro.acting.unrolls import UnrollGroup
 from repro.networks.dense import dense_torso
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
-from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.action_distribution import SquashedGaussian
 from repro.papers.stac.agent import StacAgent
-from repro.papers.stac.loss import Hyperparameters
-from repro.papers.stac.metagradient import Metaparameters
-from tests.papers.stac.small import DECAY, EPSILON, INITIAL, MOMENTUM, OUTER, RATE, STAC
+from tests.papers.stac.small import STAC, build_agent
 from tests.support.point_mass import PointMass
 
 BURN_IN, LEARNED = 3, 5
@@ -30,36 +26,19 @@ def make_agent(
     burn_in: int = BURN_IN,
     units: int = 6,
     seed: int = 0,
-    learning_rate: Any = RATE,
-    momentum: float = MOMENTUM,
-    meta_optimizer: tf.keras.optimizers.Optimizer | None = None,
-    clip_global_norm: float = 40.0,
-    kl_cost: float = 1.0,
-    outer: Hyperparameters = OUTER,
+    **settings: Any,
 ) -> StacAgent:
-    """By default eta moves by minus the metagradient, so that a test can read it."""
-    environment = PointMass(1, 0)
-    return StacAgent(
-        environment.time_step_spec,
-        environment.action_spec,
-        network=MultiHeadActorCritic(
-            dense_torso((units,), seed + 1),
-            DISTRIBUTION.num_outputs,
-            num_heads=num_heads,
-            head_units=units,
-            core_units=units,
-            seed=seed,
-        ),
-        distribution=DISTRIBUTION,
-        optimizer=RMSPropTF1(learning_rate, decay=DECAY, momentum=momentum, epsilon=EPSILON),
-        metaparameters=Metaparameters(tuned, outer, num_heads, INITIAL),
-        meta_optimizer=meta_optimizer or tf.keras.optimizers.SGD(1.0, jit_compile=False),
-        outer=outer,
-        kl_cost=kl_cost,
-        clip_global_norm=clip_global_norm,
-        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
-        burn_in=burn_in,
-        greedy=True,
+    """By default eta moves by minus the metagradient, so that a test can read it; settings: `build_agent`."""
+    network = MultiHeadActorCritic(
+        dense_torso((units,), seed + 1),
+        DISTRIBUTION.num_outputs,
+        num_heads=num_heads,
+        head_units=units,
+        core_units=units,
+        seed=seed,
+    )
+    return build_agent(
+        PointMass(1, 0), network, DISTRIBUTION, tuned, num_heads, burn_in=burn_in, greedy=True, **settings
     )
 
 
