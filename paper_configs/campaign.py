@@ -39,6 +39,8 @@ STAC_GAMES = ("breakout", "road_runner", "space_invaders")
 """Assumed to be learned early; three games say little of a median over 57."""
 STAC_AGENTS = ("impala", "impala_aux", "stac", "stacx")
 """Of Figures 2 (a) and 3."""
+CHANGED = ("gamma_990", "gamma_995", "g_v_15", "g_v_25")
+"""Of STAC's Figure 4: a lower value, and the published one."""
 CONTROL_10 = (
     "cartpole_swingup",
     "walker_walk",
@@ -266,6 +268,26 @@ STAGES = {
         Block("level of scores of the challenge", "stac", "rwrl", ("random",), CHALLENGES, "desk", 1, 0.01),
         Block("Figure 3 (a), ten tasks", "stac", "dm_control_features", STAC_AGENTS, CONTROL_10, "desk", 4, 0.25),
         Block("Figure 3 (c), two tasks", "stac", "rwrl", STAC_AGENTS, CHALLENGES, "desk", 4, 0.25),
+        Block(
+            "Figure 4, what a lower gamma or g_v costs",
+            "stac",
+            "figure_4_robustness",
+            tuple(f"{agent}_{value}" for agent in ("impala", "stacx") for value in CHANGED),
+            ("jamesbond", "chopper_command"),
+            "desk",
+            4,
+            0.9,
+        ),
+        Block(
+            "Figure 4 (c), starting values",
+            "stac",
+            "figure_4_robustness",
+            tuple(f"stacx_start_{of}{start}" for of in ("", "gamma_") for start in (990, 992, 995, 997, 999)),
+            ("jamesbond", "chopper_command"),
+            "desk",
+            4,
+            0.9,
+        ),
         Block(
             "controls in control: metaparameters at their start",
             "stac",

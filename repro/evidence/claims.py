@@ -40,6 +40,7 @@ class Claim:
             player's. None for a claim about no score.
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
+        reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
     """
 
     of_task: OfTask
@@ -52,6 +53,7 @@ class Claim:
     level: Callable[[Sequence[Records]], float] | None = None
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
+    reached_by_training: bool = False
 
 
 def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, references: References) -> ClaimResult | str:
@@ -92,8 +94,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
             return "none of the tasks with records of all agents compared belongs to this row"
         shortage = comparisons.shortage(printed, runs, against, min_runs, claim.needs)
         return "; ".join(dict.fromkeys(reasons)) or shortage
-    sign = -1 if printed.better in ("less", "under") else 1
-    weakest = min(found, key=lambda item: sign * item.value)
+    weakest = min(found, key=functools.partial(_support, printed))
     left_out = [other for other in against if other not in compared]
     without = (f"without {', '.join(left_out)}",) if left_out else ()
     weakest = dataclasses.replace(
@@ -114,6 +115,8 @@ def find_claim(printed: PublishedRow) -> Claim:
     name, protocol = str(printed.claim), printed.protocol
     if name == "rank_correlation" and "correlated_with" in protocol:
         claim = _rank_correlation(protocol["correlated_with"])
+    elif name == "logged_at_the_end" and "columns" in protocol:
+        claim = _logged_at_the_end(protocol["columns"])
     elif name in _OF_NORMALISED and printed.normaliser is not None:
         claim = _human_normalised(_OF_NORMALISED[name], printed.normaliser)
     elif name in CLAIMS:
@@ -139,6 +142,13 @@ def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple
     against = tuple(printed.protocol.get("against", ()))
     min_runs = max(claim.min_runs, 2 if against else 1)
     return min_runs, [against] if claim.together or not against else [(other,) for other in against]
+
+
+def _support(printed: PublishedRow, result: ClaimResult) -> float:
+    """How far a comparison speaks for a row, on a scale of its own: of several, the least decides."""
+    if printed.better == "equal" and printed.value is not None:
+        return -abs(result.value - printed.value)
+    return -result.value if printed.better in ("less", "under") else result.value
 
 
 def bootstrap_interval(
@@ -304,6 +314,15 @@ def _rank_correlation(name: str) -> Claim:
     )
 
 
+def _logged_at_the_end(columns: Sequence[str]) -> Claim:
+    return Claim(
+        functools.partial(task_measures.logged_at_the_end, columns=columns),
+        _mean,
+        tuple(f"series.{column}" for column in columns),
+        reached_by_training=True,
+    )
+
+
 def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Claim:
     measure = functools.partial(task_measures.human_normalised, references=published.normaliser(normaliser))
     return Claim(measure, functools.partial(_percentage_points, of_scores), level=task_measures.higher_score)
@@ -323,6 +342,9 @@ CLAIMS: Mapping[str, Claim] = {
         level=task_measures.higher_score,
     ),
     "score_difference": Claim(task_measures.score_difference, _mean, level=task_measures.higher_score),
+    "difference_of_losses": Claim(
+        task_measures.difference_of_losses, _mean, together=True, level=task_measures.higher_score
+    ),
     "speed": Claim(
         task_measures.frames_to_level,
         _mean,

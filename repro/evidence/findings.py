@@ -1,5 +1,6 @@
 """What our result says of a printed number, and what of the paper's protocol is missing behind it."""
 
+from repro.evidence import claims
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
@@ -25,9 +26,16 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         if len(ours.fields["seeds"]) < min(MIN_RUNS, printed.n_seeds or MIN_RUNS):
             return "undecided"
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
-        if found == "contradicts" and printed.statement is None and too_early:
-            return "undecided"  # more training may reach a score
+        if found == "contradicts" and too_early and _reached_by_training(printed):
+            return "undecided"  # more training may come to it
     return found
+
+
+def _reached_by_training(printed: PublishedRow) -> bool:
+    """Whether a row is about what training comes to, as a score, not about how agents compare."""
+    if printed.statement is None:
+        return True
+    return printed.claim is not None and claims.find_claim(printed).reached_by_training
 
 
 def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, differing: int) -> tuple[str, ...]:

@@ -75,6 +75,15 @@ def divergences(record: Record) -> tuple[float, float]:
     return max(start, MIN_DIVERGENCE), max(end, MIN_DIVERGENCE)
 
 
+def logged_at_the_end(record: Record, columns: Sequence[str]) -> float:
+    """Returns what the log of a run holds at its end, as `start_and_end` takes it, mean over some columns.
+
+    Raises:
+        ValueError: it lacks one of them.
+    """
+    return float(np.mean([start_and_end(values)[1] for values in _columns(record, "logged_at_the_end", *columns)]))
+
+
 def contraction_rates(record: Record) -> tuple[float, float]:
     """Returns the observed contraction rate of a run at its end, as `start_and_end` takes it, and over the whole log.
 

@@ -132,6 +132,34 @@ def score_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights]
     return lambda weights: weights[0] @ ours - weights[1] @ theirs
 
 
+def difference_of_losses(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Share of its score that our agent loses by a change of settings, minus what another loses by it, in percent.
+
+    Scores are final evaluations, means over runs. An agent without a positive score has nothing to lose.
+
+    Args:
+        by_agent: our agent with the change and without it, then the other agent with it and without it.
+    """
+
+    def difference(weights: BootstrapWeights) -> np.ndarray:
+        ours, ours_before, theirs, theirs_before = _means(by_agent, weights)
+        return 100.0 * (_loss(ours, ours_before) - _loss(theirs, theirs_before))
+
+    return difference
+
+
+def logged_at_the_end(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """What the log holds at the end of training, mean over columns and runs.
+
+    Args:
+        by_agent: of one agent.
+        columns: of the records' `series`.
+    """
+    (runs,) = by_agent
+    end = np.array([run_measures.logged_at_the_end(record, columns) for record in runs])
+    return lambda weights: weights[0] @ end
+
+
 def human_normalised(
     by_agent: Sequence[Records], references: Mapping[str, Mapping[str, float]]
 ) -> Callable[[BootstrapWeights], np.ndarray]:
@@ -217,6 +245,12 @@ def _final_level(runs: Records) -> float:
 
 def _scores(runs: Records) -> list[float]:
     return [record["evaluation"]["mean"] for record in runs]
+
+
+def _loss(score: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Share of a score that a fall to another takes, [R]; 0 of a score that is not positive."""
+    positive = before > 0
+    return np.where(positive, 1.0 - score / np.where(positive, before, 1.0), 0.0)
 
 
 def _frames_to(level: float, record: Record) -> float:

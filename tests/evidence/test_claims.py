@@ -218,6 +218,41 @@ def test_returns_keep_a_row_of_their_own_beside_the_claim(tmp_path):
     assert [(row.table, row.unit) for row in found] == [("Figure 1", "ratio of divergences"), (None, "game score")]
 
 
+@pytest.mark.parametrize(("scale", "end", "finding"), [
+    ("paper", 0.995, "agrees"), ("paper", 0.99, "contradicts"), ("desk", 0.995, "agrees"), ("desk", 0.99, "undecided"),
+])  # fmt: skip
+def test_what_training_comes_to_is_not_contradicted_by_less_of_it(tmp_path, scale, end, finding):
+    runs = [{"kl": (0.9, end + 1e-5 * seed)} for seed in range(5)]
+    claim = {"claim": "logged_at_the_end", "unit": "u", "value": 0.995, "better": "equal"}
+    claim |= {"margin": ["absolute", 0.0025], "margin_note": "m", "protocol": {"columns": ["kl"]}}
+    row = make_row(tmp_path, make_runs("impala_shallow", *runs, scale=scale), **claim)
+    assert row.value == pytest.approx(end + 2e-5)
+    assert row.finding == finding
+
+
+def test_the_comparison_furthest_from_a_tie_decides_where_two_should_be_equal(tmp_path):
+    made = make_runs("impala_shallow", *[{"final": 10.0 * i} for i in range(5)])
+    for name, shift in (("same", 5.0), ("better", 15.0), ("worse", -35.0)):
+        made += make_runs(name, *[{"final": 10.0 * i + shift} for i in range(5)])
+    equal = {"claim": "improvement", "unit": "u", "value": 0.5, "better": "equal", "margin": ["absolute", 0.25]}
+    equal |= {"margin_note": "m"}
+    against = {"against": ["same", "better", "worse"]}
+    assert make_row(tmp_path, made, protocol=against, **equal).value == 24 / 25
+    assert make_row(tmp_path, made, protocol={"against": ["same", "better"]}, **equal).value == 6 / 25
+
+
+def test_losses_of_a_change_are_compared_between_agents(tmp_path):
+    """10 % against half."""
+    made = []
+    for name, final in (("impala_shallow", 90.0), ("ours", 100.0), ("other_low", 30.0), ("other", 60.0)):
+        made += make_runs(name, *[{"final": final + 0.01 * i} for i in range(5)])
+    claim = {"claim": "difference_of_losses", "unit": "percent", "value": 0, "better": "under"}
+    row = make_row(tmp_path, made, protocol={"against": ["ours", "other_low", "other"]}, **claim)
+    assert row.value == pytest.approx(-40, abs=1)
+    assert row.finding == "agrees"
+    assert make_row(tmp_path, made[:-5], protocol={"against": ["ours", "other_low", "other"]}, **claim).value is None
+
+
 def test_stale_records_answer_nothing_and_are_named(tmp_path):
     config = make_record()["config"] | {"num_env_frames": 12_000_000}
     made = [make_record(1, config=config, config_sha256=records.config_sha256(config))]
@@ -226,7 +261,9 @@ def test_stale_records_answer_nothing_and_are_named(tmp_path):
     assert "seed 1 is stale" in own.note
 
 
-@pytest.mark.parametrize("claim", [None, "better", "rank_correlation", "human_gap_mean_difference"])
+@pytest.mark.parametrize(
+    "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_difference"]
+)
 def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
     references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
     with pytest.raises(published.PublishedError, match=f"no such claim, '{claim}'"):

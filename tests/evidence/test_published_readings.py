@@ -1,10 +1,12 @@
 """How the published rows read the papers: strict words, margins, sentences that count once, and what cannot be run."""
 
 import collections
+import math
 import re
 
 import pytest
 
+from paper_configs.stac import atari, figure_4_robustness
 from repro.environments import rwrl
 from repro.environments.dm_control_task import import_suite
 from repro.evidence import claims, comparisons, published, staleness
@@ -123,6 +125,31 @@ def test_stac_s_metaparameters_and_printed_theorem_have_rows():
     assert (len(theorem), len(printed)) == (3, 2)
     for row in printed:
         assert "wrong way round" in row.note
+
+
+def test_stac_s_robustness_is_read_from_agents_that_differ_in_one_field():
+    """Of Figure 4: the lower value against the published one, for STACX and for IMPALA; all starts against 0.99."""
+    agents = figure_4_robustness.variants()
+    losses = parts("stac", "less_severe")
+    assert {row.task for row in losses} == {"jamesbond", "chopper_command"}
+    for row in losses:
+        changed, before, *theirs = (agents[name]["loss"] for name in (row.agent, *row.protocol["against"]))
+        assert [changed, before] == theirs
+        (field,) = changed
+        assert before[field] == atari.get_config("paper").loss[field] > changed[field]
+        assert row.agent.startswith("stacx")
+        assert [name.split("_")[0] for name in row.protocol["against"]] == ["stacx", "impala", "impala"]
+    for row, field in zip(parts("stac", "starting_values"), ("initial", "initial_gamma")):
+        starts = [1 / (1 + math.exp(-agents[name]["meta"][field])) for name in (row.agent, *row.protocol["against"])]
+        assert starts == pytest.approx([0.99, 0.992, 0.995, 0.997, 0.999])
+
+
+def test_stac_s_metaparameters_at_the_end_are_those_that_records_keep():
+    rows = [row for row in published.load("stac").rows if row.table == "Figure 5"]
+    kept = atari.get_config("paper").recorded
+    read = [column for row in rows for column in row.protocol["columns"]]
+    assert sorted(read) == sorted(column for column in kept if column.startswith(("gamma_", "alpha_")))
+    assert [judge(row, 0.99, 0.99) for row in rows] == ["contradicts"] * 3  # where metaparameters begin
 
 
 def test_about_is_read_both_ways():

@@ -58,7 +58,15 @@ def test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered(tmp_pa
     assert (none.value, none.verdict, none.note) == (None, "not run", "no record of a random player on pong")
 
 
-@pytest.mark.parametrize("claim", [NATS, GROWTH, {"claim": "contraction_at_the_end", "unit": "u", "value": 0}])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        NATS,
+        GROWTH,
+        {"claim": "contraction_at_the_end", "unit": "u", "value": 0},
+        {"claim": "logged_at_the_end", "unit": "u", "value": 0, "protocol": {"columns": ["kl", "contraction"]}},
+    ],
+)
 def test_a_claim_about_no_score_needs_no_random_player(tmp_path, claim):
     made = make_runs("impala_shallow", {}, {})
     for record in made:

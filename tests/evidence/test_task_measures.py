@@ -52,6 +52,28 @@ def test_a_difference_of_scores_is_one_of_means():
     np.testing.assert_allclose(claims.CLAIMS["score_difference"].over_tasks(two_tasks), [20, 10])
 
 
+def test_a_difference_of_losses_is_of_shares_of_each_agent_s_score():
+    ours = finals(80, 100), finals(100)  # 90 of 100
+    theirs = finals(20), finals(30, 50)  # 20 of 40
+    assert value(measures.difference_of_losses, *ours, *theirs) == pytest.approx(10 - 50)
+    assert value(measures.difference_of_losses, *theirs, *ours) == pytest.approx(50 - 10)
+    assert value(measures.difference_of_losses, finals(5), finals(0), *theirs) == pytest.approx(0 - 50)
+
+
+def test_the_end_of_the_log_is_its_last_tenth_over_columns_and_runs():
+    def logged(*ends):
+        rows = [[0.99, 0.5]] * 18 + [list(ends)] * 2
+        return {"series": {"columns": ["gamma_2", "gamma_3"], "rows": rows}, "evaluation": {"mean": 0.0}}
+
+    both = functools.partial(measures.logged_at_the_end, columns=("gamma_2", "gamma_3"))
+    assert value(both, [logged(0.9, 0.7), logged(0.8, 0.4)]) == pytest.approx(0.7)
+    one = functools.partial(measures.logged_at_the_end, columns=("gamma_3",))
+    weights = np.array([[1.0, 0.0], [0.25, 0.75]])
+    np.testing.assert_allclose(one([[logged(0.9, 0.7), logged(0.8, 0.4)]])([weights]), [0.7, 0.25 * 0.7 + 0.75 * 0.4])
+    with pytest.raises(ValueError, match="logged_at_the_end: the record keeps no column"):
+        value(functools.partial(measures.logged_at_the_end, columns=("gamma_1",)), [logged(0.9, 0.7)])
+
+
 def test_pairs_of_runs_are_counted_one_by_one():
     ours = [run(0, 6, 6, 6), run(0, 0, 6, 6)]  # mean 0 3 6 6, level 6: 20, 30
     theirs = [run(0, 0, 8, 8), run(0, 0, 0, 8)]  # 30, 40

@@ -11,6 +11,7 @@ SENTENCES = "repro/evidence/sentences.py"
 ROWS = "repro/evidence/rows.py"
 RANDOM = "repro/evidence/random_player.py"
 SETTINGS = "repro/evidence/settings.py"
+TEST_CLAIMS = "tests/evidence/test_claims.py"
 TEST_COMPARISONS = "tests/evidence/test_comparisons.py"
 TEST_MEASURES = "tests/evidence/test_task_measures.py"
 TEST_RESULTS = "tests/evidence/test_results.py"
@@ -113,6 +114,34 @@ VARIANTS = [
         f"{TEST_MEASURES}::test_improvement_counts_pairs_of_runs",
     ),
     Variant(
+        "claim: of comparisons that should be equal, the lowest counts",
+        CLAIMS,
+        'if printed.better == "equal" and printed.value is not None:',
+        "if printed.better is None and printed.value is not None:",
+        f"{TEST_CLAIMS}::test_the_comparison_furthest_from_a_tie_decides_where_two_should_be_equal",
+    ),
+    Variant(
+        "claim: the end of a log is its start",
+        "repro/evidence/run_measures.py",
+        "[start_and_end(values)[1] for values in",
+        "[start_and_end(values)[0] for values in",
+        f"{TEST_MEASURES}::test_the_end_of_the_log_is_its_last_tenth_over_columns_and_runs",
+    ),
+    Variant(
+        "claim: losses in points of each agent's own score",
+        MEASURES,
+        "1.0 - score / np.where(positive, before, 1.0)",
+        "before - score / np.where(positive, 1.0, 1.0)",
+        f"{TEST_MEASURES}::test_a_difference_of_losses_is_of_shares_of_each_agent_s_score",
+    ),
+    Variant(
+        "row: what training comes to is contradicted early",
+        FINDINGS,
+        "claims.find_claim(printed).reached_by_training",
+        "printed.statement is None",
+        f"{TEST_CLAIMS}::test_what_training_comes_to_is_not_contradicted_by_less_of_it",
+    ),
+    Variant(
         "row: a finding from any number of runs",
         FINDINGS,
         'if len(ours.fields["seeds"]) < min(',
@@ -129,14 +158,14 @@ VARIANTS = [
     Variant(
         "row: a score contradicts before the budget is spent",
         FINDINGS,
-        "printed.statement is None and too_early",
-        "printed.statement is None and not too_early and too_early",
+        'if found == "contradicts" and too_early and _reached_by_training(printed):',
+        'if found == "contradicts" and False and _reached_by_training(printed):',
         f"{TEST_FINDINGS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
     ),
     Variant(
         "row: more training may turn a comparison",
         FINDINGS,
-        'if found == "contradicts" and printed.statement is None and too_early:',
+        'if found == "contradicts" and too_early and _reached_by_training(printed):',
         'if found == "contradicts" and too_early:',
         f"{TEST_COMPARISONS}::test_a_comparison_the_wrong_way_round_contradicts_with_little_training_too",
     ),
