@@ -74,8 +74,8 @@ VARIANTS = [
     Variant(
         "claim: the strongest comparison counts",
         CLAIMS,
-        'sign = -1 if printed.better in ("less", "under") else 1',
-        'sign = 1 if printed.better in ("less", "under") else -1',
+        'return -result.value if printed.better in ("less", "under") else result.value',
+        'return result.value if printed.better in ("less", "under") else -result.value',
         f"{TEST_COMPARISONS}::test_the_weakest_of_several_comparisons_counts",
     ),
     Variant(
