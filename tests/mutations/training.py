@@ -164,5 +164,18 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "STACX: sum over heads": ("stacx_catch",),
     "STACX: the last head acts": ("stacx_catch",),
     "STACX: outer loss of all heads": ("stacx_catch",),
+    "STAC, continuous: KL to the standard normal as a bonus": ("stac_homing",),
+    "STAC, continuous: mean and std exchanged": ("stac_homing",),
+    "STAC, continuous: KL of the other direction": ("stac_homing",),
+    "STAC, recurrent: the last row's state": ("stac_homing",),
+    "STAC, recurrent: rows of the burn-in with those behind it": ("stac_homing",),
+    "STAC, recurrent: state kept over episodes": ("stac_homing",),
+    "overlap: one row too early": ("stac_homing",),
+    "overlap: the next unroll begins where the last ended": ("stac_homing",),
+    "overlap: rows before the first unroll are steps": ("stac_homing",),
+    "squashed Gaussian: density of the action as it is": ("stac_homing",),
+    "squashed Gaussian: log std beyond its bound": ("stac_homing",),
+    "squashed Gaussian: KL from the standard normal": ("stac_homing",),
+    "squashed Gaussian: samples of the mean squashed first": ("stac_homing",),
 }
 """The variant's name to the reference runs that are trained with it, until one is a regression."""
