@@ -165,7 +165,6 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "STACX: the last head acts": ("stacx_catch",),
     "STACX: outer loss of all heads": ("stacx_catch",),
     "STAC, continuous: KL to the standard normal as a bonus": ("stac_homing",),
-    "STAC, continuous: mean and std exchanged": ("stac_homing",),
     "STAC, continuous: KL of the other direction": ("stac_homing",),
     "STAC, recurrent: the last row's state": ("stac_homing",),
     "STAC, recurrent: rows of the burn-in with those behind it": ("stac_homing",),
