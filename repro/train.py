@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 import ml_collections
 from absl import flags
@@ -22,32 +20,21 @@ RUN_DIR = flags.DEFINE_string(
 flags.declare_key_flag("config")
 
 
-class _StopFlag:
-    """Set by Ctrl-C or SIGTERM; the run then saves and ends."""
-
-    def __init__(self) -> None:
-        self.set = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.set = True
-
-
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
-    stop = _StopFlag()
 
-    from repro.acting.actor_pool import ActorPoolError
+    from repro.acting.supervision import ActorPoolError, EnvironmentFailedError, log_traceback
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
     from repro.training.learner import NonFiniteLossError
     from repro.training.progress import Progress
     from repro.training.run_directory import RunDirectory, RunDirectoryError, write_json
+    from repro.training.stopping import StopSignal
     from repro.training.trailing_returns import NoEpisodeError
 
+    stop = StopSignal()
     run_dir = Path(RUN_DIR.value)
     try:
         config, seed = _read_settings(run_dir)
@@ -61,22 +48,28 @@ def main(argv: list[str]) -> None:
         trainer = experiment.build_trainer(seed, run, _say)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
+    stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
     if trainer.updates:
         _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
     label = f"{config.agent} {config.env.task} seed {seed}"
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
     progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
+    last_checkpoint = f"The last good checkpoint is in {run.checkpoints}."
     try:
         for update in trainer:
             progress(update)
-            if stop.set and trainer.can_save and not trainer.complete:
-                trainer.save()
+            if stop.is_set() and trainer.can_save and not trainer.complete:
                 break
         if trainer.complete:
             write_json(run.complete_json, trainer.summary())
+        elif trainer.saved_updates < trainer.updates:
+            trainer.save()
+    except EnvironmentFailedError as error:
+        progress.close()
+        cli.fail(f"{error}{log_traceback(run.actors / 'actor_0.txt')}. {last_checkpoint}", code=1)
     except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
         progress.close()
-        cli.fail(f"{str(error).rstrip('.')}. The last good checkpoint is in {run.checkpoints}.", code=1)
+        cli.fail(f"{str(error).rstrip('.')}. {last_checkpoint}", code=1)
     except OSError as error:
         progress.close()
         cli.fail(f"could not write to {run.path} ({error.strerror}); free some space and resume the run.", code=1)
@@ -84,8 +77,7 @@ def main(argv: list[str]) -> None:
         progress.close()
         trainer.close()
     if not trainer.complete:
-        resume = shlex.join(["python", "-m", "repro.train", *sys.argv[1:]])
-        _say(f"Stopped and saved. Resume with: {resume}")
+        _say(_describe_stop(run_dir, saved=True))
 
 
 def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
@@ -107,6 +99,18 @@ def _describe_complete(run_dir: Path, unit: str) -> str:
         f"{run_dir} is complete, see {run_dir / 'complete.json'}. Evaluate it with: {evaluate}. "
         f"A longer run is a new one, with a larger budget (--config.num_env_{unit}) and another --run_dir."
     )
+
+
+def _describe_stop(run_dir: Path, saved: bool) -> str:
+    """What a run that was stopped says; `saved`: whether the last checkpoint has all that it learned."""
+    from repro.training.run_directory import has_saved
+
+    again = f"with: {shlex.join(['python', '-m', 'repro.train', *sys.argv[1:]])}"
+    if not has_saved(run_dir):
+        return f"Stopped before anything was learned. Start again {again}"
+    if not saved:
+        return f"Stopped at the last checkpoint, since the update after it did not end. Resume {again}"
+    return f"Stopped and saved. Resume {again}"
 
 
 def _say(message: str) -> None:

@@ -28,6 +28,10 @@ class Actor:
         on_episode: called with every finished game.
         overlap: steps, below T, that an unroll begins with and the one before it ends with. Those of the first unroll
             are rows that are no transition (`StepType.LAST`), and all zeros otherwise.
+
+    Attributes:
+        environment: see above.
+        abandoned: whether another actor plays in its place.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Actor:
         self._end: list[np.ndarray] = []  # the rows that the last unroll shares with the next, [N, overlap, ...]
         self._act = CompiledPolicy(policy, environment.num_envs, seed)
         self._rollout = Rollout(environment, self._act)
+        self.abandoned = False
         self._all: UnrollGroup | None = None  # of all environments, where several groups are asked for
 
     @property
@@ -70,6 +75,16 @@ class Actor:
                 variable.assign(value)
             self._version, self._acting = latest.version, latest.acting
 
+    def take_weights(self, other: Actor) -> None:
+        """Takes the weights that another actor plays with, in whose place it comes."""
+        for variable, value in zip(self._policy.variables(), other._policy.variables(), strict=True):
+            variable.assign(value)
+        self._version, self._acting = other._version, other._acting
+
+    def abandon(self) -> None:
+        """Reports no more games; another actor plays in its place."""
+        self.abandoned = True
+
     def collect(self, groups: Sequence[UnrollGroup]) -> None:
         """Fills `groups`, which together have a place for each environment, with T steps, of which T - overlap new."""
         rollout = self._rollout
@@ -87,7 +102,8 @@ class Actor:
             # Before the next step: the environment may reuse its memory.
             played.write(row + 1, observation=rollout.observation, step_type=rollout.step_type)
             for _, episode in step.episodes:
-                self._on_episode(episode)
+                if not self.abandoned:
+                    self._on_episode(episode)
         played.version, played.acting = self._version, self._acting
         if self._overlap:
             self._end = played.get_rows(slice(self._unroll_length - self._overlap, self._unroll_length))
@@ -120,25 +136,3 @@ class Actor:
         self._act.set_state(state)
         self._end = [state["end"][str(i)] for i in range(len(state["end"]))] if self._overlap else []
         self._version = -1
-
-
-def make_actors(
-    environments: Sequence[BatchedEnvironment],
-    make_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy],
-    weights: Published,
-    unroll_length: int,
-    seeds: Sequence[int],
-    on_episode: Callable[[Episode], None],
-    overlap: int = 0,
-) -> list[Actor]:
-    """Returns an actor for each batch of environments; see `Actor` for what they share.
-
-    Args:
-        environments: one batch for each actor.
-        make_policy: returns a local policy for one of them.
-        seeds: of each actor's action sampling.
-    """
-    return [
-        Actor(environment, make_policy(environment), weights, unroll_length, int(seed), on_episode, overlap)
-        for environment, seed in zip(environments, seeds, strict=True)
-    ]

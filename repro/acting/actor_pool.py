@@ -7,13 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from repro.acting.sources import BatchSource
+from repro.acting.batches import BatchSource
 from repro.replay.sequence_writer import Priority, SequenceWriter, write_group
 from repro.replay.sequences import SequenceReplay
-
-
-class ActorPoolError(Exception):
-    """The actors cannot go on; the message says where to look."""
 
 
 class ActorPool(Protocol):
@@ -21,6 +17,10 @@ class ActorPool(Protocol):
 
     @property
     def can_save(self) -> bool: ...
+
+    @property
+    def restarts(self) -> int:
+        """Actors that were replaced, in this process."""
 
     def start(self) -> None:
         """Begins to play; the replay was started."""
@@ -33,11 +33,15 @@ class ActorPool(Protocol):
             frames: units of the budget, of the whole run.
 
         Raises:
-            ActorPoolError: they ended.
+            ActorPoolError: they cannot go on.
+            Interrupted: see `interrupt`.
         """
 
+    def interrupt(self) -> None:
+        """Ends a wait in `play`, from any thread; to be called before the run is saved for the last time."""
+
     def check(self) -> None:
-        """Raises ActorPoolError if they ended."""
+        """Raises ActorPoolError if they cannot go on."""
 
     def flush(self) -> None:
         """Waits until everything that was played is in the replay."""
@@ -79,17 +83,28 @@ class LocalActorPool:
     def can_save(self) -> bool:
         return self._source.between_rounds
 
+    @property
+    def restarts(self) -> int:
+        return self._source.restarts
+
     def start(self) -> None:
-        self._writers = [self._replay.make_writer(self._priority) for _ in range(self._num_envs)]
+        self._writers = [self._make_writer() for _ in range(self._num_envs)]
 
     def play(self, gradient_steps: int, frames: int) -> float:
         self._on_frames(frames)
         batch = self._source.next()
-        writers = iter(self._writers)
+        begin = 0
         for group in batch.groups:
-            write_group(writers, group.arrays)
+            end = begin + len(group.arrays.reward)
+            if group.new_games:  # do not follow what these writers have
+                self._writers[begin:end] = [self._make_writer() for _ in range(begin, end)]
+            write_group(self._writers[begin:end], group.arrays)
+            begin = end
         self._source.release(batch)
         return gradient_steps - float(np.mean(batch.versions))
+
+    def interrupt(self) -> None:
+        self._source.interrupt()
 
     def check(self) -> None:
         """An actor's error is raised in `play`."""
@@ -106,3 +121,6 @@ class LocalActorPool:
 
     def close(self) -> None:
         self._source.close()
+
+    def _make_writer(self) -> SequenceWriter:
+        return self._replay.make_writer(self._priority)

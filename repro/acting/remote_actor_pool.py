@@ -7,22 +7,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from repro.acting.actor_pool import ActorPoolError
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode
+from repro.acting.supervision import ActorPoolError, Interrupted, PatientClock, Supervision
 from repro.replay.sequences import SequenceReplay
 
 POLL_SECONDS = 0.02
 QUICK_SECONDS = 20.0
 """An actor that ends sooner than this failed to start, and so did one that ends before its first report."""
 MOST_FAILED_STARTS = 3
-SILENT_SECONDS = 600.0
-"""An actor that reported nothing for so long hangs, or takes too long to start."""
-AWAY_SECONDS = 10.0
-"""The most that counts of the time between two looks at the reports: an update is quick, a checkpoint may be not."""
 
 
 class RemoteActorPool:
@@ -38,9 +33,8 @@ class RemoteActorPool:
         command: of an actor, given its number, how often it was started before, and the server's address.
         count: actors.
         on_episode: called with every finished game.
+        supervision: how they are watched; its folder also gets what actors write on the screen.
         frames_per_step: units of the budget in a step of an environment.
-        logs: folder for what actors write on the screen.
-        warn: called with one line when an actor is started again.
     """
 
     can_save = True
@@ -52,37 +46,39 @@ class RemoteActorPool:
         command: Callable[[int, int, str], Sequence[str]],
         count: int,
         on_episode: Callable[[Episode], None],
-        *,
+        supervision: Supervision,
         frames_per_step: int,
-        logs: Path,
-        warn: Callable[[str], None],
     ) -> None:
         self._replay = replay
         self._weights = weights
         self._command = command
         self._on_episode = on_episode
         self._frames_per_step = frames_per_step
-        self._logs = logs
-        self._warn = warn
+        self._supervision = supervision
         self._frames = 0  # of unrolls that were read, of the whole run
         self._unroll_frames = 0  # of the last unroll; 0 before the first
         self._version = 0.0
-        self._clock = 0.0  # seconds that the learner spent near the reports
-        self._looked = 0.0
+        self._clock = PatientClock()  # of the learner, near the reports
         self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
         self._reported: set[int] = set()  # actors that did so since their start
+        self._starts = [0] * count
         self._stop = threading.Event()
+        self._interrupted = threading.Event()
         self._error: ActorPoolError | None = None
         self._warnings: deque[str] = deque()  # of the keepers, for the learner's thread to say
         self._keepers = [threading.Thread(target=self._supervise, args=(i,), daemon=True) for i in range(count)]
         self._processes: dict[int, subprocess.Popen] = {}
 
+    @property
+    def restarts(self) -> int:
+        return sum(max(0, starts - 1) for starts in self._starts)
+
     def start(self) -> None:
         address = self._replay.address
         self._weights.connect(address)
         self._reports = Reports(address)
-        self._looked = time.monotonic()
-        self._logs.mkdir(parents=True, exist_ok=True)
+        self._clock.look()
+        self._supervision.logs.mkdir(parents=True, exist_ok=True)
         for keeper in self._keepers:
             keeper.start()
 
@@ -95,7 +91,8 @@ class RemoteActorPool:
             taken += self._take(frames)
             if self._frames >= frames:
                 break
-            time.sleep(POLL_SECONDS)
+            if self._interrupted.wait(POLL_SECONDS):
+                raise Interrupted
         if taken:
             steps = sum(unroll.steps for unroll in taken)
             self._version = sum(unroll.steps * unroll.version for unroll in taken) / steps
@@ -103,9 +100,12 @@ class RemoteActorPool:
             self._on_episode(episode)
         return gradient_steps - self._version
 
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
     def check(self) -> None:
         while self._warnings:
-            self._warn(self._warnings.popleft())
+            self._supervision.warn(self._warnings.popleft())
         if self._error is not None:
             raise self._error
 
@@ -137,38 +137,37 @@ class RemoteActorPool:
             for unroll in unrolls:
                 self._unroll_frames = unroll.steps * self._frames_per_step
                 self._frames += self._unroll_frames
-                self._seen[unroll.actor] = self._clock
+                self._seen[unroll.actor] = self._clock.seconds
                 self._reported.add(unroll.actor)
             taken += unrolls
         return taken
 
     def _look(self) -> None:
         """Kills actors that hang; they are then started again."""
-        now = time.monotonic()
-        self._clock += min(now - self._looked, AWAY_SECONDS)
-        self._looked = now
+        now, limit = self._clock.look(), self._supervision.silent_seconds
         for i, process in tuple(self._processes.items()):
-            if self._clock - self._seen[i] > SILENT_SECONDS:
-                self._seen[i] = self._clock
-                self._warnings.append(f"Actor {i} reported nothing for {SILENT_SECONDS:.0f} seconds.")
+            if now - self._seen[i] > limit:
+                self._seen[i] = now
+                self._warnings.append(f"Actor {i} reported nothing for {limit:g} seconds.")
                 process.kill()
 
     def _supervise(self, i: int) -> None:
         """Runs actor i until the run ends."""
-        failed, starts = 0, 0
+        failed = 0
         while not self._stop.is_set():
             began = time.monotonic()
             self._reported.discard(i)
-            self._seen[i] = self._clock
-            with (self._logs / f"actor_{i}.txt").open("a") as log:
-                process = subprocess.Popen(self._command(i, starts, self._replay.address), stdout=log, stderr=log)
+            self._seen[i] = self._clock.seconds
+            command = self._command(i, self._starts[i], self._replay.address)
+            self._starts[i] += 1
+            with (self._supervision.logs / f"actor_{i}.txt").open("a") as log:
+                process = subprocess.Popen(command, stdout=log, stderr=log)
                 self._processes[i] = process
                 if self._stop.is_set():
                     process.terminate()
                 code = process.wait()
             if self._stop.is_set():
                 return
-            starts += 1
             quick = time.monotonic() - began < QUICK_SECONDS
             failed = failed + 1 if quick or i not in self._reported else 0
             if failed == MOST_FAILED_STARTS:

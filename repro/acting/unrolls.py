@@ -38,6 +38,7 @@ class UnrollGroup:
         version: gradient steps made before the behaviour weights were taken; those of steps that an unroll shares with
             the one before it are older.
         acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
+        new_games: whether another actor plays than in the unroll before, so that all its games are new.
     """
 
     def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:
@@ -50,6 +51,7 @@ class UnrollGroup:
         )
         self.version = 0
         self.acting: tuple[tf.Tensor, ...] = ()
+        self.new_games = False
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
 
     def write(self, row: int, **fields: Any) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import make_actors
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
+from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import budget, frames_per_step
 from repro.environments.batched import BatchedEnvironment
@@ -24,7 +24,7 @@ from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 
 class OnPolicyExperiment(abc.ABC):
@@ -94,9 +94,11 @@ class OnPolicyExperiment(abc.ABC):
         config, runtime = self.config, self.config.runtime
         numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * runtime.num_actors) % 2**31
         weights_seed, *seeds = map(int, numbers)
-        environments = [
-            self.make_environment(runtime.envs_per_actor, x, (i, runtime.num_actors)) for i, x in enumerate(seeds[::2])
-        ]
+
+        def make_actor_environment(index: int, seed: int) -> BatchedEnvironment:
+            return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
+
+        environments = [make_actor_environment(*numbered) for numbered in enumerate(seeds[::2])]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environments[0], weights_seed)
@@ -104,11 +106,13 @@ class OnPolicyExperiment(abc.ABC):
         weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
         actors = make_actors(
             environments,
-            self.make_local_policy,
+            make_actor_environment,
+            lambda environment, _: self.make_local_policy(environment),
             weights,
             config.learner.unroll_length,
             seeds[1::2],
             episodes.append,
+            supervision(config, run, warn),
             self.overlap,
         )
         return OnPolicyTrainer(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from repro.acting.sources import Batch, BatchSource
+from repro.acting.batches import Batch, BatchSource
 from repro.acting.weights import WeightsPublisher
 from repro.training.learner import Learner
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
@@ -44,6 +44,9 @@ class OnPolicyTrainer(Trainer):
         """Whether the run can be saved: in lockstep only between two batches of the same weights."""
         return self._source.between_rounds
 
+    def interrupt(self) -> None:
+        self._source.interrupt()
+
     def close(self) -> None:
         self._source.close()
 
@@ -51,6 +54,10 @@ class OnPolicyTrainer(Trainer):
     def gradient_steps(self) -> int:
         """Made so far."""
         return self._gradient_steps
+
+    @property
+    def _restarts(self) -> int:
+        return self._source.restarts
 
     def _begin(self) -> None:
         self._weights.publish(self._gradient_steps)

@@ -56,6 +56,8 @@ class Progress:
         """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then."""
         mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
         texts = [f"return {mean_return} ({min(update.games, 100)} episodes)"]
+        if update.actor_restarts:
+            texts.append(f"{update.actor_restarts} restarted actors")
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
         texts += [f"{name} {known[name]:.3g}" for name in self._progress_scalars if name in known]
         self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))

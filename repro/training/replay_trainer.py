@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repro.acting.sources import BatchSource
+from repro.acting.batches import BatchSource
 from repro.acting.weights import WeightsPublisher
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner

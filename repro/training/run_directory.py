@@ -15,6 +15,10 @@ CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 
 
+CHANGEABLE = ("runtime.checkpoint_seconds", "runtime.silent_seconds", "runtime.threads", "runtime.env_threads")
+"""Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
+
+
 class RunDirectoryError(RuntimeError):
     """The folder cannot be used; the message says what to do."""
 
@@ -22,13 +26,15 @@ class RunDirectoryError(RuntimeError):
 class RunDirectory:
     """Opens or creates a run's folder and holds its lock until the process ends.
 
-    Contents: `config.json`, `progress.csv`, `tensorboard/`, `checkpoints/`, and, once training is complete,
-    `complete.json`.
+    `config.json` takes the values of `CHANGEABLE` fields that a run goes on with.
+
+    Contents: `config.json`, `progress.csv`, `tensorboard/`, `checkpoints/`, `actors/` with what actors that failed had
+    to say, and, once training is complete, `complete.json`.
 
     Args:
         path: created if missing.
-        config: plain dictionaries; a folder whose training has saved something must hold the same configuration and
-            seed. Where nothing was saved, the folder becomes that of this run.
+        config: plain dictionaries; a folder whose training has saved something must hold the same configuration, apart
+            from `CHANGEABLE` fields, and seed. Where nothing was saved, the folder becomes that of this run.
         seed: of the run.
 
     Raises:
@@ -40,6 +46,7 @@ class RunDirectory:
         self.checkpoints = path / "checkpoints"
         self.progress_csv = path / "progress.csv"
         self.tensorboard = path / "tensorboard"
+        self.actors = path / "actors"
         self.complete_json = path / "complete.json"
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -55,10 +62,12 @@ class RunDirectory:
             if self.complete_json.exists():
                 state, way = "complete ", "a longer or a different one needs another --run_dir."
             raise RunDirectoryError(f"{path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}")
+        if _differences(path, config, seed):
+            write_json(path / "config.json", read_settings(path) | {"config": config})
 
 
 def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]:
-    """Returns the names of the settings in which the run in a folder differs from the given ones.
+    """Returns the names of the settings because of which the run in a folder cannot go on with the given ones.
 
     Args:
         path: of the run.
@@ -68,10 +77,7 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
     Raises:
         RunDirectoryError: the folder holds no run.
     """
-    saved = read_settings(path)
-    before = flatten({"seed": saved["seed"], "config": saved["config"]})
-    now = flatten(json.loads(json.dumps({"seed": seed, "config": config})))
-    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    return [name for name in _differences(path, config, seed) if not name.endswith(CHANGEABLE)]
 
 
 def has_saved(path: Path) -> bool:
@@ -118,6 +124,14 @@ def read_progress(path: Path) -> list[dict[str, float]]:
     """The rows of a `progress.csv`; a last line cut short by a kill is left out."""
     whole, _, _ = path.read_text().rpartition("\n")
     return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(whole.splitlines())]
+
+
+def _differences(path: Path, config: dict[str, Any], seed: int) -> list[str]:
+    """All of them, whatever they mean."""
+    saved = read_settings(path)
+    before = flatten({"seed": saved["seed"], "config": saved["config"]})
+    now = flatten(json.loads(json.dumps({"seed": seed, "config": config})))
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 def _lock(path: Path) -> TextIO:

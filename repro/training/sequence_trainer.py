@@ -79,6 +79,9 @@ class SequenceTrainer(Trainer):
     def can_save(self) -> bool:
         return self._actor_pool.can_save
 
+    def interrupt(self) -> None:
+        self._actor_pool.interrupt()
+
     def close(self) -> None:
         self._actor_pool.close()
         self._replay.close()
@@ -87,6 +90,10 @@ class SequenceTrainer(Trainer):
     def gradient_steps(self) -> int:
         """Made so far."""
         return self._gradient_steps
+
+    @property
+    def _restarts(self) -> int:
+        return self._actor_pool.restarts
 
     def _begin(self) -> None:
         if not self.updates:

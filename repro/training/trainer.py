@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Episode
+from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, Interrupted, Supervision
 from repro.config import budget
 from repro.training import checkpoint
 from repro.training.run_directory import RunDirectory
@@ -70,6 +72,7 @@ class Update(NamedTuple):
     lag: float  # mean over the new batch: gradient steps from the weights that acted to those that learn from it
     mean_return: float  # of the last games
     games: int
+    actor_restarts: int = 0  # of the whole run, whose open games were lost
 
 
 class RunSettings(NamedTuple):
@@ -95,6 +98,11 @@ def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Cal
     return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
 
 
+def supervision(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> Supervision:
+    """How an experiment's configuration has its actors watched."""
+    return Supervision(warn, run.actors, config.runtime.get("silent_seconds", SILENT_SECONDS))
+
+
 class Trainer(abc.ABC):
     """A run: iterating trains, and the consumer may stop at any update. Subclasses say what an update is.
 
@@ -104,6 +112,8 @@ class Trainer(abc.ABC):
         updates: made so far.
         frames_per_update: units of the budget that one update learns from.
         total_updates: in which the budget is used up.
+        saved_updates: of them, in the last checkpoint.
+        saving: held while a checkpoint is written.
 
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
@@ -126,6 +136,9 @@ class Trainer(abc.ABC):
         self._run = run
         self._seconds = 0.0
         self._lag_sum = self._lag_max = 0.0
+        self._restarts_before = 0  # of this process
+        self.saving = threading.Lock()
+        self.saved_updates = 0
         self.unit = run.unit
         self.updates = 0
         self.frames_per_update = frames_per_update
@@ -157,9 +170,22 @@ class Trainer(abc.ABC):
     def _restore_more(self, folder: Path) -> None:  # noqa: B027 - most have none
         """Reads the files of `_save_more`; called before `_set_state`."""
 
+    def interrupt(self) -> None:  # noqa: B027 - most never wait
+        """Ends a wait for actors, from another thread; the iteration then ends, and the run can be saved."""
+
     @abc.abstractmethod
     def close(self) -> None:
         """Frees environments and threads."""
+
+    @property
+    def actor_restarts(self) -> int:
+        """Actors that failed or hung, and were replaced, in the whole run."""
+        return self._restarts_before + self._restarts
+
+    @property
+    def _restarts(self) -> int:
+        """The same, in this process."""
+        return 0
 
     @property
     def complete(self) -> bool:
@@ -181,16 +207,23 @@ class Trainer(abc.ABC):
         return True
 
     def __iter__(self) -> Iterator[Update]:
-        """Yields after every update; ends when the budget is used up, with a last checkpoint.
+        """Yields after every update; ends when the budget is used up, with a last checkpoint, or after `interrupt`.
 
         Raises:
             NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
+            ActorPoolError: the actors cannot go on; the run was saved.
             CheckpointError: the disk is full; the checkpoints before stay as they were.
         """
         self._begin()
         clock = saved = time.monotonic()
         while not self.complete:
-            scalars, lag = self._update()
+            try:
+                scalars, lag = self._update()
+            except Interrupted:
+                return
+            except ActorPoolError:
+                self.save()
+                raise
             self.updates += 1
             self._lag_sum, self._lag_max = self._lag_sum + lag, max(self._lag_max, lag)
             self._episodes.frames = self.frames
@@ -201,19 +234,25 @@ class Trainer(abc.ABC):
                 self.save()
                 saved = time.monotonic()
             mean_return, games = self._episodes.mean_return(), self._episodes.games
-            yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games)
+            restarts = self.actor_restarts
+            yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games, restarts)
         self.save()
 
     def save(self) -> Path:
         """Writes a checkpoint of this moment; call it only when `can_save`."""
-        own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
-        counters = {
-            "updates": self.updates,
-            "seconds": self._seconds,
-            "lag": np.array([self._lag_sum, self._lag_max]),
-            "episodes": self._episodes.get_state(),
-        }
-        return checkpoint.save(self._run.checkpoints, self.updates, self._variables, counters | own, self._save_more)
+        with self.saving:
+            own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
+            counters = {
+                "updates": self.updates,
+                "seconds": self._seconds,
+                "lag": np.array([self._lag_sum, self._lag_max]),
+                "actor_restarts": self.actor_restarts,
+                "episodes": self._episodes.get_state(),
+            }
+            state = counters | own
+            path = checkpoint.save(self._run.checkpoints, self.updates, self._variables, state, self._save_more)
+            self.saved_updates = self.updates
+        return path
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
@@ -224,6 +263,7 @@ class Trainer(abc.ABC):
             "seconds": self._seconds,
             "games": self._episodes.games,
             "policy_lag": {"mean": self._lag_sum / self.updates if self.updates else 0.0, "max": self._lag_max},
+            **({"actor_restarts": self.actor_restarts} if self.actor_restarts else {}),
             **({"evaluation": trailing_returns.evaluation(self.frames)} if trailing_returns else {}),
         }
 
@@ -231,9 +271,10 @@ class Trainer(abc.ABC):
         """Continues from the last checkpoint, if there is one."""
         state = checkpoint.restore(self._run.checkpoints, self._variables, self._run.warn, self._restore_more)
         if state is not None:
-            self.updates = state["updates"]
+            self.updates = self.saved_updates = state["updates"]
             self._seconds = state["seconds"]
             self._lag_sum, self._lag_max = map(float, state["lag"])
+            self._restarts_before = state.get("actor_restarts", 0)  # checkpoints of before have none
             self._episodes.set_state(state["episodes"])
             self._episodes.frames = self.frames
             self._set_state(state)

@@ -14,11 +14,11 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from repro.acting import remote_actor, remote_actor_pool
-from repro.acting.actor_pool import ActorPoolError
+from repro.acting import remote_actor, remote_actor_pool, supervision
 from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
 from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
 from repro.acting.rollout import Episode
+from repro.acting.supervision import ActorPoolError, Interrupted, Supervision
 
 LONGEST_SECONDS = 60.0
 
@@ -104,16 +104,10 @@ class _Anything:
     address = "localhost:1"
 
 
-def _actor_pool(folder, command=None, warn=print):
+def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0):
+    watched = Supervision(warn, folder, silent_seconds)
     return RemoteActorPool(
-        _Anything(),
-        _Anything(),
-        lambda index, start, address: command,
-        1,
-        print,
-        frames_per_step=4,
-        logs=folder,
-        warn=warn,
+        _Anything(), _Anything(), lambda index, start, address: command, 1, print, watched, frames_per_step=4
     )
 
 
@@ -130,26 +124,31 @@ def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
     assert actor_pool.get_state() == {"frames": 180}
 
 
-def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_actor_pool, "SILENT_SECONDS", 0.5)
+def test_hung_actor_is_ended_and_started_again(tmp_path):
     warnings = []
-    actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
+    actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([])
-    actor_pool._looked = time.monotonic()
     actor_pool._keepers[0].start()
     with pytest.raises(ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start"):
         actor_pool.play(0, 20)
-    assert warnings.count("Actor 0 reported nothing for 0 seconds.") >= MOST_FAILED_STARTS - 1
+    assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MOST_FAILED_STARTS - 1
     assert any("ended with code -9 and was started again" in line for line in warnings)
+    assert actor_pool.restarts == MOST_FAILED_STARTS - 1
+
+
+def test_wait_for_actors_ends_when_it_is_interrupted(tmp_path):
+    actor_pool = _actor_pool(tmp_path)
+    actor_pool._reports = _Reports([])
+    threading.Timer(0.2, actor_pool.interrupt).start()
+    with pytest.raises(Interrupted):
+        actor_pool.play(0, 20)
 
 
 def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_actor_pool, "AWAY_SECONDS", 0.1)
-    monkeypatch.setattr(remote_actor_pool, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(supervision, "AWAY_SECONDS", 0.1)
     warnings = []
-    actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append)
+    actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
-    actor_pool._looked = time.monotonic()
     actor_pool._keepers[0].start()
     wait(lambda: 0 in actor_pool._processes)
     actor_pool.play(0, 20)

@@ -10,8 +10,10 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
 
-from repro.acting.actor import Actor
-from repro.acting.sources import AsyncSource, GroupSizes, LockstepSource
+from repro.acting.async_source import AsyncSource
+from repro.acting.batches import GroupSizes
+from repro.acting.lockstep_source import LockstepSource
+from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.networks.actor_critic import ActorCritic
@@ -88,6 +90,7 @@ def make_loop(
     envs_per_actor: int = 8,
     batch_size: int = 8,
     warn: object = print,
+    silent_seconds: float = SILENT_SECONDS,
     replay_settings: ReplaySettings | None = None,
     **agent_arguments: object,
 ) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
@@ -96,12 +99,22 @@ def make_loop(
     learner = Learner(agent, tf.distribute.get_strategy())
     weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables)
     episodes = EpisodeLog()
-    actors = []
-    for i, environment in enumerate(environments):
+
+    def make_policy(environment: Catch, index: int) -> ActorCriticPolicy:
         network = make_network(0)
         network.build_variables(environment.time_step_spec.observation)
-        policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
-        actors.append(Actor(environment, policy, weights, UNROLL, seed + i, episodes.append))
+        return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+    actors = make_actors(
+        environments,
+        lambda index, number: Catch(envs_per_actor, number),
+        make_policy,
+        weights,
+        UNROLL,
+        [seed + i for i in range(num_actors)],
+        episodes.append,
+        Supervision(warn, checkpoints / "actors", silent_seconds),
+    )
     sizes = GroupSizes(envs_per_actor, batch_size)
 
     def make_group() -> UnrollGroup:

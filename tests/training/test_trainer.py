@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.acting.supervision import ActorPoolError
 from repro.training.learner import Learner, NonFiniteLossError, RetracedError
 from tests.support.training import SETTINGS, make_loop, weights_of
 
@@ -94,7 +95,9 @@ def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):
         raise OSError("the emulator is gone")
 
     monkeypatch.setattr("tests.support.catch.Catch.step", explode)
-    with pytest.raises(OSError, match="emulator is gone"):
+    with pytest.raises(
+        ActorPoolError, match="failed 3 times in a row, the last time with OSError: the emulator is gone"
+    ):
         finish(loop)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import make_actors
 from repro.acting.evaluation import describe_games, describe_window, score_unit
 from repro.acting.sources import make_source
+from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import frames_per_step
 from repro.environments.batched import BatchedEnvironment
@@ -25,7 +25,7 @@ from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
 from repro.training.trailing_returns import TrailingReturns
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 EPISODES, NUM_ENVS = 50, 25
 """Episodes and environments of an evaluation after training; the paper's is made of training's last games."""
@@ -115,7 +115,14 @@ class AcerExperiment(abc.ABC):
         weights = WeightsPublisher(agent.collect_policy.variables(), acting)
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
         actors = make_actors(
-            environments, self.make_local_policy, weights, config.learner.unroll_length, seeds[1::2], episodes.append
+            environments,
+            lambda _, seed: self.make_environment(runtime.envs_per_actor, seed),
+            lambda environment, _: self.make_local_policy(environment),
+            weights,
+            config.learner.unroll_length,
+            seeds[1::2],
+            episodes.append,
+            supervision(config, run, warn),
         )
         to_device = learner.to_device if settings.on_policy else None
         return ReplayTrainer(

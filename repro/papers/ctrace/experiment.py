@@ -13,13 +13,15 @@ import reverb
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor import Actor, make_actors
+from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.batches import GroupSizes
 from repro.acting.evaluation import describe_games, score_unit
+from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.sources import GroupSizes, LockstepSource
+from repro.acting.supervision import make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.config import frames_per_step
@@ -39,7 +41,7 @@ from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
 from repro.training.sequence_trainer import ReplayTrainingConfig, SequenceTrainer
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
@@ -171,7 +173,7 @@ class SequenceExperiment(abc.ABC):
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog()
         if runtime.schedule == "lockstep":
-            pool, weights, replay = self._local_pool(seed, run, agent, episodes)
+            pool, weights, replay = self._local_pool(seed, run, agent, episodes, warn)
         else:
             pool, weights, replay = self._remote_pool(run, agent, episodes, warn)
         return SequenceTrainer(
@@ -206,19 +208,21 @@ class SequenceExperiment(abc.ABC):
         return checkpoint.restore_policy(checkpoints, self.make_agent(environment, seed=0), warn), environment
 
     def _local_pool(
-        self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog
+        self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn
     ) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
         """Actors in threads of this process, in lockstep with the learner."""
         envs, steps, spec = self.envs_per_actor, self.config.learner.steps_per_update, agent.collect_data_spec
         weights, explorations = WeightsPublisher(agent.collect_policy.variables()), self.make_exploration()
-        seeds, epsilons = self._seeds(seed)[1:], iter([exploration.epsilon for exploration in explorations])
+        seeds = self._seeds(seed)[1:]
         actors = make_actors(
             [self.make_environment(envs, x) for x in seeds[::2]],
-            lambda environment: self.make_local_policy(environment, next(epsilons)),
+            lambda _, seed: self.make_environment(envs, seed),
+            lambda environment, i: self.make_local_policy(environment, explorations[i].epsilon),
             weights,
             steps,
             seeds[1::2],
             episodes.append,
+            supervision(self.config, run, warn),
         )
         source = LockstepSource(
             actors,
@@ -255,9 +259,8 @@ class SequenceExperiment(abc.ABC):
             command,
             self.num_actors,
             episodes.append,
-            frames_per_step=frames_per_step(self.config),
-            logs=run.path / "actors",
-            warn=warn,
+            supervision(self.config, run, warn),
+            frames_per_step(self.config),
         )
         return pool, weights, replay
 

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Rollout, Transition
-from repro.environments.batched import VectorEnvironment
+from repro.acting.supervision import EnvironmentFailedError
+from repro.environments.batched import VectorEnvironment, one_line
 from repro.training.rng_state import pack_rng, unpack_rng
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
@@ -49,14 +50,27 @@ class ControlTrainer(Trainer):
 
     def _step(self) -> Transition:
         """One environment step; an episode that it ends is logged, and the next begins with `_begin_episode`."""
-        transition = self._rollout.step()
+        transition = self._roll()
         for _, episode in transition.episodes:
             self._episodes.append(episode)
         return transition
 
     def _begin_episode(self) -> Any:
         """Begins the next episode, in a step that does not count; returns `_act`'s info on the last state."""
-        return self._rollout.step().info
+        return self._roll().info
+
+    def _roll(self) -> Transition:
+        """Steps the rollout.
+
+        Raises:
+            EnvironmentFailedError: that raised an error; the update under way is lost.
+        """
+        try:
+            return self._rollout.step()
+        except Exception as error:  # an environment may raise anything
+            raise EnvironmentFailedError(
+                f"The environment failed with {type(error).__name__}: {one_line(error)}"
+            ) from error
 
     def _get_state(self) -> dict[str, Any]:
         return {"environment": self._environment.get_state(), "rng": pack_rng(self._rng)}

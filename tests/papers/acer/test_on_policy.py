@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.acer import atari, continuous
-from repro.acting.sources import Batch
+from repro.acting.batches import Batch
 from repro.acting.unrolls import UnrollGroup
 from repro.papers import find_experiment
 from repro.training.learner import Learner

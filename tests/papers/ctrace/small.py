@@ -15,10 +15,12 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.batches import GroupSizes
+from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.sources import GroupSizes, LockstepSource
+from repro.acting.supervision import SupervisedActors, Supervision
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
@@ -160,6 +162,7 @@ def make_loop(
     agent = make_agent(method, seed, target_period=20)
     learner, spec = Learner(agent, tf.distribute.get_strategy()), agent.collect_data_spec
     variables, episodes = agent.collect_policy.variables(), EpisodeLog()
+    watched = Supervision(warn, folder / "actors", 600.0)
     settings = SequenceSettings(STEPS, period, 0, capacity, 0.6 if prioritised else 0.0)
     actor_pool: ActorPool
     if schedule == "lockstep":
@@ -167,8 +170,14 @@ def make_loop(
         environment = CountingCatch(ENVIRONMENTS, seed, folder / "played_local")
         policy = make_policy(environment, exploration.epsilon)
         actor = Actor(environment, policy, weights, steps_per_update, seed, episodes.append)
+
+        def remake(index: int, start: int) -> Actor:
+            again = CountingCatch(ENVIRONMENTS, seed + start, folder / f"played_local_{start}")
+            again_policy = make_policy(again, exploration.epsilon)
+            return Actor(again, again_policy, weights, steps_per_update, seed + start, episodes.append)
+
         source = LockstepSource(
-            [actor],
+            SupervisedActors([actor], remake, watched),
             lambda: UnrollGroup(spec, ENVIRONMENTS, steps_per_update),
             GroupSizes(ENVIRONMENTS, ENVIRONMENTS),
             1,
@@ -190,9 +199,8 @@ def make_loop(
             command,
             ACTORS,
             episodes.append,
-            frames_per_step=frames_per_step,
-            logs=folder / "actors",
-            warn=warn,
+            watched,
+            frames_per_step,
         )
     frames = ENVIRONMENTS * steps_per_update
     loop = SequenceTrainer(

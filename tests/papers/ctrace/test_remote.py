@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from repro.acting.actor_pool import ActorPoolError
 from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
+from repro.acting.supervision import ActorPoolError, Supervision
 from repro.training.run_directory import read_progress
 
 LONGEST_SECONDS = 240.0
@@ -59,9 +59,8 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
         lambda index, start, address: failing,
         1,
         print,
+        Supervision(warnings.append, tmp_path),
         frames_per_step=1,
-        logs=tmp_path,
-        warn=warnings.append,
     )
     actor_pool._supervise(0)
     with pytest.raises(

@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 from repro.papers.toy.agent import ToyAgent
 
-from repro.acting.actor import make_actors
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
+from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.environments.make import make_environment
 from repro.networks.actor_critic import ActorCritic
@@ -18,7 +18,7 @@ from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 
 class ToyExperiment:
@@ -59,7 +59,16 @@ class ToyExperiment:
         learner = Learner(agent, strategy)
         weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
         length = learner_config.unroll_length
-        actors = make_actors(environments, self.make_local_policy, weights, length, [int(action_seed)], episodes.append)
+        actors = make_actors(
+            environments,
+            lambda _, seed: self.make_environment(config.runtime.envs_per_actor, seed),
+            lambda environment, _: self.make_local_policy(environment),
+            weights,
+            length,
+            [int(action_seed)],
+            episodes.append,
+            supervision(config, run, warn),
+        )
         source = make_source(config, actors, agent.collect_data_spec, learner.to_device)
         settings = run_settings(config, run, warn)
         return OnPolicyTrainer(learner, source, weights, episodes, settings, learner_config.batch_size * length)

@@ -1,0 +1,154 @@
+"""Batches of actors that run freely."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
+from repro.acting.supervision import Interrupted, Place, SupervisedActors
+from repro.acting.unrolls import UnrollGroup
+
+
+class AsyncSource:
+    """Actors run freely in threads of their own; a bounded queue holds them back when the learner is slower.
+
+    While the learner works on one batch, a thread stacks the next and places it on the learner's devices.
+    After an interruption the actors start new games.
+
+    Args:
+        actors: their environments all have the same number of games.
+        make_group: allocates the memory of one group.
+        sizes: of groups.
+        queue_capacity: batches that may wait; it bounds the policy lag.
+        to_device: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored
+            alone.
+    """
+
+    between_rounds = True  # there are none
+
+    def __init__(
+        self,
+        actors: SupervisedActors,
+        make_group: Callable[[], UnrollGroup],
+        sizes: GroupSizes,
+        queue_capacity: int,
+        to_device: Callable[[Any], Any] | None,
+    ) -> None:
+        self._actors = actors
+        self._make_group = make_group
+        self._sizes = sizes
+        self._to_device = to_device
+        self._free: queue.Queue[UnrollGroup] = queue.Queue()
+        self._filled: queue.Queue[UnrollGroup] = queue.Queue(queue_capacity * sizes.per_batch)
+        self._ready: queue.Queue[Batch] = queue.Queue(1)
+        in_learner_and_prefetch = 3 * sizes.per_batch
+        for _ in range(len(actors) * sizes.per_actor + self._filled.maxsize + in_learner_and_prefetch):
+            self._free.put(make_group())
+        self._stop = threading.Event()
+        self._interrupted = threading.Event()
+        self._error: BaseException | None = None
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def restarts(self) -> int:
+        return self._actors.restarts
+
+    def next(self) -> Batch:
+        if not self._threads:
+            for place in self._actors.places:
+                self._start_actor(place)
+            self._start_thread("prefetch", self._prefetch)
+        while True:
+            self._check()
+            try:
+                return self._ready.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                continue
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
+    def release(self, batch: Batch) -> None:
+        """Gives the batch's memory back to the actors."""
+        for group in batch.groups:
+            self._free.put(group)
+
+    def get_state(self) -> dict[str, Any]:
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Nothing to restore: new games begin."""
+
+    def close(self) -> None:
+        self._stop.set()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+
+    def _check(self) -> None:
+        """Looks after the actors, in the learner's thread.
+
+        Raises:
+            ActorPoolError: they cannot go on.
+            Interrupted: `interrupt` was called.
+        """
+        if self._error is not None:
+            raise self._error
+        for place in self._actors.check():
+            for _ in range(self._sizes.per_actor):  # in place of what the thread that hangs may still write into
+                self._free.put(self._make_group())
+            self._start_actor(self._actors.supersede(place))
+        if self._interrupted.is_set():
+            raise Interrupted
+
+    def _start_actor(self, place: Place) -> None:
+        self._start_thread(f"actor-{place.index}", lambda: self._act(place))
+
+    def _start_thread(self, name: str, body: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._guard, args=(body,), name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _guard(self, body: Callable[[], None]) -> None:
+        try:
+            body()
+        except BaseException as error:  # noqa: BLE001 - handed to the learner's thread, which raises it
+            self._error = error
+            self._stop.set()
+
+    def _act(self, place: Place) -> None:
+        while True:
+            groups = [self._get(self._free) for _ in range(self._sizes.per_actor)]
+            if self._stop.is_set():
+                return
+            place.actor.sync_weights()
+            if not self._actors.collect(place, groups):
+                return
+            for group in groups:
+                self._put(self._filled, group)
+
+    def _prefetch(self) -> None:
+        while not self._stop.is_set():
+            groups = [self._get(self._filled) for _ in range(self._sizes.per_batch)]
+            if not self._stop.is_set():
+                self._put(self._ready, Batch(groups, self._to_device))
+
+    def _get(self, source: queue.Queue) -> Any:
+        while not self._stop.is_set():
+            try:
+                return source.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                continue
+        return None
+
+    def _put(self, sink: queue.Queue, item: Any) -> None:
+        while not self._stop.is_set():
+            try:
+                sink.put(item, timeout=POLL_SECONDS)
+            except queue.Full:
+                continue
+            return

@@ -1,0 +1,90 @@
+"""Batches for the learner: what they are, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from repro.acting.unrolls import UnrollGroup, stack_groups
+
+POLL_SECONDS = 0.1
+"""How often a blocked thread looks whether the run was stopped."""
+CLOSE_SECONDS = 10.0
+"""Longest wait for the threads of a source that is closed; one that hangs ends with the process."""
+
+
+class Batch:
+    """One batch for the learner.
+
+    Attributes:
+        trajectory: as the learner takes it, placed on its devices; None where the unrolls are stored alone.
+        versions: behaviour version of each group of unrolls in it.
+    """
+
+    def __init__(self, groups: Sequence[UnrollGroup], to_device: Callable[[Any], Any] | None) -> None:
+        self.groups = groups
+        self.trajectory = to_device(stack_groups(groups)) if to_device else None
+        self.versions = [group.version for group in groups]
+
+    @property
+    def acting(self) -> tuple[tf.Tensor, ...]:
+        """The learner's variables when the unrolls began (`UnrollGroup.acting`).
+
+        Raises:
+            ValueError: they began with different ones.
+        """
+        if len(set(self.versions)) > 1:
+            raise ValueError(
+                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: with "
+                "runtime.schedule=async learner.batch_size may not be above runtime.envs_per_actor."
+            )
+        return self.groups[0].acting
+
+
+class BatchSource(Protocol):
+    """What the training loop needs of a schedule."""
+
+    @property
+    def between_rounds(self) -> bool:
+        """Whether no batch of a round is left: only then do actors take weights, and can a state be saved."""
+
+    @property
+    def restarts(self) -> int:
+        """Actors that were replaced, in this process."""
+
+    def next(self) -> Batch:
+        """Waits for the next batch.
+
+        Raises:
+            ActorPoolError: the actors cannot go on.
+            Interrupted: see `interrupt`.
+        """
+
+    def interrupt(self) -> None:
+        """Ends a wait for a batch, from any thread; to be called before the run is saved for the last time."""
+
+    def release(self, batch: Batch) -> None: ...
+    def get_state(self) -> dict[str, Any]: ...
+    def set_state(self, state: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+class GroupSizes:
+    """How an actor's environments and the learner's batch split into groups of equal size.
+
+    Raises:
+        ValueError: neither number divides the other.
+    """
+
+    def __init__(self, envs_per_actor: int, batch_size: int) -> None:
+        small, large = sorted((envs_per_actor, batch_size))
+        if large % small:
+            raise ValueError(
+                f"runtime.envs_per_actor={envs_per_actor} and learner.batch_size={batch_size}: "
+                "one must be a multiple of the other."
+            )
+        self.group = small
+        self.per_actor = envs_per_actor // small
+        self.per_batch = batch_size // small

@@ -1,0 +1,215 @@
+"""Batches of actors in lockstep with the learner."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
+from repro.acting.supervision import ActorPoolError, Interrupted, Place, SupervisedActors
+from repro.acting.unrolls import UnrollGroup
+
+PATIENCE_SECONDS = 10.0
+"""Longest wait for the unrolls that are under way when the run is to end."""
+
+
+class LockstepSource:
+    """Actors and learner in fixed alternation, so that a run is the same bit for bit each time.
+
+    In a round every actor plays one unroll under the weights at the round's start, and the learner takes the
+    batches of the round `lag` rounds before. With lag 0 it waits for the round to end. An actor that is replaced plays
+    the unroll under the same weights, but other games, so that the run is the same no more.
+
+    Args:
+        actors: together they fill a whole number of batches per round.
+        make_group, sizes, to_device: as for `AsyncSource`.
+        lag: rounds between acting and learning, at least 0.
+
+    Raises:
+        ValueError: a round is not a whole number of batches.
+    """
+
+    def __init__(
+        self,
+        actors: SupervisedActors,
+        make_group: Callable[[], UnrollGroup],
+        sizes: GroupSizes,
+        lag: int,
+        to_device: Callable[[Any], Any] | None,
+    ) -> None:
+        groups_per_round = len(actors) * sizes.per_actor
+        if groups_per_round % sizes.per_batch:
+            raise ValueError(
+                f"runtime.schedule=lockstep needs num_actors * envs_per_actor ({groups_per_round * sizes.group}) "
+                f"to be a multiple of learner.batch_size ({sizes.per_batch * sizes.group})."
+            )
+        self._actors = actors
+        self._make_group = make_group
+        self._sizes = sizes
+        self._to_device = to_device
+        self._lag = lag
+        self._free = deque(make_group() for _ in range(groups_per_round * (lag + 2)))
+        self._rounds: deque[list[UnrollGroup]] = deque()  # played, waiting for their turn
+        self._players = [_Player(actors, place) for place in actors.places]
+        self._in_flight: list[Future] = []  # one for each player
+        self._learning: deque[UnrollGroup] = deque()  # of the current round, not yet learned from
+        self._patient_until: float | None = None  # set by `interrupt`
+
+    @property
+    def between_rounds(self) -> bool:
+        return not self._learning
+
+    @property
+    def restarts(self) -> int:
+        return self._actors.restarts
+
+    def next(self) -> Batch:
+        if not self._learning:
+            self._begin_round()
+        groups = [self._learning.popleft() for _ in range(self._sizes.per_batch)]
+        return Batch(groups, self._to_device)
+
+    def interrupt(self) -> None:
+        """Ends a wait for a batch that takes longer than `PATIENCE_SECONDS` from now."""
+        self._patient_until = time.monotonic() + PATIENCE_SECONDS
+
+    def release(self, batch: Batch) -> None:
+        self._free.extend(batch.groups)
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that the next round depends on; without games where an actor cannot finish its unroll."""
+        try:
+            self._finish_playing()
+        except (ActorPoolError, Interrupted):
+            return {"rounds": {}, "acting": {}, "actors": {}}
+        rounds = {
+            str(i): {str(j): _group_state(group) for j, group in enumerate(groups)}
+            for i, groups in enumerate(self._rounds)
+        }
+        actors = {str(place.index): place.actor.get_state() for place in self._actors.places if place.actor.started}
+        acting = {
+            str(i): {str(j): value.numpy() for j, value in enumerate(groups[0].acting)}
+            for i, groups in enumerate(self._rounds)
+        }
+        return {"rounds": rounds, "acting": acting, "actors": actors}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        for i, actor_state in state["actors"].items():
+            self._actors.places[int(i)].actor.set_state(actor_state)
+        for i in range(len(state["rounds"])):
+            saved, values = state["rounds"][str(i)], state["acting"][str(i)]
+            acting = tuple(tf.constant(values[str(j)]) for j in range(len(values)))  # the same of the whole round
+            groups = [self._free.popleft() for _ in saved]
+            for j, group in enumerate(groups):
+                _restore_group(group, saved[str(j)])
+                group.acting = acting
+            self._rounds.append(groups)
+
+    def close(self) -> None:
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for player in self._players:
+            player.end()
+        for player in self._players:
+            player.join(max(0.0, deadline - time.monotonic()))
+
+    def _begin_round(self) -> None:
+        self._finish_playing()
+        while len(self._rounds) < max(self._lag, 1):
+            self._start_playing()
+            self._finish_playing()
+        self._learning.extend(self._rounds.popleft())
+        if self._lag:
+            self._start_playing()
+
+    def _start_playing(self) -> None:
+        for player in self._players:
+            player.place.actor.sync_weights()  # here, not in its thread: the learner may publish before that runs
+            groups = [self._free.popleft() for _ in range(self._sizes.per_actor)]
+            self._in_flight.append(player.play(groups))
+
+    def _finish_playing(self) -> None:
+        if self._in_flight:
+            self._rounds.append([group for i in range(len(self._players)) for group in self._wait_for(i)])
+            self._in_flight = []
+
+    def _wait_for(self, index: int) -> list[UnrollGroup]:
+        """Returns the unroll of an actor once it is played.
+
+        Raises:
+            ActorPoolError: the actor cannot go on.
+            Interrupted: see `interrupt`.
+        """
+        while True:
+            for place in self._actors.check():
+                self._replace_player(place)
+            try:
+                return self._in_flight[index].result(timeout=POLL_SECONDS)
+            except TimeoutError:
+                if self._patient_until is not None and time.monotonic() > self._patient_until:
+                    raise Interrupted from None
+
+    def _replace_player(self, place: Place) -> None:
+        """Plays an unroll again whose thread hangs, in memory that this thread does not have."""
+        player = self._players[place.index] = _Player(self._actors, self._actors.supersede(place))
+        self._in_flight[place.index] = player.play([self._make_group() for _ in range(self._sizes.per_actor)])
+
+
+class _Player:
+    """A thread in which an actor plays the unrolls that it is given, one after the other.
+
+    Args:
+        actors: of the run.
+        place: of the actor.
+    """
+
+    def __init__(self, actors: SupervisedActors, place: Place) -> None:
+        self.place = place
+        self._actors = actors
+        self._orders: queue.SimpleQueue[tuple[list[UnrollGroup], Future] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"actor-{place.index}", daemon=True)
+
+    def play(self, groups: list[UnrollGroup]) -> Future:
+        """Returns what will be the same groups, filled, or an ActorPoolError."""
+        if self._thread.ident is None:
+            self._thread.start()
+        future: Future = Future()
+        self._orders.put((groups, future))
+        return future
+
+    def end(self) -> None:
+        """Ends the thread after its present unroll."""
+        self._orders.put(None)
+
+    def join(self, seconds: float) -> None:
+        """Waits for the thread's end, at most so long."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout=seconds)
+
+    def _run(self) -> None:
+        while (order := self._orders.get()) is not None:
+            groups, future = order
+            try:
+                if not self._actors.collect(self.place, groups):
+                    return
+                future.set_result(groups)
+            except BaseException as error:  # noqa: BLE001 - handed to the learner's thread, which raises it
+                future.set_exception(error)
+
+
+def _group_state(group: UnrollGroup) -> dict[str, Any]:
+    arrays = {str(i): array for i, array in enumerate(tf.nest.flatten(group.arrays))}
+    return {"arrays": arrays, "version": np.int64(group.version)}
+
+
+def _restore_group(group: UnrollGroup, state: dict[str, Any]) -> None:
+    group.version = int(state["version"])
+    for i, array in enumerate(tf.nest.flatten(group.arrays)):
+        np.copyto(array, state["arrays"][str(i)])

@@ -1,0 +1,244 @@
+"""Actors in threads of the learner's process, each of which is replaced when it fails or hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tf_agents.policies import tf_policy
+
+from repro.acting.actor import Actor
+from repro.acting.rollout import Episode
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.weights import Published
+from repro.environments.batched import BatchedEnvironment, one_line
+
+MAX_FAILURES = 3
+"""Failures of an actor in a row, without an unroll between them, that end the run."""
+SILENT_SECONDS = 1800.0
+"""An actor that brought no unroll for so long hangs. Environments with a limit of their own must be able to reach it
+first: DeepMind Lab ends a level after 600 seconds, and one unroll may meet several."""
+AWAY_SECONDS = 10.0
+"""The most that counts of the time between two looks at the actors: the learner may save, or the process be stopped."""
+
+
+class ActorPoolError(Exception):
+    """The actors cannot go on; the message says why. It is raised where the run can be saved."""
+
+
+class Interrupted(Exception):
+    """The wait for actors was ended from another thread, where the run can be saved."""
+
+
+class EnvironmentFailedError(Exception):
+    """The only environment of a run raised an error; the message says which."""
+
+
+class PatientClock:
+    """Seconds in which somebody looked: at most `AWAY_SECONDS` count of the time between two looks.
+
+    Attributes:
+        seconds: so far, at the last look.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._looked = time.monotonic()
+
+    def look(self) -> float:
+        """Returns the seconds so far."""
+        now = time.monotonic()
+        self.seconds += min(now - self._looked, AWAY_SECONDS)
+        self._looked = now
+        return self.seconds
+
+
+class Supervision(NamedTuple):
+    """How actors are watched.
+
+    warn: called with one line for each actor that is replaced.
+    logs: folder for the tracebacks of actors that failed, made where one does.
+    silent_seconds: without an unroll, after which an actor hangs; above 0.
+    """
+
+    warn: Callable[[str], None]
+    logs: Path
+    silent_seconds: float = SILENT_SECONDS
+
+
+class Place:
+    """The place of one actor of a run, as one thread has it; only that thread changes it.
+
+    Attributes:
+        index: number of the actor, from 0.
+        actor: that plays.
+        fault: why it must be replaced before it plays again; None where it need not.
+        restarts: actors that were replaced here, in this process.
+        failures: in a row.
+        began: seconds of the clock at which its unroll began; None between unrolls.
+    """
+
+    def __init__(
+        self, index: int, actor: Actor, fault: str | None = None, restarts: int = 0, failures: int = 0
+    ) -> None:
+        self.index, self.actor, self.fault = index, actor, fault
+        self.restarts, self.failures = restarts, failures
+        self.began: float | None = None
+
+
+class SupervisedActors:
+    """The actors of a run. In the place of one that fails or hangs comes another, which begins new games.
+
+    The games that were open are lost and not counted. A thread that hangs cannot be ended: it loses its place, and what
+    it still brings is refused.
+
+    Args:
+        actors: at the beginning.
+        remake: returns another actor, given the number of its place and how many were there before; raises what it may.
+        supervision: see there.
+
+    Raises:
+        ValueError: `silent_seconds` is not above 0.
+    """
+
+    def __init__(self, actors: Sequence[Actor], remake: Callable[[int, int], Actor], supervision: Supervision) -> None:
+        if not supervision.silent_seconds > 0:
+            raise ValueError(f"runtime.silent_seconds must be above 0, got {supervision.silent_seconds}.")
+        self.places = [Place(i, actor) for i, actor in enumerate(actors)]
+        self._remake = remake
+        self._supervision = supervision
+        self._clock = PatientClock()
+        self._lines: deque[str] = deque()  # of the actors' threads, for the learner's thread to say
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def restarts(self) -> int:
+        """Actors that were replaced so far, in this process."""
+        return sum(place.restarts for place in self.places)
+
+    def collect(self, place: Place, groups: Sequence[UnrollGroup]) -> bool:
+        """Fills `groups` as `Actor.collect` does; an actor that fails is replaced, and the unroll played again.
+
+        Args:
+            place: of the calling thread.
+            groups: of the unroll.
+
+        Returns:
+            Whether the unroll counts; False where another thread has the place by now.
+
+        Raises:
+            ActorPoolError: `MAX_FAILURES` in a row.
+        """
+        restarts = place.restarts
+        while self._is_current(place):
+            place.began = self._clock.seconds
+            try:
+                if place.fault is not None:
+                    self._replace(place)
+                place.actor.collect(groups)
+            except ActorPoolError:
+                raise
+            except Exception as error:  # an environment may raise anything
+                log = log_traceback(self._supervision.logs / f"actor_{place.index}.txt")
+                place.fault = f"{type(error).__name__}: {one_line(error)}{log}"
+            else:
+                place.began, place.failures, place.fault = None, 0, None
+                for group in groups:
+                    group.new_games = place.restarts > restarts
+                if self._is_current(place):
+                    return True
+        _close(place.actor)
+        return False
+
+    def check(self) -> list[Place]:
+        """Says what happened since the last call, in the learner's thread; returns the places whose actors hang."""
+        while self._lines:
+            self._supervision.warn(self._lines.popleft())
+        now, limit = self._clock.look(), self._supervision.silent_seconds
+        return [place for place in self.places if place.began is not None and now - place.began > limit]
+
+    def supersede(self, place: Place) -> Place:
+        """Takes a place from a thread that hangs, and returns it for another thread."""
+        place.actor.abandon()
+        fault = f"no unroll for {self._supervision.silent_seconds:g} seconds"
+        successor = Place(place.index, place.actor, fault, place.restarts, place.failures)
+        self.places[place.index] = successor
+        return successor
+
+    def _is_current(self, place: Place) -> bool:
+        return self.places[place.index] is place
+
+    def _replace(self, place: Place) -> None:
+        place.failures += 1
+        if place.failures >= MAX_FAILURES:
+            raise ActorPoolError(
+                f"Actor {place.index} failed {place.failures} times in a row, the last time with {place.fault}."
+            )
+        if not place.actor.abandoned:  # a thread that hangs may still be in its environment
+            _close(place.actor)
+        successor = self._remake(place.index, place.restarts + 1)
+        successor.take_weights(place.actor)
+        place.actor = successor
+        place.restarts += 1
+        self._lines.append(
+            f"Actor {place.index} was restarted (restart {self.restarts} of this process): {place.fault}."
+        )
+        place.fault = None
+
+
+def log_traceback(path: Path) -> str:
+    """Appends the traceback of the present exception to a file; says where, for the end of a sentence."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(traceback.format_exc())
+    except OSError:  # a full disk is for the checkpoint to notice
+        return ""
+    return f"; see {path}"
+
+
+def _close(actor: Actor) -> None:
+    """Frees what the environment of an actor holds that plays no more."""
+    with contextlib.suppress(Exception):  # it may be broken
+        actor.environment.close()
+
+
+def make_actors(
+    environments: Sequence[BatchedEnvironment],
+    make_environment: Callable[[int, int], BatchedEnvironment],
+    make_policy: Callable[[BatchedEnvironment, int], tf_policy.TFPolicy],
+    weights: Published,
+    unroll_length: int,
+    seeds: Sequence[int],
+    on_episode: Callable[[Episode], None],
+    supervision: Supervision,
+    overlap: int = 0,
+) -> SupervisedActors:
+    """Returns an actor for each batch of environments; see `Actor` for what they share.
+
+    Args:
+        environments: one batch for each actor.
+        make_environment: returns another batch for an actor that is replaced, given the actor's number and a seed.
+        make_policy: returns a local policy, given a batch and the actor's number.
+        seeds: of each actor's action sampling. The seeds of actors that replace it follow from it and their number.
+        supervision: see there.
+    """
+
+    def make(index: int, environment: BatchedEnvironment, seed: int) -> Actor:
+        policy = make_policy(environment, index)
+        return Actor(environment, policy, weights, unroll_length, seed, on_episode, overlap)
+
+    def remake(index: int, start: int) -> Actor:
+        environment_seed, action_seed = np.random.SeedSequence([seeds[index], start]).generate_state(2) % 2**31
+        return make(index, make_environment(index, int(environment_seed)), int(action_seed))
+
+    actors = [make(i, *parts) for i, parts in enumerate(zip(environments, seeds, strict=True))]
+    return SupervisedActors(actors, remake, supervision)

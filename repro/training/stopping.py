@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM: a run is saved and ends, in a bounded time whatever it does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+from repro.training.trainer import Trainer
+
+STOP_SECONDS = 25.0
+"""From the signal to the end of a process that does not end by itself. A checkpoint that is being written then is
+finished first."""
+
+
+class StopSignal:
+    """Hears of Ctrl-C and SIGTERM from its creation on, and makes the process end.
+
+    A thread of its own hears of them, also while the main thread is in a compiler or in an environment. It ends the
+    wait for actors, so that the iteration of the trainer returns. A process that has not ended after `STOP_SECONDS`
+    ends then, with what its last checkpoint has. A second signal changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._received = threading.Event()
+        self._trainer: Trainer | None = None
+        self._goodbye: Callable[[bool], None] = lambda saved: None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)  # the thread hears of it, and the main thread goes on
+        self._signals, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        threading.Thread(target=self._wait, name="stop", daemon=True).start()
+
+    def is_set(self) -> bool:
+        """Returns whether a signal came."""
+        return self._received.is_set()
+
+    def attach(self, trainer: Trainer, goodbye: Callable[[bool], None]) -> None:
+        """Says what is to end.
+
+        Args:
+            trainer: of the run.
+            goodbye: called before the process is ended in the midst of something, with whether all is saved.
+        """
+        self._goodbye = goodbye
+        self._trainer = trainer
+        if self.is_set():
+            trainer.interrupt()
+
+    def _wait(self) -> None:
+        os.read(self._signals, 1)
+        self._received.set()
+        if self._trainer is not None:
+            self._trainer.interrupt()
+        threading.Event().wait(STOP_SECONDS)
+        if self._trainer is not None:
+            self._trainer.saving.acquire()
+        self._end()
+
+    def _end(self) -> NoReturn:
+        saved = self._trainer is None or self._trainer.saved_updates == self._trainer.updates
+        self._goodbye(saved)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0 if saved else 1)

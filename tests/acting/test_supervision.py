@@ -1,0 +1,301 @@
+"""Actors that fail or hang, in both schedules: what is replaced, counted, refused, and when the run ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from repro.acting import supervision
+from repro.acting.supervision import (
+    MAX_FAILURES,
+    ActorPoolError,
+    Interrupted,
+    PatientClock,
+    SupervisedActors,
+    Supervision,
+)
+from tests.support.catch import Catch
+from tests.support.training import make_loop, weights_of
+
+SECONDS = 30.0
+"""Longest wait in a test, for a machine that is busy."""
+
+
+class _Group:
+    new_games = False
+
+
+class _Actor:
+    """Plays what it is given: an error that it raises, an event that it waits for, or None, an unroll."""
+
+    def __init__(self, name, *unrolls):
+        self.name, self.unrolls, self.closed, self.abandoned = name, list(unrolls), False, False
+        self.weights = None
+        self.environment = self
+
+    def close(self):
+        self.closed = True
+
+    def abandon(self):
+        self.abandoned = True
+
+    def take_weights(self, other):
+        self.weights = other.name
+
+    def collect(self, groups):
+        step = self.unrolls.pop(0) if self.unrolls else None
+        if isinstance(step, Exception):
+            raise step
+        if step is not None:
+            assert step.wait(SECONDS)
+
+
+def supervise(tmp_path, first, *others, silent_seconds=1e9):
+    """One place, its first actor and those that replace it; returns also what was asked for and said."""
+    asked, said, waiting = [], [], list(others)
+
+    def remake(index, start):
+        asked.append((index, start))
+        actor = waiting.pop(0)
+        if isinstance(actor, Exception):
+            raise actor
+        return actor
+
+    return SupervisedActors([first], remake, Supervision(said.append, tmp_path, silent_seconds)), asked, said
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets; the machine's own time jumps at each look."""
+    now = {"seconds": 0.0}
+    monkeypatch.setattr(time, "monotonic", lambda: now["seconds"])
+    monkeypatch.setattr(time, "time", lambda: np.random.default_rng(int(now["seconds"])).normal() * 1e9)
+    return now
+
+
+def test_an_actor_that_fails_is_replaced_counted_and_named(tmp_path):
+    first, second = _Actor("first", None, OSError("the emulator\nis gone")), _Actor("second")
+    actors, asked, said = supervise(tmp_path, first, second)
+    (place,), groups = actors.places, [_Group(), _Group()]
+    assert actors.collect(place, groups)
+    assert [group.new_games for group in groups] == [False, False]
+    assert not actors.check()
+    assert said == []
+    assert actors.collect(place, groups)
+    assert [group.new_games for group in groups] == [True, True]
+    assert (place.actor, first.closed, second.weights) == (second, True, "first")
+    assert actors.collect(place, groups)
+    assert [group.new_games for group in groups] == [False, False]
+    assert (asked, actors.restarts) == ([(0, 1)], 1)
+    actors.check()
+    log = tmp_path / "actor_0.txt"
+    assert said == [f"Actor 0 was restarted (restart 1 of this process): OSError: the emulator is gone; see {log}."]
+    assert "Traceback" in log.read_text()
+
+
+def test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not(tmp_path):
+    error = ValueError("no")
+    bad = [_Actor(str(i), error) for i in range(MAX_FAILURES)]
+    actors, asked, _ = supervise(tmp_path, *bad)
+    with pytest.raises(ActorPoolError, match=f"Actor 0 failed {MAX_FAILURES} times in a row, .* ValueError: no; see"):
+        actors.collect(actors.places[0], [])
+    assert len(asked) == actors.restarts == MAX_FAILURES - 1
+
+    better = [_Actor(str(i), None, error) for i in range(MAX_FAILURES + 3)]
+    actors, asked, _ = supervise(tmp_path, *better)
+    for _ in range(MAX_FAILURES + 3):
+        assert actors.collect(actors.places[0], [])
+    assert actors.restarts == MAX_FAILURES + 2
+    assert asked == [(0, start) for start in range(1, MAX_FAILURES + 3)]
+
+
+def test_an_environment_that_cannot_be_made_again_is_a_failure_too(tmp_path):
+    actors, asked, _ = supervise(tmp_path, _Actor("first", OSError("gone")), MemoryError(), _Actor("third"))
+    assert actors.collect(actors.places[0], [])
+    assert (actors.places[0].actor.name, actors.restarts, len(asked)) == ("third", 1, 2)
+    actors, _, _ = supervise(tmp_path, _Actor("first", OSError("gone")), *[MemoryError()] * MAX_FAILURES)
+    with pytest.raises(ActorPoolError, match="the last time with MemoryError"):
+        actors.collect(actors.places[0], [])
+
+
+def test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused(tmp_path, clock):
+    awake, results = threading.Event(), []
+    hung, second = _Actor("hung", awake), _Actor("second")
+    actors, _, said = supervise(tmp_path, hung, second, silent_seconds=100.0)
+    (place,) = actors.places
+    thread = threading.Thread(target=lambda: results.append(actors.collect(place, [_Group()])), daemon=True)
+    thread.start()
+    while place.began is None:
+        time.sleep(0.01)
+    for clock["seconds"] in range(10, 110, 10):
+        assert actors.check() == []
+    clock["seconds"] = 111
+    assert actors.check() == [place]
+
+    successor = actors.supersede(place)
+    assert hung.abandoned
+    assert actors.check() == []  # nobody plays yet
+    group = _Group()
+    assert actors.collect(successor, [group])
+    assert group.new_games
+    assert not hung.closed  # a thread is in it
+    assert (actors.places[0].actor, actors.restarts, second.weights) == (second, 1, "hung")
+    awake.set()
+    thread.join(SECONDS)
+    assert results == [False]
+    assert hung.closed
+    assert not second.closed
+    actors.check()
+    assert said == ["Actor 0 was restarted (restart 1 of this process): no unroll for 100 seconds."]
+
+
+def test_an_actor_between_unrolls_does_not_hang(tmp_path, clock):
+    actors, _, _ = supervise(tmp_path, _Actor("waits"), silent_seconds=5.0)
+    assert actors.collect(actors.places[0], [])
+    for clock["seconds"] in range(1, 100):
+        assert actors.check() == []
+
+
+def test_time_in_which_nobody_looked_hardly_counts(clock):
+    patient = PatientClock()
+    for clock["seconds"] in (3.0, 5.0, 1e6, 1e6 + 1.0):
+        patient.look()
+    assert patient.seconds == 5.0 + supervision.AWAY_SECONDS + 1.0
+
+
+def test_no_time_at_all_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"runtime\.silent_seconds must be above 0, got 0"):
+        supervise(tmp_path, _Actor("first"), silent_seconds=0.0)
+
+
+def fail_at(monkeypatch, calls, fault):
+    """Lets some steps of Catch, counted over all environments, do something else than to step."""
+    step, count, lock = Catch.step, iter(range(10**9)), threading.Lock()
+
+    def faulty(environment, actions):
+        with lock:
+            number = next(count)
+        if number in calls:
+            fault()
+        return step(environment, actions)
+
+    monkeypatch.setattr(Catch, "step", faulty)
+
+
+def raise_error():
+    raise OSError("the emulator is gone")
+
+
+@pytest.mark.parametrize("schedule", ["async", "lockstep"])
+def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, schedule):
+    fail_at(monkeypatch, {5, 47, 130}, raise_error)
+    said = []
+    loop, episodes, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append)
+    updates = list(loop)
+    loop.close()
+    assert int(agent.train_step_counter) == 30
+    assert updates[-1].actor_restarts == loop.summary()["actor_restarts"] == 3
+    assert len(said) == 3
+    assert episodes.games > 100
+    assert all(update.lag <= 3 for update in updates) or schedule == "async"
+
+    monkeypatch.undo()
+    again, _, _ = make_loop(tmp_path, updates=30, schedule=schedule)
+    assert again.actor_restarts == 3
+    again.close()
+
+
+def test_a_run_without_failures_names_none(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=2)
+    assert [update.actor_restarts for update in loop] == [0, 0]
+    loop.close()
+    assert "actor_restarts" not in loop.summary()
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_in_lockstep_an_unroll_is_played_again_under_its_own_weights(tmp_path, monkeypatch, lag):
+    """All versions of a round are the same, although the learner may have published others meanwhile."""
+    fail_at(monkeypatch, {41}, lambda: time.sleep(0.2) or raise_error())
+    loop, _, _ = make_loop(tmp_path, updates=12, lag=lag)
+    lags = [update.lag for update in loop]
+    loop.close()
+    assert loop.actor_restarts == 1
+    assert lags[-2:] == [2 * lag, 2 * lag + 1]
+
+
+@pytest.mark.parametrize("schedule", ["async", "lockstep"])
+def test_a_run_goes_on_while_a_thread_hangs(tmp_path, monkeypatch, schedule):
+    awake = threading.Event()
+    fail_at(monkeypatch, {25}, lambda: awake.wait(SECONDS))
+    said = []
+    loop, _, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append, silent_seconds=1.0)
+    for _ in loop:
+        pass
+    while not said:  # the other actor was enough for all updates
+        loop._source._check()
+        time.sleep(0.05)
+    awake.set()
+    loop.close()
+    assert int(agent.train_step_counter) == 30
+    assert "no unroll for 1 seconds" in said[0]
+
+
+@pytest.mark.parametrize("schedule", ["async", "lockstep"])
+def test_after_repeated_failure_the_run_is_saved_and_goes_on_later(tmp_path, monkeypatch, schedule):
+    fail_at(monkeypatch, set(range(200, 10**4)), raise_error)
+    loop, _, agent = make_loop(tmp_path, updates=60, schedule=schedule)
+    with pytest.raises(ActorPoolError, match=f"failed {MAX_FAILURES} times in a row"):
+        for _ in loop:
+            pass
+    loop.close()
+    assert loop.updates > 0
+    monkeypatch.undo()
+    resumed, _, resumed_agent = make_loop(tmp_path, updates=60, schedule=schedule)
+    assert resumed.updates == loop.updates
+    for a, b in zip(weights_of(agent), weights_of(resumed_agent), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for _ in resumed:
+        pass
+    resumed.close()
+    assert int(resumed_agent.train_step_counter) == 60
+
+
+@pytest.mark.parametrize("schedule", ["async", "lockstep"])
+def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch, schedule):
+    monkeypatch.setattr("repro.acting.lockstep_source.PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(f"repro.acting.{schedule}_source.CLOSE_SECONDS", 0.5)
+    awake = threading.Event()
+    fail_at(monkeypatch, set(range(100, 10**6)), lambda: awake.wait(SECONDS))
+    loop, _, _ = make_loop(tmp_path, updates=10**6, schedule=schedule)
+    threading.Timer(3.0, loop.interrupt).start()
+    for _ in loop:
+        pass
+    assert loop.updates > 0
+    loop.save()
+    loop.close()
+    awake.set()
+    resumed, _, _ = make_loop(tmp_path, updates=10**6, schedule=schedule)
+    assert resumed.updates == loop.updates
+    resumed.close()
+
+
+def test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=10)
+    for update in loop:
+        if update.updates == 4:
+            loop.interrupt()
+            loop.save()
+            break
+    assert loop._source.get_state()["actors"].keys() == {"0", "1"}
+    loop.close()
+
+
+def test_an_interrupt_says_so(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=10, schedule="async")
+    loop.interrupt()
+    with pytest.raises(Interrupted):
+        loop._source.next()
+    loop.close()
