@@ -11,6 +11,7 @@ from absl import flags
 
 from repro import cli
 from repro.config import budget
+from repro.training.stopping import StopSignal
 
 CONFIG = cli.define_config()
 SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and action sampling.", lower_bound=0)
@@ -23,6 +24,7 @@ flags.declare_key_flag("config")
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
+    stop = StopSignal()
 
     from repro.acting.supervision import ActorPoolError, EnvironmentFailedError, log_traceback
     from repro.papers import find_experiment
@@ -31,10 +33,8 @@ def main(argv: list[str]) -> None:
     from repro.training.learner import NonFiniteLossError
     from repro.training.progress import Progress
     from repro.training.run_directory import RunDirectory, RunDirectoryError, write_json
-    from repro.training.stopping import StopSignal
     from repro.training.trailing_returns import NoEpisodeError
 
-    stop = StopSignal()
     run_dir = Path(RUN_DIR.value)
     try:
         config, seed = _read_settings(run_dir)

@@ -7,9 +7,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from repro.training.trainer import Trainer
+if TYPE_CHECKING:
+    from repro.training.trainer import Trainer
 
 STOP_SECONDS = 25.0
 """From the signal to the end of a process that does not end by itself. A checkpoint that is being written then is

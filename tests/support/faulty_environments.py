@@ -1,0 +1,36 @@
+"""CartPole with faults that files in a folder bring about, registered as `repro_tests/Faulty-v0`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+
+FOLDER_VARIABLE = "REPRO_TESTS_FAULTS"
+TASK = f"{__name__}:repro_tests/Faulty-v0"
+
+
+class Faulty(CartPoleEnv):
+    """Looks at each step for the files `raise_once`, `raise`, `hang_once` and `hang`."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        folder = Path(os.environ[FOLDER_VARIABLE])
+        with contextlib.suppress(FileNotFoundError):
+            (folder / "raise_once").unlink()
+            raise OSError("the simulator is gone for once")
+        if (folder / "raise").exists():
+            raise OSError("the simulator is gone")
+        with contextlib.suppress(FileNotFoundError):
+            (folder / "hang_once").unlink()
+            time.sleep(1e6)
+        while (folder / "hang").exists():
+            time.sleep(0.1)
+        return super().step(action)
+
+
+gymnasium.register("repro_tests/Faulty-v0", entry_point=Faulty, max_episode_steps=200)

@@ -1,0 +1,80 @@
+"""Signals: a process ends in a bounded time whatever its main thread does, and a checkpoint is finished first."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SECONDS = 60.0
+"""Longest wait in a test, for a machine that is busy."""
+
+PROGRAM = """
+import pathlib, sys, threading, time
+from repro.training import stopping
+
+class Trainer:
+    saving, updates, saved_updates = threading.Lock(), 7, {saved_updates}
+    interrupted = threading.Event()
+    def interrupt(self):
+        self.interrupted.set()
+
+stopping.STOP_SECONDS = {stop_seconds}
+stop, trainer, written = stopping.StopSignal(), Trainer(), pathlib.Path(sys.argv[1])
+{attach}
+print("ready", flush=True)
+{main}
+"""
+ATTACH = "stop.attach(trainer, lambda saved: print('saved' if saved else 'lost'))"
+SAVE = "with trainer.saving:\n    trainer.interrupted.wait()\n    time.sleep(2.0)\n    written.touch()\n"
+
+
+def start(tmp_path, main, *, saved_updates=7, stop_seconds=0.5, attach=ATTACH):
+    """A process that has said that it is ready."""
+    program = PROGRAM.format(saved_updates=saved_updates, stop_seconds=stop_seconds, attach=attach, main=main)
+    command = [sys.executable, "-c", program, str(tmp_path / "written")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("saved_updates", "code", "said"), [(7, 0, "saved\n"), (6, 1, "lost\n")])
+def test_a_main_thread_that_hangs_is_ended(tmp_path, number, saved_updates, code, said):
+    process = start(tmp_path, "time.sleep(1000)", saved_updates=saved_updates)
+    process.send_signal(number)
+    stdout, _ = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stdout) == (code, said)
+
+
+def test_a_process_that_ends_by_itself_is_not_ended(tmp_path):
+    main = "trainer.interrupted.wait()\nassert stop.is_set()\nprint('goodbye')\nsys.exit(5)"
+    process = start(tmp_path, main, stop_seconds=1000)
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stdout) == (5, "goodbye\n")
+
+
+def test_a_checkpoint_that_is_being_written_is_finished_whatever_signals_follow(tmp_path):
+    process = start(tmp_path, SAVE + "time.sleep(1000)")
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+        process.send_signal(number)
+        time.sleep(0.3)
+    assert process.wait(SECONDS) == 0
+    assert (tmp_path / "written").exists()
+
+
+def test_a_signal_before_there_is_a_trainer_is_told_to_it(tmp_path):
+    main = "while not stop.is_set():\n    time.sleep(0.01)\n" + ATTACH + "\ntrainer.interrupted.wait()\nsys.exit(5)"
+    process = start(tmp_path, main, attach="", stop_seconds=1000)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(SECONDS) == 5
+
+
+def test_without_a_trainer_nothing_is_lost(tmp_path):
+    process = start(tmp_path, "time.sleep(1000)", attach="")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(SECONDS) == 0
