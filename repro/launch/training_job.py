@@ -219,7 +219,7 @@ class TrainingJob(RecordedJob):
                 [[row[counted], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
             ),
             "evaluation": self._evaluation(),
-            **({"sampled_hparams": complete["sampled_hparams"]} if "sampled_hparams" in complete else {}),
+            **{name: complete[name] for name in ("sampled_hparams", "actor_restarts") if name in complete},
             **series_fields(rows, counted, config.get("recorded", ())),
             **circumstances(cores, config.env.name),
             "behaviour": self._behaviour_version(),

@@ -15,7 +15,7 @@ CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 
 
-CHANGEABLE = ("runtime.checkpoint_seconds", "runtime.silent_seconds", "runtime.threads", "runtime.env_threads")
+CHANGEABLE = (".runtime.checkpoint_seconds", ".runtime.silent_seconds", ".runtime.threads", ".runtime.env_threads")
 """Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
 
 

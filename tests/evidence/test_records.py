@@ -61,6 +61,7 @@ FAULTS = {
     "series of words": (_set("series", {"columns": ["x"], "rows": [["a"]]}), "series.rows: every row"),
     "too long a curve": (_set("curve", [[i, 0.0] for i in range(501)]), "curve"),
     "local time": (_set("finished", "2024-05-01T12:00:00+02:00"), "finished"),
+    "no restarts, which are left out": (_set("actor_restarts", 0), "actor_restarts: 0 is less than the minimum of 1"),
     "lag without its maximum": (_set("policy_lag", {"mean": 1.0}), "policy_lag: 'max' is a required property"),
 }
 

@@ -23,6 +23,18 @@ def test_a_run_of_an_older_version_is_refused(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_a_record_names_restarted_actors_where_there_are_some(tmp_path, restarts):
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
+    complete = {"num_env_steps": 20_000, "seconds": 1.0, "gradient_steps": 5, "policy_lag": {"mean": 0.0, "max": 0.0}}
+    complete |= {"evaluation": {"episodes": 1}} | ({"actor_restarts": restarts} if restarts else {})
+    (job.run_dir / "complete.json").write_text(json.dumps(complete))
+    (job.run_dir / "origin.json").write_text(json.dumps({"git_commit": "0" * 40}))
+    (job.run_dir / "progress.csv").write_text("updates,num_env_steps,mean_return\n1,20000,5.0\n")
+    assert job._make_record(cores=1).get("actor_restarts", 0) == restarts
+
+
 def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
     job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
     config = job.config.to_dict()

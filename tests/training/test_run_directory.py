@@ -31,6 +31,25 @@ def test_the_same_settings_resume_and_others_are_refused(tmp_path):
         RunDirectory(tmp_path, config, seed=2)
 
 
+def test_fields_that_change_no_algorithm_may_change(tmp_path):
+    """Cores, checkpoint interval and patience, also of one agent, or where the run was begun without the field."""
+    config = {"runtime": {"threads": 1, "checkpoint_seconds": 60.0, "num_actors": 2}, "learner": {"rate": 0.1}}
+    del_me = RunDirectory(tmp_path, config, seed=1)
+    save_something(tmp_path)
+    started = run_directory.read_settings(tmp_path)["started"]
+    del del_me
+    runtime = {"threads": 4, "checkpoint_seconds": 5.0, "env_threads": 3, "silent_seconds": 100.0, "num_actors": 2}
+    changed = config | {"runtime": runtime}
+    assert run_directory.changed_settings(tmp_path, changed, seed=1) == []
+    del_me = RunDirectory(tmp_path, changed, seed=1)
+    del del_me
+    assert run_directory.read_settings(tmp_path) == {"started": started, "seed": 1, "config": changed}
+    for other in ({"runtime": runtime | {"num_actors": 3}}, {"learner": {"rate": 0.1, "threads": 1}}):
+        with pytest.raises(RunDirectoryError, match="other settings"):
+            RunDirectory(tmp_path, changed | other, seed=1)
+    assert run_directory.read_settings(tmp_path)["config"] == changed
+
+
 def test_a_run_that_saved_nothing_is_not_in_the_way(tmp_path):
     del_me = RunDirectory(tmp_path, {"env": {"task": "Pendulum-v1"}}, seed=1)
     del del_me

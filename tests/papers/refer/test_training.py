@@ -5,6 +5,7 @@ import pytest
 from tf_agents.trajectories import time_step as ts
 
 from paper_configs.refer import figure_7_sensitivity, figure_8_sensitivity
+from repro.acting.supervision import EnvironmentFailedError
 from repro.config import agents, resolve
 from repro.environments.mujoco import make_mujoco
 from repro.papers import find_experiment
@@ -100,6 +101,22 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     assert int(training._agent.optimizer.iterations) == 320
     summary = training.summary()
     assert summary["gradient_steps"] == summary["num_env_steps"] == 320
+
+
+def test_an_environment_that_fails_is_named_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    training = build(tmp_path, frames=320)
+    saved = []
+    with pytest.raises(EnvironmentFailedError, match="The environment failed with OSError: the simulator is gone"):
+        for update in training:
+            if update.updates == 3:
+                saved.append(training.save())
+                monkeypatch.setattr(training._environment, "step", _raise_error)
+    assert sorted(saved[0].parent.glob("checkpoint_*")) == saved
+    assert training.updates == 3
+
+
+def _raise_error(actions):
+    raise OSError("the simulator is gone")
 
 
 @pytest.mark.parametrize("time_steps", [0.5, 2.0])
