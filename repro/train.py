@@ -54,7 +54,6 @@ def main(argv: list[str]) -> None:
     label = f"{config.agent} {config.env.task} seed {seed}"
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
     progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
-    last_checkpoint = f"The last good checkpoint is in {run.checkpoints}."
     try:
         for update in trainer:
             progress(update)
@@ -66,10 +65,10 @@ def main(argv: list[str]) -> None:
             trainer.save()
     except EnvironmentFailedError as error:
         progress.close()
-        cli.fail(f"{error}{log_traceback(run.actors / 'actor_0.txt')}. {last_checkpoint}", code=1)
+        cli.fail(f"{error}{log_traceback(run.actors / 'actor_0.txt')}. {_describe_checkpoint(run_dir)}", code=1)
     except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
         progress.close()
-        cli.fail(f"{str(error).rstrip('.')}. {last_checkpoint}", code=1)
+        cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
     except OSError as error:
         progress.close()
         cli.fail(f"could not write to {run.path} ({error.strerror}); free some space and resume the run.", code=1)
@@ -99,6 +98,12 @@ def _describe_complete(run_dir: Path, unit: str) -> str:
         f"{run_dir} is complete, see {run_dir / 'complete.json'}. Evaluate it with: {evaluate}. "
         f"A longer run is a new one, with a larger budget (--config.num_env_{unit}) and another --run_dir."
     )
+
+
+def _describe_checkpoint(run_dir: Path) -> str:
+    from repro.training.run_directory import has_saved
+
+    return f"The last good checkpoint is in {run_dir / 'checkpoints'}." if has_saved(run_dir) else "Nothing was saved."
 
 
 def _describe_stop(run_dir: Path, saved: bool) -> str:

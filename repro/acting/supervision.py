@@ -143,6 +143,7 @@ class SupervisedActors:
             try:
                 if place.fault is not None:
                     self._replace(place)
+                    continue
                 place.actor.collect(groups)
             except ActorPoolError:
                 raise
@@ -185,6 +186,9 @@ class SupervisedActors:
         if not place.actor.abandoned:  # a thread that hangs may still be in its environment
             _close(place.actor)
         successor = self._remake(place.index, place.restarts + 1)
+        if not self._is_current(place):  # it took too long
+            _close(successor)
+            return
         successor.take_weights(place.actor)
         place.actor = successor
         place.restarts += 1

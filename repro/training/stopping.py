@@ -53,7 +53,8 @@ class StopSignal:
             trainer.interrupt()
 
     def _wait(self) -> None:
-        os.read(self._signals, 1)
+        while os.read(self._signals, 1)[0] not in (signal.SIGINT, signal.SIGTERM):
+            pass  # a signal of the environment's own
         self._received.set()
         if self._trainer is not None:
             self._trainer.interrupt()

@@ -222,7 +222,8 @@ class Trainer(abc.ABC):
             except Interrupted:
                 return
             except ActorPoolError:
-                self.save()
+                if self.saved_updates < self.updates:
+                    self.save()
                 raise
             self.updates += 1
             self._lag_sum, self._lag_max = self._lag_sum + lag, max(self._lag_max, lag)

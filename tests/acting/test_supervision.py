@@ -152,6 +152,34 @@ def test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused(tmp_p
     assert said == ["Actor 0 was restarted (restart 1 of this process): no unroll for 100 seconds."]
 
 
+def test_an_actor_that_was_made_too_late_plays_nothing(tmp_path, clock):
+    """A thread that hangs while it makes an environment loses its place, and closes what it has made at last."""
+    making, made, results = threading.Event(), threading.Event(), []
+    late, second = _Actor("late", AssertionError("it plays")), _Actor("second")
+
+    def remake(index, start):
+        if making.is_set():
+            return second
+        making.set()
+        assert made.wait(SECONDS)
+        return late
+
+    first = _Actor("first", OSError("gone"))
+    actors = SupervisedActors([first], remake, Supervision(print, tmp_path, 100.0))
+    (place,) = actors.places
+    thread = threading.Thread(target=lambda: results.append(actors.collect(place, [])), daemon=True)
+    thread.start()
+    assert making.wait(SECONDS)
+    for clock["seconds"] in range(10, 130, 10):
+        hung = actors.check()
+    assert hung == [place]
+    assert actors.collect(actors.supersede(place), [])
+    made.set()
+    thread.join(SECONDS)
+    assert (results, late.closed, actors.restarts) == ([False], True, 1)
+    assert len(late.unrolls) == 1
+
+
 def test_an_actor_between_unrolls_does_not_hang(tmp_path, clock):
     actors, _, _ = supervise(tmp_path, _Actor("waits"), silent_seconds=5.0)
     assert actors.collect(actors.places[0], [])
@@ -282,7 +310,8 @@ def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch,
     resumed.close()
 
 
-def test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon(tmp_path):
+def test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon(tmp_path, monkeypatch):
+    fail_at(monkeypatch, set(range(10**4)), lambda: time.sleep(0.05))
     loop, _, _ = make_loop(tmp_path, updates=10)
     for update in loop:
         if update.updates == 4:
@@ -293,9 +322,31 @@ def test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon(tmp_path):
     loop.close()
 
 
+def test_another_thread_has_memory_in_place_of_that_of_one_that_hangs(tmp_path, monkeypatch):
+    loop, _, _ = make_loop(tmp_path, updates=1, schedule="async", envs_per_actor=8, batch_size=4)
+    source, started = loop._source, []
+    hung, free = source._actors.places[1], source._free.qsize()
+    monkeypatch.setattr(source._actors, "check", lambda: [hung])
+    monkeypatch.setattr(source, "_start_actor", started.append)
+    source._check()
+    assert source._free.qsize() == free + 2  # groups of four of its eight environments
+    assert started == [source._actors.places[1]]
+    assert started != [hung]
+
+
 def test_an_interrupt_says_so(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=10, schedule="async")
     loop.interrupt()
     with pytest.raises(Interrupted):
         loop._source.next()
     loop.close()
+
+
+def test_a_run_that_fails_before_its_first_update_saves_nothing(tmp_path, monkeypatch):
+    fail_at(monkeypatch, set(range(10**4)), raise_error)
+    loop, _, _ = make_loop(tmp_path, updates=10, schedule="async")
+    with pytest.raises(ActorPoolError):
+        for _ in loop:
+            pass
+    loop.close()
+    assert not list(tmp_path.glob("checkpoint_*"))

@@ -7,6 +7,7 @@ from tests.mutations import (
     distributions,
     environments,
     evidence,
+    faults,
     impala,
     networks,
     ops,
@@ -36,6 +37,7 @@ VARIANTS = [
         environments,
         control,
         runtime,
+        faults,
         evidence,
         rows,
     )

@@ -74,6 +74,14 @@ def test_a_signal_before_there_is_a_trainer_is_told_to_it(tmp_path):
     assert process.wait(SECONDS) == 5
 
 
+def test_a_signal_of_the_environments_own_ends_nothing(tmp_path):
+    main = "import signal\nsignal.signal(signal.SIGUSR1, lambda *_: None)\nprint('set', flush=True)\n"
+    process = start(tmp_path, main + "time.sleep(3)\nassert not stop.is_set()\nsys.exit(5)")
+    assert process.stdout.readline() == "set\n"
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(SECONDS) == 5
+
+
 def test_without_a_trainer_nothing_is_lost(tmp_path):
     process = start(tmp_path, "time.sleep(1000)", attach="")
     process.send_signal(signal.SIGTERM)

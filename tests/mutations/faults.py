@@ -1,0 +1,181 @@
+"""Wrong variants of what a run does when actors fail or hang, when it is asked to end, and when it goes on."""
+
+from tests.mutations.variant import Variant
+
+SUPERVISION = "repro/acting/supervision.py"
+ACTOR = "repro/acting/actor.py"
+ACTOR_POOL = "repro/acting/actor_pool.py"
+ASYNC = "repro/acting/async_source.py"
+LOCKSTEP = "repro/acting/lockstep_source.py"
+TRAINER = "repro/training/trainer.py"
+STOPPING = "repro/training/stopping.py"
+RUN_DIRECTORY = "repro/training/run_directory.py"
+TEST = "tests/acting/test_supervision.py"
+TEST_POOL = "tests/acting/test_actor_pool.py"
+TEST_STOPPING = "tests/training/test_stopping.py"
+TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
+
+VARIANTS = [
+    Variant(
+        "faults: an actor that always fails is replaced for ever",
+        SUPERVISION,
+        "if place.failures >= MAX_FAILURES:",
+        "if place.failures >= 1000 * MAX_FAILURES:",
+        f"{TEST}::test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not",
+    ),
+    Variant(
+        "faults: all failures of a run count as in a row",
+        SUPERVISION,
+        "place.began, place.failures, place.fault = None, 0, None",
+        "place.began, place.fault = None, None",
+        f"{TEST}::test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not",
+    ),
+    Variant(
+        "faults: all restarts of an actor play the same games",
+        SUPERVISION,
+        "self._remake(place.index, place.restarts + 1)",
+        "self._remake(place.index, 1)",
+        f"{TEST}::test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not",
+    ),
+    Variant(
+        "faults: what a thread brings that lost its place counts",
+        SUPERVISION,
+        "                if self._is_current(place):\n                    return True",
+        "                return True",
+        f"{TEST}::test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused",
+    ),
+    Variant(
+        "faults: an environment is closed under a thread that hangs in it",
+        SUPERVISION,
+        "if not place.actor.abandoned:  #",
+        "if True:  #",
+        f"{TEST}::test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused",
+    ),
+    Variant(
+        "faults: an actor that waits for the learner hangs",
+        SUPERVISION,
+        "place.began, place.failures, place.fault = None, 0, None",
+        "place.failures, place.fault = 0, None",
+        f"{TEST}::test_an_actor_between_unrolls_does_not_hang",
+    ),
+    Variant(
+        "faults: a pause of the process counts as silence",
+        SUPERVISION,
+        "min(now - self._looked, AWAY_SECONDS)",
+        "now - self._looked",
+        f"{TEST}::test_time_in_which_nobody_looked_hardly_counts",
+    ),
+    Variant(
+        "faults: durations follow the machine's clock",
+        SUPERVISION,
+        "now = time.monotonic()",
+        "now = time.time()",
+        f"{TEST}::test_an_actor_that_hangs_loses_its_place_and_what_it_brings_is_refused",
+    ),
+    Variant(
+        "faults: an actor that was made too late plays",
+        SUPERVISION,
+        "if not self._is_current(place):  # it took too long",
+        "if False:",
+        f"{TEST}::test_an_actor_that_was_made_too_late_plays_nothing",
+    ),
+    Variant(
+        "faults: new games follow those of the actor before",
+        SUPERVISION,
+        "group.new_games = place.restarts > restarts",
+        "group.new_games = False",
+        f"{TEST}::test_an_actor_that_fails_is_replaced_counted_and_named",
+    ),
+    Variant(
+        "faults: writers go on with the steps of another actor",
+        ACTOR_POOL,
+        "if group.new_games:",
+        "if False:",
+        f"{TEST_POOL}::test_steps_of_new_games_do_not_follow_those_of_the_actor_before",
+    ),
+    Variant(
+        "faults: in lockstep another actor plays with the newest weights",
+        ACTOR,
+        "for variable, value in zip(self._policy.variables(), other._policy.variables(), strict=True):\n"
+        "            variable.assign(value)\n"
+        "        self._version, self._acting = other._version, other._acting",
+        "self.sync_weights()",
+        f"{TEST}::test_in_lockstep_an_unroll_is_played_again_under_its_own_weights",
+        slow=True,
+    ),
+    Variant(
+        "faults: a run whose actors failed is not saved",
+        TRAINER,
+        "                if self.saved_updates < self.updates:\n                    self.save()\n",
+        "",
+        f"{TEST}::test_after_repeated_failure_the_run_is_saved_and_goes_on_later",
+        slow=True,
+    ),
+    Variant(
+        "faults: restarts are counted from the last resume",
+        TRAINER,
+        'self._restarts_before = state.get("actor_restarts", 0)',
+        "self._restarts_before = 0",
+        f"{TEST}::test_a_run_goes_on_after_failures_and_says_how_many",
+        slow=True,
+    ),
+    Variant(
+        "faults: in lockstep a run that is to end waits for an actor that hangs",
+        LOCKSTEP,
+        "if self._patient_until is not None and time.monotonic() > self._patient_until:",
+        "if self._patient_until is not None and time.monotonic() > self._patient_until + 1000:",
+        f"{TEST}::test_a_wait_for_a_hung_actor_is_interrupted_and_saved",
+        slow=True,
+    ),
+    Variant(
+        "faults: a run that is to end gives up unrolls that end soon",
+        LOCKSTEP,
+        "self._patient_until = time.monotonic() + PATIENCE_SECONDS",
+        "self._patient_until = time.monotonic()",
+        f"{TEST}::test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon",
+        slow=True,
+    ),
+    Variant(
+        "faults: a thread that hangs keeps the memory of its unrolls",
+        ASYNC,
+        "self._free.put(self._make_group())",
+        "pass",
+        f"{TEST}::test_another_thread_has_memory_in_place_of_that_of_one_that_hangs",
+    ),
+    Variant(
+        "faults: a checkpoint that is being written is cut",
+        STOPPING,
+        "            self._trainer.saving.acquire()",
+        "            pass",
+        f"{TEST_STOPPING}::test_a_checkpoint_that_is_being_written_is_finished_whatever_signals_follow",
+    ),
+    Variant(
+        "faults: what is lost at a signal counts as saved",
+        STOPPING,
+        "self._trainer.saved_updates == self._trainer.updates",
+        "True",
+        f"{TEST_STOPPING}::test_a_main_thread_that_hangs_is_ended",
+    ),
+    Variant(
+        "faults: a signal before the run is built is not heard",
+        STOPPING,
+        "        if self.is_set():\n            trainer.interrupt()\n",
+        "",
+        f"{TEST_STOPPING}::test_a_signal_before_there_is_a_trainer_is_told_to_it",
+        slow=True,
+    ),
+    Variant(
+        "faults: a run goes on with another number of actors",
+        RUN_DIRECTORY,
+        'CHANGEABLE = (".runtime',
+        'CHANGEABLE = (".num_actors", ".runtime',
+        f"{TEST_RUN_DIRECTORY}::test_fields_that_change_no_algorithm_may_change",
+    ),
+    Variant(
+        "faults: a run goes on with fields that it does not keep",
+        RUN_DIRECTORY,
+        "if _differences(path, config, seed):",
+        "if False:",
+        f"{TEST_RUN_DIRECTORY}::test_fields_that_change_no_algorithm_may_change",
+    ),
+]
