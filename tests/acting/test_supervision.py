@@ -165,7 +165,8 @@ def test_an_actor_that_was_made_too_late_plays_nothing(tmp_path, clock):
         return late
 
     first = _Actor("first", OSError("gone"))
-    actors = SupervisedActors([first], remake, Supervision(print, tmp_path, 100.0))
+    said = []
+    actors = SupervisedActors([first], remake, Supervision(said.append, tmp_path, 100.0))
     (place,) = actors.places
     thread = threading.Thread(target=lambda: results.append(actors.collect(place, [])), daemon=True)
     thread.start()
@@ -178,6 +179,8 @@ def test_an_actor_that_was_made_too_late_plays_nothing(tmp_path, clock):
     thread.join(SECONDS)
     assert (results, late.closed, actors.restarts) == ([False], True, 1)
     assert len(late.unrolls) == 1
+    actors.check()
+    assert said == ["Actor 0 was restarted (restart 1 of this process): no unroll for 100 seconds."]
 
 
 def test_an_actor_between_unrolls_does_not_hang(tmp_path, clock):
@@ -246,12 +249,12 @@ def test_a_run_without_failures_names_none(tmp_path):
 @pytest.mark.parametrize("lag", [0, 1])
 def test_in_lockstep_an_unroll_is_played_again_under_its_own_weights(tmp_path, monkeypatch, lag):
     """All versions of a round are the same, although the learner may have published others meanwhile."""
-    fail_at(monkeypatch, {41}, lambda: time.sleep(0.2) or raise_error())
+    fail_at(monkeypatch, {41}, lambda: time.sleep(1.0) or raise_error())
     loop, _, _ = make_loop(tmp_path, updates=12, lag=lag)
     lags = [update.lag for update in loop]
     loop.close()
     assert loop.actor_restarts == 1
-    assert lags[-2:] == [2 * lag, 2 * lag + 1]
+    assert lags == [0, 1] + 5 * [2 * lag, 2 * lag + 1]
 
 
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])
@@ -295,12 +298,21 @@ def test_after_repeated_failure_the_run_is_saved_and_goes_on_later(tmp_path, mon
 def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch, schedule):
     monkeypatch.setattr("repro.acting.lockstep_source.PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr(f"repro.acting.{schedule}_source.CLOSE_SECONDS", 0.5)
-    awake = threading.Event()
-    fail_at(monkeypatch, set(range(100, 10**6)), lambda: awake.wait(SECONDS))
+    hung, ended, awake = threading.Event(), threading.Event(), threading.Event()
+    fail_at(monkeypatch, set(range(100, 10**6)), lambda: hung.set() or awake.wait(SECONDS))
     loop, _, _ = make_loop(tmp_path, updates=10**6, schedule=schedule)
-    threading.Timer(3.0, loop.interrupt).start()
+
+    def interrupt():
+        assert hung.wait(SECONDS)
+        time.sleep(0.5)  # until all that was played is learned from
+        loop.interrupt()
+        if not ended.wait(10.0):
+            awake.set()
+
+    threading.Thread(target=interrupt, daemon=True).start()
     for _ in loop:
-        pass
+        assert not awake.is_set(), "the wait was not interrupted"
+    ended.set()
     assert loop.updates > 0
     loop.save()
     loop.close()
