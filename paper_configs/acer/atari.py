@@ -78,7 +78,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.queue_capacity = 1  # batches that may wait for the learner, with schedule async
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 300.0  # between two checkpoints, which hold the replay
-    config.runtime.silent_seconds = 1800.0  # without an unroll, after which an actor is replaced; assumed: it hangs then
+    config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then
 
     return apply_scale(config)
 
