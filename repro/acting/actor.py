@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.rollout import LAST, CompiledPolicy, Episode, Rollout
+from repro.acting.inference import DynamicBatching, Inference, LocalInference, SharedInference
+from repro.acting.rollout import LAST, Episode, Rollout
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import Published
 from repro.environments.batched import BatchedEnvironment
 
 
 class Actor:
-    """Plays its environments with a local copy of the policy.
+    """Plays its environments with a local copy of the policy, or one that it shares.
 
     Args:
         environment: its games.
-        policy: local copy; its variables are overwritten with the published weights.
+        policy: local copy, whose variables are overwritten with the published weights, or what answers several actors.
         weights: where the learner publishes.
         unroll_length: T.
         seed: of this actor's action sampling.
@@ -37,7 +37,7 @@ class Actor:
     def __init__(
         self,
         environment: BatchedEnvironment,
-        policy: tf_policy.TFPolicy,
+        policy: tf_policy.TFPolicy | DynamicBatching,
         weights: Published,
         unroll_length: int,
         seed: int,
@@ -45,16 +45,16 @@ class Actor:
         overlap: int = 0,
     ) -> None:
         self.environment = environment
-        self._policy = policy
-        self._weights = weights
-        self._version = -1  # of the weights in the policy; none yet
-        self._acting: tuple[tf.Tensor, ...] = ()  # the learner's variables at that version
         self._unroll_length = unroll_length
         self._on_episode = on_episode
         self._overlap = overlap
         self._end: list[np.ndarray] = []  # the rows that the last unroll shares with the next, [N, overlap, ...]
-        self._act = CompiledPolicy(policy, environment.num_envs, seed)
-        self._rollout = Rollout(environment, self._act)
+        self._inference: Inference
+        if isinstance(policy, DynamicBatching):
+            self._inference = SharedInference(policy, environment.num_envs)
+        else:
+            self._inference = LocalInference(policy, weights, environment.num_envs, seed)
+        self._rollout = Rollout(environment, self._inference)
         self.abandoned = False
         self._all: UnrollGroup | None = None  # of all environments, where several groups are asked for
 
@@ -69,17 +69,11 @@ class Actor:
         Raises:
             ValueError: as many variables as the policy has were not published.
         """
-        latest = self._weights.latest
-        if latest.version != self._version:
-            for variable, value in zip(self._policy.variables(), latest.values, strict=True):
-                variable.assign(value)
-            self._version, self._acting = latest.version, latest.acting
+        self._inference.sync()
 
     def take_weights(self, other: Actor) -> None:
         """Takes the weights that another actor plays with, in whose place it comes."""
-        for variable, value in zip(self._policy.variables(), other._policy.variables(), strict=True):
-            variable.assign(value)
-        self._version, self._acting = other._version, other._acting
+        self._inference.take_weights(other._inference)
 
     def abandon(self) -> None:
         """Reports no more games; another actor plays in its place."""
@@ -104,7 +98,7 @@ class Actor:
             for _, episode in step.episodes:
                 if not self.abandoned:
                     self._on_episode(episode)
-        played.version, played.acting = self._version, self._acting
+        played.version, played.acting = self._inference.version, self._inference.acting
         if self._overlap:
             self._end = played.get_rows(slice(self._unroll_length - self._overlap, self._unroll_length))
         if len(groups) > 1:
@@ -128,11 +122,10 @@ class Actor:
     def get_state(self) -> dict[str, Any]:
         """Everything that the next unroll depends on besides the published weights."""
         end = {"end": {str(i): rows for i, rows in enumerate(self._end)}} if self._overlap else {}
-        return self._rollout.get_state() | self._act.get_state() | end
+        return self._rollout.get_state() | self._inference.get_state() | end
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues exactly where `get_state` was taken."""
         self._rollout.set_state(state)
-        self._act.set_state(state)
+        self._inference.set_state(state)
         self._end = [state["end"][str(i)] for i in range(len(state["end"]))] if self._overlap else []
-        self._version = -1

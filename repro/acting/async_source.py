@@ -19,6 +19,9 @@ class AsyncSource:
     While the learner works on one batch, a thread stacks the next and places it on the learner's devices.
     After an interruption the actors start new games.
 
+    With memory of its own an actor waits until its last unroll was learned from, as a worker of A3C does; it then takes
+    weights that know it.
+
     Args:
         actors: their environments all have the same number of games.
         make_group: allocates the memory of one group.
@@ -26,6 +29,8 @@ class AsyncSource:
         queue_capacity: batches that may wait; it bounds the policy lag.
         to_device: moves a batch to the learner's devices, in the prefetching thread; None: its unrolls are stored
             alone.
+        own_memory: whether each actor has memory for one unroll of each environment, which no other actor may use;
+            `queue_capacity` does not matter then.
     """
 
     between_rounds = True  # there are none
@@ -37,17 +42,19 @@ class AsyncSource:
         sizes: GroupSizes,
         queue_capacity: int,
         to_device: Callable[[Any], Any] | None,
+        own_memory: bool = False,
     ) -> None:
         self._actors = actors
         self._make_group = make_group
         self._sizes = sizes
         self._to_device = to_device
-        self._free: queue.Queue[UnrollGroup] = queue.Queue()
+        self._free: list[queue.Queue[UnrollGroup]] = [queue.Queue() for _ in range(len(actors) if own_memory else 1)]
         self._filled: queue.Queue[UnrollGroup] = queue.Queue(queue_capacity * sizes.per_batch)
         self._ready: queue.Queue[Batch] = queue.Queue(1)
         in_learner_and_prefetch = 3 * sizes.per_batch
-        for _ in range(len(actors) * sizes.per_actor + self._filled.maxsize + in_learner_and_prefetch):
-            self._free.put(make_group())
+        shared = 0 if own_memory else self._filled.maxsize + in_learner_and_prefetch
+        for i in range(len(actors) * sizes.per_actor + shared):
+            self._free[i % len(self._free)].put(make_group())
         self._stop = threading.Event()
         self._interrupted = threading.Event()
         self._error: BaseException | None = None
@@ -75,7 +82,7 @@ class AsyncSource:
     def release(self, batch: Batch) -> None:
         """Gives the batch's memory back to the actors."""
         for group in batch.groups:
-            self._free.put(group)
+            self._memory_of(group.actor).put(group)
 
     def get_state(self) -> dict[str, Any]:
         return {}
@@ -100,10 +107,14 @@ class AsyncSource:
             raise self._error
         for place in self._actors.check():
             for _ in range(self._sizes.per_actor):  # in place of what the thread that hangs may still write into
-                self._free.put(self._make_group())
+                self._memory_of(place.index).put(self._make_group())
             self._start_actor(self._actors.supersede(place))
         if self._interrupted.is_set():
             raise Interrupted
+
+    def _memory_of(self, actor: int) -> queue.Queue[UnrollGroup]:
+        """Where an actor finds free memory."""
+        return self._free[actor % len(self._free)]
 
     def _start_actor(self, place: Place) -> None:
         self._start_thread(f"actor-{place.index}", lambda: self._act(place))
@@ -122,9 +133,11 @@ class AsyncSource:
 
     def _act(self, place: Place) -> None:
         while True:
-            groups = [self._get(self._free) for _ in range(self._sizes.per_actor)]
+            groups = [self._get(self._memory_of(place.index)) for _ in range(self._sizes.per_actor)]
             if self._stop.is_set():
                 return
+            for group in groups:
+                group.actor = place.index
             place.actor.sync_weights()
             if not self._actors.collect(place, groups):
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -37,8 +38,8 @@ class Batch:
         """
         if len(set(self.versions)) > 1:
             raise ValueError(
-                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: with "
-                "runtime.schedule=async learner.batch_size may not be above runtime.envs_per_actor."
+                f"A batch of weights {sorted(set(self.versions))} has no on-policy gradient: "
+                "learner.batch_size must divide runtime.envs_per_actor."
             )
         return self.groups[0].acting
 
@@ -48,7 +49,7 @@ class BatchSource(Protocol):
 
     @property
     def between_rounds(self) -> bool:
-        """Whether no batch of a round is left: only then do actors take weights, and can a state be saved."""
+        """Whether no whole batch of a round is left: only then do actors take weights, and can a state be saved."""
 
     @property
     def restarts(self) -> int:
@@ -72,19 +73,22 @@ class BatchSource(Protocol):
 
 
 class GroupSizes:
-    """How an actor's environments and the learner's batch split into groups of equal size.
+    """How an actor's environments and the learner's batch split into groups of equal size, the largest that fits both.
+
+    Attributes:
+        group: environments of a group.
+        per_actor: groups of an actor.
+        per_batch: groups of a batch.
 
     Raises:
-        ValueError: neither number divides the other.
+        ValueError: one of the numbers is below 1.
     """
 
     def __init__(self, envs_per_actor: int, batch_size: int) -> None:
-        small, large = sorted((envs_per_actor, batch_size))
-        if large % small:
+        if envs_per_actor < 1 or batch_size < 1:
             raise ValueError(
-                f"runtime.envs_per_actor={envs_per_actor} and learner.batch_size={batch_size}: "
-                "one must be a multiple of the other."
+                f"runtime.envs_per_actor={envs_per_actor} and learner.batch_size={batch_size} must be at least 1."
             )
-        self.group = small
-        self.per_actor = envs_per_actor // small
-        self.per_batch = batch_size // small
+        self.group = math.gcd(envs_per_actor, batch_size)
+        self.per_actor = envs_per_actor // self.group
+        self.per_batch = batch_size // self.group

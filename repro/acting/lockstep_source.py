@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
@@ -25,16 +26,15 @@ class LockstepSource:
     """Actors and learner in fixed alternation, so that a run is the same bit for bit each time.
 
     In a round every actor plays one unroll under the weights at the round's start, and the learner takes the
-    batches of the round `lag` rounds before. With lag 0 it waits for the round to end. An actor that is replaced plays
-    the unroll under the same weights, but other games, so that the run is the same no more.
+    batches of the round `lag` rounds before. With lag 0 it waits for the round to end: batched A2C, whose actors are
+    synchronised after every step where they share one batch of environments, and after every unroll otherwise. Unrolls
+    that are too few for a batch wait for those of the next round. An actor that is replaced plays the unroll under the
+    same weights, but other games, so that the run is the same no more.
 
     Args:
-        actors: together they fill a whole number of batches per round.
+        actors: that play.
         make_group, sizes, to_device: as for `AsyncSource`.
         lag: rounds between acting and learning, at least 0.
-
-    Raises:
-        ValueError: a round is not a whole number of batches.
     """
 
     def __init__(
@@ -46,33 +46,29 @@ class LockstepSource:
         to_device: Callable[[Any], Any] | None,
     ) -> None:
         groups_per_round = len(actors) * sizes.per_actor
-        if groups_per_round % sizes.per_batch:
-            raise ValueError(
-                f"runtime.schedule=lockstep needs num_actors * envs_per_actor ({groups_per_round * sizes.group}) "
-                f"to be a multiple of learner.batch_size ({sizes.per_batch * sizes.group})."
-            )
         self._actors = actors
         self._make_group = make_group
         self._sizes = sizes
         self._to_device = to_device
         self._lag = lag
-        self._free = deque(make_group() for _ in range(groups_per_round * (lag + 2)))
+        left = sizes.per_batch - math.gcd(groups_per_round, sizes.per_batch)  # the most that a round leaves
+        self._free = deque(make_group() for _ in range(groups_per_round * (lag + 2) + left))
         self._rounds: deque[list[UnrollGroup]] = deque()  # played, waiting for their turn
         self._players = [_Player(actors, place) for place in actors.places]
         self._in_flight: list[Future] = []  # one for each player
-        self._learning: deque[UnrollGroup] = deque()  # of the current round, not yet learned from
+        self._learning: deque[UnrollGroup] = deque()  # of the current round or the one before, not yet learned from
         self._patient_until: float | None = None  # set by `interrupt`
 
     @property
     def between_rounds(self) -> bool:
-        return not self._learning
+        return len(self._learning) < self._sizes.per_batch
 
     @property
     def restarts(self) -> int:
         return self._actors.restarts
 
     def next(self) -> Batch:
-        if not self._learning:
+        while self.between_rounds:
             self._begin_round()
         groups = [self._learning.popleft() for _ in range(self._sizes.per_batch)]
         return Batch(groups, self._to_device)
@@ -95,23 +91,26 @@ class LockstepSource:
             for i, groups in enumerate(self._rounds)
         }
         actors = {str(place.index): place.actor.get_state() for place in self._actors.places if place.actor.started}
-        acting = {
-            str(i): {str(j): value.numpy() for j, value in enumerate(groups[0].acting)}
-            for i, groups in enumerate(self._rounds)
+        acting = {str(i): _acting_state(groups[0]) for i, groups in enumerate(self._rounds)}
+        left = {
+            str(i): _group_state(group) | {"acting": _acting_state(group)} for i, group in enumerate(self._learning)
         }
-        return {"rounds": rounds, "acting": acting, "actors": actors}
+        return {"rounds": rounds, "acting": acting, "actors": actors} | ({"left": left} if left else {})
 
     def set_state(self, state: dict[str, Any]) -> None:
         for i, actor_state in state["actors"].items():
             self._actors.places[int(i)].actor.set_state(actor_state)
         for i in range(len(state["rounds"])):
-            saved, values = state["rounds"][str(i)], state["acting"][str(i)]
-            acting = tuple(tf.constant(values[str(j)]) for j in range(len(values)))  # the same of the whole round
+            saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
-                _restore_group(group, saved[str(j)])
-                group.acting = acting
+                _restore_group(group, saved[str(j)], acting)
             self._rounds.append(groups)
+        left = state.get("left", {})
+        for i in range(len(left)):
+            group = self._free.popleft()
+            _restore_group(group, left[str(i)], _restored_acting(left[str(i)]["acting"]))
+            self._learning.append(group)
 
     def close(self) -> None:
         deadline = time.monotonic() + CLOSE_SECONDS
@@ -209,7 +208,15 @@ def _group_state(group: UnrollGroup) -> dict[str, Any]:
     return {"arrays": arrays, "version": np.int64(group.version)}
 
 
-def _restore_group(group: UnrollGroup, state: dict[str, Any]) -> None:
-    group.version = int(state["version"])
+def _acting_state(group: UnrollGroup) -> dict[str, Any]:
+    return {str(i): value.numpy() for i, value in enumerate(group.acting)}
+
+
+def _restored_acting(state: dict[str, Any]) -> tuple[tf.Tensor, ...]:
+    return tuple(tf.constant(state[str(i)]) for i in range(len(state)))
+
+
+def _restore_group(group: UnrollGroup, state: dict[str, Any], acting: tuple[tf.Tensor, ...]) -> None:
+    group.version, group.acting = int(state["version"]), acting
     for i, array in enumerate(tf.nest.flatten(group.arrays)):
         np.copyto(array, state["arrays"][str(i)])

@@ -40,6 +40,13 @@ def make_source(
 
     if runtime.schedule == "async":
         return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, to_device)
+    if runtime.schedule == "a3c":
+        if sizes.per_batch > 1:
+            raise ValueError(
+                f"runtime.schedule=a3c: learner.batch_size={config.learner.batch_size} must divide "
+                f"runtime.envs_per_actor={runtime.envs_per_actor}, since an update learns from one actor's unrolls."
+            )
+        return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, to_device, own_memory=True)
     if runtime.schedule == "lockstep":
         return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, to_device)
-    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async or lockstep.")
+    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async, lockstep or a3c.")

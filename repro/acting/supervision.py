@@ -14,6 +14,7 @@ import numpy as np
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor import Actor
+from repro.acting.inference import DynamicBatching
 from repro.acting.rollout import Episode
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import Published
@@ -218,7 +219,7 @@ def _close(actor: Actor) -> None:
 def make_actors(
     environments: Sequence[BatchedEnvironment],
     make_environment: Callable[[int, int], BatchedEnvironment],
-    make_policy: Callable[[BatchedEnvironment, int], tf_policy.TFPolicy],
+    make_policy: Callable[[BatchedEnvironment, int], tf_policy.TFPolicy | DynamicBatching],
     weights: Published,
     unroll_length: int,
     seeds: Sequence[int],
@@ -231,7 +232,7 @@ def make_actors(
     Args:
         environments: one batch for each actor.
         make_environment: returns another batch for an actor that is replaced, given the actor's number and a seed.
-        make_policy: returns a local policy, given a batch and the actor's number.
+        make_policy: returns a local policy, or one that actors share, given a batch and the actor's number.
         seeds: of each actor's action sampling. The seeds of actors that replace it follow from it and their number.
         supervision: see there.
     """

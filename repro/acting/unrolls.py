@@ -38,6 +38,7 @@ class UnrollGroup:
         version: gradient steps made before the behaviour weights were taken; those of steps that an unroll shares with
             the one before it are older.
         acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
+        actor: number of the actor that plays in it.
         new_games: whether another actor plays than in the unroll before, so that all its games are new.
     """
 
@@ -51,6 +52,7 @@ class UnrollGroup:
         )
         self.version = 0
         self.acting: tuple[tf.Tensor, ...] = ()
+        self.actor = 0
         self.new_games = False
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
 

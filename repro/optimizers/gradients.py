@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import tensorflow as tf
 
@@ -24,6 +25,32 @@ def mean_over_replicas(losses: tf.Tensor, weights: tf.Tensor | None = None) -> t
     """
     total = tf.cast(tf.shape(losses)[0] * tf.distribute.get_strategy().num_replicas_in_sync, tf.float32)
     return tf.reduce_sum(losses if weights is None else weights * losses) / total
+
+
+Result = TypeVar("Result")
+
+
+def at_values(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor], compute: Callable[[], Result]) -> Result:
+    """Returns what `compute` returns while some variables have other values, such as the gradient of A3C's worker.
+
+    Args:
+        variables: that are set back afterwards.
+        values: one for each.
+        compute: called once.
+
+    Raises:
+        ValueError: there are not as many values as variables.
+    """
+    present = [variable.read_value() for variable in variables]
+    _assign(variables, values)
+    result = compute()
+    _assign(variables, present)
+    return result
+
+
+def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
 
 
 def reduce_and_clip(gradients: Sequence[tf.Tensor], clip_global_norm: float) -> tuple[list[tf.Tensor], tf.Tensor]:

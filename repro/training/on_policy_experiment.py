@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ml_collections
@@ -11,6 +12,7 @@ from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
 from repro.acting.evaluation import describe_games, score_unit
+from repro.acting.inference import DynamicBatching
 from repro.acting.sources import make_source
 from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
@@ -103,11 +105,15 @@ class OnPolicyExperiment(abc.ABC):
         with strategy.scope():
             agent = self.make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
+        at_acting_weights = runtime.schedule == "a3c"
+        if at_acting_weights and not hasattr(agent, "train_on_policy"):
+            raise ValueError("runtime.schedule=a3c: this agent takes no gradient at the weights that acted.")
+        acting = agent.acting_variables if at_acting_weights else ()
+        weights, episodes = WeightsPublisher(agent.collect_policy.variables(), acting), EpisodeLog()
         actors = make_actors(
             environments,
             make_actor_environment,
-            lambda environment, _: self.make_local_policy(environment),
+            self._make_policies(environments, weights, seeds[1]),
             weights,
             config.learner.unroll_length,
             seeds[1::2],
@@ -122,7 +128,18 @@ class OnPolicyExperiment(abc.ABC):
             episodes,
             run_settings(config, run, warn),
             self.frames_per_update,
+            at_acting_weights,
         )
+
+    def _make_policies(
+        self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int
+    ) -> Callable[[BatchedEnvironment, int], tf_policy.TFPolicy | DynamicBatching]:
+        """What gives an actor its policy: a copy of its own, or with `runtime.dynamic_batching` one for all."""
+        if not self.config.runtime.get("dynamic_batching", False):
+            return lambda environment, _: self.make_local_policy(environment)
+        rows = sum(environment.num_envs for environment in environments)
+        shared = DynamicBatching(self.make_local_policy(environments[0]), weights, rows, seed)
+        return lambda *_: shared
 
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn

@@ -21,6 +21,8 @@ class OnPolicyTrainer(Trainer):
         episodes: filled by the actors.
         run: see `RunSettings`.
         frames_per_update: units of the budget in one batch.
+        at_acting_weights: whether gradients are taken at the weights that acted, by `train_on_policy` of the agent;
+            `weights` then keeps its `acting_variables`.
     """
 
     def __init__(
@@ -31,9 +33,11 @@ class OnPolicyTrainer(Trainer):
         episodes: EpisodeLog,
         run: RunSettings,
         frames_per_update: int,
+        at_acting_weights: bool = False,
     ) -> None:
         super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
-        self._learner = learner
+        self._learner = learner.with_train(learner.agent.train_on_policy) if at_acting_weights else learner
+        self._at_acting_weights = at_acting_weights
         self._source = source
         self._weights = weights
         self._gradient_steps = 0
@@ -65,10 +69,11 @@ class OnPolicyTrainer(Trainer):
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()
         lag = self._lag(batch)
-        scalars = self._learner.step(batch.trajectory).scalars
+        acting = (batch.acting,) if self._at_acting_weights else ()
+        scalars = self._learner.step(batch.trajectory, *acting).scalars
         self._gradient_steps += 1
+        self._publish()  # first: who waits for the batch's memory takes weights then
         self._source.release(batch)
-        self._publish()
         return scalars, lag
 
     def _lag(self, batch: Batch) -> float:

@@ -12,6 +12,7 @@ from tf_agents.trajectories import Trajectory
 
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import GroupSizes
+from repro.acting.inference import DynamicBatching
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
@@ -49,11 +50,7 @@ def make_network(seed: int) -> ActorCritic:
 
 
 class ReplayImpala(ImpalaAgent):
-    """IMPALA with the on-policy call of `ReplayTrainer`: V-trace corrects for weights that moved meanwhile."""
-
-    @property
-    def acting_variables(self) -> list[tf.Variable]:
-        return list(self._network.variables)
+    """IMPALA whose on-policy call is at the present weights: V-trace corrects for weights that moved meanwhile."""
 
     def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
         assert len(acting) == len(self.acting_variables)
@@ -66,8 +63,9 @@ def make_agent(
     settings: VtraceLossSettings = SETTINGS,
     learning_rate: float = 0.005,
     updates: int = 10_000,
-) -> ReplayImpala:
-    return ReplayImpala(
+    kind: type[ImpalaAgent] = ReplayImpala,
+) -> ImpalaAgent:
+    return kind(
         environment.time_step_spec,
         environment.action_spec,
         network=make_network(seed),
@@ -91,6 +89,7 @@ def make_loop(
     batch_size: int = 8,
     warn: object = print,
     silent_seconds: float = SILENT_SECONDS,
+    dynamic_batching: bool = False,
     replay_settings: ReplaySettings | None = None,
     **agent_arguments: object,
 ) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
@@ -100,15 +99,16 @@ def make_loop(
     weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables)
     episodes = EpisodeLog()
 
-    def make_policy(environment: Catch, index: int) -> ActorCriticPolicy:
+    def make_policy(environment: Catch) -> ActorCriticPolicy:
         network = make_network(0)
         network.build_variables(environment.time_step_spec.observation)
         return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
+    shared = DynamicBatching(make_policy(environments[0]), weights, num_actors * envs_per_actor, seed)
     actors = make_actors(
         environments,
         lambda index, number: Catch(envs_per_actor, number),
-        make_policy,
+        lambda environment, _: shared if dynamic_batching else make_policy(environment),
         weights,
         UNROLL,
         [seed + i for i in range(num_actors)],
@@ -123,12 +123,12 @@ def make_loop(
     if schedule == "lockstep":
         source = LockstepSource(actors, make_group, sizes, lag, learner.to_device)
     else:
-        source = AsyncSource(actors, make_group, sizes, 1, learner.to_device)
+        source = AsyncSource(actors, make_group, sizes, 1, learner.to_device, own_memory=schedule == "a3c")
     frames = batch_size * UNROLL
     run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
     parts = (learner, source, weights, episodes, run, frames)
     if replay_settings is None:
-        return OnPolicyTrainer(*parts), episodes, agent
+        return OnPolicyTrainer(*parts, at_acting_weights=schedule == "a3c"), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
     rng = np.random.default_rng(seed)
     return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent

@@ -12,7 +12,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
-from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
+from repro.optimizers.gradients import NO_CLIP, at_values, mean_over_replicas, reduce_and_clip
 
 
 class PerStepLoss(Protocol):
@@ -93,11 +93,7 @@ class UnrollAgent(tf_agent.TFAgent):
             acting: values of `acting_variables` when the unrolls began. theta_a is among them: Algorithm 2 computes
                 the average policy while it acts.
         """
-        present = [variable.read_value() for variable in self.acting_variables]
-        _assign(self.acting_variables, acting)
-        loss, extra, gradients = self._gradients(experience, None)
-        _assign(self.acting_variables, present)
-        return self._apply(loss, extra, gradients)
+        return self._apply(*at_values(self.acting_variables, acting, lambda: self._gradients(experience, None)))
 
     @abc.abstractmethod
     def _per_step_loss(self, experience: Trajectory) -> PerStepLoss:
@@ -131,8 +127,3 @@ class UnrollAgent(tf_agent.TFAgent):
             average.assign(alpha * average + (1.0 - alpha) * variable)
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})
-
-
-def _assign(variables: Sequence[tf.Variable], values: Sequence[tf.Tensor]) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)

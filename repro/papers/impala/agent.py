@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.specs import tensor_spec
@@ -11,7 +13,7 @@ from tf_agents.trajectories import time_step as ts
 from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.ops.layout import time_major
-from repro.optimizers.gradients import NO_CLIP, reduce_and_clip
+from repro.optimizers.gradients import NO_CLIP, at_values, reduce_and_clip
 from repro.papers.impala.loss import ImpalaLoss, VtraceLossSettings, impala_loss
 
 
@@ -62,6 +64,24 @@ class ImpalaAgent(tf_agent.TFAgent):
             train_step_counter=train_step_counter,
         )
 
+    @property
+    def acting_variables(self) -> list[tf.Variable]:
+        """What an actor's gradient depends on: the network's."""
+        return list(self._network.trainable_variables)
+
+    def train_on_policy(self, experience: Trajectory, acting: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
+        """An update of A3C (Mnih et al. 2016): the gradient at the weights that acted, applied to the present ones.
+
+            theta <- theta + step(d theta'),    d theta' taken at theta' = theta when the unrolls began
+
+        At these weights every importance weight is 1, and the V-trace target is the n-step return.
+
+        Args:
+            experience: as for `train`, all of the same weights.
+            acting: values of `acting_variables` when the unrolls began.
+        """
+        return self._apply(*at_values(self.acting_variables, acting, lambda: self._gradients(experience, None)))
+
     def _initialize(self) -> None:
         """Variables are created in the constructor, under the caller's strategy scope."""
 
@@ -97,10 +117,20 @@ class ImpalaAgent(tf_agent.TFAgent):
         return tf_agent.LossInfo(tf.reduce_sum(per_unroll if weights is None else weights * per_unroll), extra)
 
     def _train(self, experience: Trajectory, weights: tf.Tensor | None = None) -> tf_agent.LossInfo:
-        variables = self._network.trainable_variables
+        return self._apply(*self._gradients(experience, weights))
+
+    def _gradients(
+        self, experience: Trajectory, weights: tf.Tensor | None
+    ) -> tuple[tf.Tensor, dict[str, tf.Tensor], list[tf.Tensor]]:
+        """Loss and extras, and the loss's gradients with respect to the weights, at their present values."""
         with tf.GradientTape() as tape:
             loss, extra = self._loss(experience, weights, training=True)
-        gradients, norm = reduce_and_clip(tape.gradient(loss, variables), self._clip_global_norm or NO_CLIP)
+        return loss, extra, tape.gradient(loss, self._network.trainable_variables)
+
+    def _apply(self, loss: tf.Tensor, extra: dict[str, tf.Tensor], gradients: Sequence[tf.Tensor]) -> tf_agent.LossInfo:
+        """Applies this replica's gradients."""
+        gradients, norm = reduce_and_clip(gradients, self._clip_global_norm or NO_CLIP)
+        variables = self._network.trainable_variables
         self._optimizer.apply_gradients(zip(gradients, variables), skip_gradients_aggregation=True)
         self.train_step_counter.assign_add(1)
         return tf_agent.LossInfo(loss, extra | {"gradient_norm": norm})

@@ -1,0 +1,158 @@
+"""What each update of a schedule learns from, and at which weights: IMPALA, batched A2C and A3C."""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repro.papers.impala.agent import ImpalaAgent
+from tests.support.catch import Catch
+from tests.support.training import UNROLL, make_agent, make_loop
+
+
+def learn(loop, copied=False):
+    """Runs to the end; returns (versions, actors, trajectory) of each batch, copied before its memory is used again."""
+    next_batch, batches = loop._source.next, []
+
+    def noting():
+        batch = next_batch()
+        copy = tf.nest.map_structure(np.array, batch.trajectory) if copied else None
+        batches.append((tuple(batch.versions), tuple(group.actor for group in batch.groups), copy))
+        return batch
+
+    loop._source.next = noting
+    updates = list(loop)
+    loop.close()
+    return batches, updates
+
+
+def test_batched_a2c_learns_at_the_weights_that_acted(tmp_path):
+    """Synchronised steps: one actor has all environments. Synchronised unrolls: each actor has one."""
+    for name, num_actors, envs in (("steps", 1, 6), ("unrolls", 6, 1)):
+        loop, _, _ = make_loop(
+            tmp_path / name, updates=5, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=6
+        )
+        batches, updates = learn(loop)
+        assert [set(versions) for versions, *_ in batches] == [{0}, {1}, {2}, {3}, {4}]
+        assert [update.lag for update in updates] == [0.0] * 5
+
+
+def test_published_sizes_of_batched_a2c_split_into_batches(tmp_path):
+    """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then."""
+    for name, num_actors, envs in (("steps", 1, 48), ("unrolls", 48, 1)):
+        loop, _, _ = make_loop(
+            tmp_path / name, updates=6, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=32
+        )
+        batches, _ = learn(loop)
+        share = [collections.Counter(versions) for versions, *_ in batches]
+        groups = len(batches[0][0])
+        half = groups // 2
+        assert share == [
+            {0: groups},
+            {0: half, 1: half},
+            {1: groups},
+            {3: groups},
+            {3: half, 4: half},
+            {4: groups},
+        ]
+
+
+def test_every_unroll_is_learned_from_once_and_in_order(tmp_path, monkeypatch):
+    """Observations of a game with a counter: the unrolls of an environment follow each other."""
+    played = []
+    collect = Catch.step
+
+    def counting(environment, actions):
+        played.append(environment.num_envs)
+        return collect(environment, actions)
+
+    monkeypatch.setattr(Catch, "step", counting)
+    loop, _, _ = make_loop(tmp_path, updates=9, lag=0, num_actors=3, envs_per_actor=6, batch_size=4)
+    batches, _ = learn(loop, copied=True)
+    assert sum(played) == 2 * 18 * UNROLL  # 36 unrolls are nine batches of four
+    ends = {}
+    unrolls = [tf.nest.map_structure(lambda x: x[i], batch) for *_, batch in batches for i in range(4)]
+    for place, unroll in enumerate(unrolls):
+        environment = place % 18
+        if environment in ends:
+            np.testing.assert_array_equal(unroll.observation[0], ends[environment])
+        ends[environment] = unroll.observation[-1]
+    assert len(ends) == 18
+
+
+def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_path):
+    """Against a replica of the agent that is set to the worker's weights for each gradient."""
+    loop, _, agent = make_loop(
+        tmp_path, updates=25, schedule="a3c", num_actors=3, envs_per_actor=1, batch_size=1, kind=ImpalaAgent
+    )
+    oracle = make_agent(Catch(1, 0), 0, kind=ImpalaAgent)
+    theta = [v.numpy() for v in oracle.acting_variables]
+    known = [theta]  # weights after so many updates
+    gradients = []
+    oracle._optimizer.apply_gradients = lambda pairs, **_: gradients.extend(g.numpy() for g, _ in pairs)
+    batches, _ = learn(loop, copied=True)
+    assert any(version < i for i, ((version,), *_) in enumerate(batches))  # weights moved while workers played
+    present = make_agent(Catch(1, 0), 0, kind=ImpalaAgent)
+    for (version,), _, batch in batches:
+        for variable, value in zip(oracle.acting_variables, known[version]):
+            variable.assign(value)
+        gradients.clear()
+        oracle.train(tf.nest.map_structure(tf.constant, batch))
+        pairs = zip(map(tf.constant, gradients), present.acting_variables)
+        present._optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+        known.append([v.numpy() for v in present.acting_variables])
+    for ours, theirs in zip(agent.acting_variables, known[-1]):
+        np.testing.assert_allclose(ours.numpy(), theirs, atol=1e-5)
+    moved = max(np.abs(a - b).max() for a, b in zip(known[-1], theta))
+    assert moved > 0.01
+
+
+def test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll(tmp_path):
+    loop, _, _ = make_loop(
+        tmp_path, updates=60, schedule="a3c", num_actors=4, envs_per_actor=1, batch_size=1, kind=ImpalaAgent
+    )
+    batches, _ = learn(loop)
+    last = {}
+    for update, ((version,), (worker,), _) in enumerate(batches):
+        assert version > last.get(worker, -1)  # after update number `last` there are `last` + 1
+        last[worker] = update
+    assert len(last) == 4
+
+
+def test_a_run_with_dynamic_batching_has_the_versions_of_its_schedule(tmp_path):
+    loop, episodes, _ = make_loop(
+        tmp_path / "a2c", updates=4, lag=0, num_actors=4, envs_per_actor=2, batch_size=8, dynamic_batching=True
+    )
+    batches, _ = learn(loop)
+    assert [set(versions) for versions, *_ in batches] == [{0}, {1}, {2}, {3}]
+    loop, episodes, agent = make_loop(
+        tmp_path / "impala", updates=30, schedule="async", num_actors=4, envs_per_actor=2, dynamic_batching=True
+    )
+    learn(loop)
+    assert episodes.games > 50
+    assert int(agent.train_step_counter) == 30
+
+
+@pytest.mark.parametrize("dynamic_batching", [False, True])
+def test_at_the_weights_that_acted_every_importance_weight_is_1(tmp_path, dynamic_batching):
+    loop, _, agent = make_loop(
+        tmp_path, updates=3, lag=0, num_actors=3, envs_per_actor=2, batch_size=6, dynamic_batching=dynamic_batching
+    )
+    next_batch, gaps = loop._source.next, []
+
+    def noting():
+        batch = next_batch()
+        logits, _, _ = agent._network(
+            tf.constant(batch.trajectory.observation), tf.constant(batch.trajectory.step_type), ()
+        )
+        gaps.append(np.abs(logits[:, :-1] - batch.trajectory.policy_info["logits"][:, :-1]).max())
+        return batch
+
+    loop._source.next = noting
+    list(loop)
+    loop.close()
+    assert len(gaps) == 3
+    assert max(gaps) < 1e-5
