@@ -5,6 +5,7 @@ SEEDS   ?= 1
 JOBS    ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT))
+WHAT    ?= operators impala_atari table1 acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
 .PHONY: help setup smoke dmlab campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
@@ -67,17 +68,8 @@ serve: setup  ## the report on http://127.0.0.1:8001
 	test -f report/index.html || $(MAKE) report
 	$(BIN)/python -m http.server 8001 --bind 127.0.0.1 --directory report
 
-benchmark: setup  ## throughput against the machine's own bound
-	$(BIN)/python -m repro.benchmark --what=operators --json=runs/benchmark_operators.json
-	$(BIN)/python -m repro.benchmark --what=impala_atari --json=runs/benchmark_impala_atari.json
-	$(BIN)/python -m repro.benchmark --what=acer_atari --json=runs/benchmark_acer_atari.json
-	$(BIN)/python -m repro.benchmark --what=acer_continuous --json=runs/benchmark_acer_continuous.json
-	$(BIN)/python -m repro.benchmark --what=ctrace_tabular --json=runs/benchmark_ctrace_tabular.json
-	$(BIN)/python -m repro.benchmark --what=ctrace_dqn --json=runs/benchmark_ctrace_dqn.json
-	$(BIN)/python -m repro.benchmark --what=ctrace_r2d2 --json=runs/benchmark_ctrace_r2d2.json
-	$(BIN)/python -m repro.benchmark --what=refer_memory --json=runs/benchmark_refer_memory.json
-	$(BIN)/python -m repro.benchmark --what=refer_halfcheetah --json=runs/benchmark_refer_halfcheetah.json
-	$(BIN)/python -m repro.benchmark --what=stac --json=runs/benchmark_stac.json
+benchmark: setup  ## throughput against the machine's own bound; WHAT=table1 for one of them
+	@for what in $(WHAT); do $(BIN)/python -m repro.benchmark --what=$$what --json=runs/benchmark_$$what.json || exit 1; done
 
 mutations: setup  ## wrong variants of the code, which named tests and the reference trainings must catch
 	$(BIN)/python -m tests.mutations

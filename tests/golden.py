@@ -179,14 +179,21 @@ CASES: dict[str, Case] = {
     "impala.shallow": Case(
         "impala.atari_shallow",
         "impala_shallow",
-        ("*/impala_shallow", "*/impala_async", "gymnasium/impala"),
+        ("*/impala_shallow", "atari_table1_throughput/impala_*", "gymnasium/impala"),
         IMPALA,
     ),
     "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
     **{
-        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, (f"*/{agent}",), IMPALA_LSTM)
-        for agent in ("vtrace", "one_step")
+        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, patterns, IMPALA_LSTM)
+        for agent, patterns in (
+            ("vtrace", ("*/vtrace", "dmlab_table1_throughput/impala_*")),
+            ("one_step", ("*/one_step",)),
+        )
     },
+    "impala.a2c": Case("impala.atari_table1_throughput", "a2c_sync_step", ("*/a2c_*",), IMPALA),
+    "impala.a3c": Case(  # of one worker, since several do not take turns
+        "impala.atari_table1_throughput", "a3c", ("*/a3c",), IMPALA | {"runtime.schedule": "a3c"}
+    ),
     "impala.lstm_epsilon": Case(  # 1e-6 in a logarithm shows where a probability is that small
         "impala.dmlab_table2", "epsilon", ("*/epsilon", "*/no_correction"), IMPALA_LSTM
     ),

@@ -79,16 +79,9 @@ class GroupSizes:
         group: environments of a group.
         per_actor: groups of an actor.
         per_batch: groups of a batch.
-
-    Raises:
-        ValueError: one of the numbers is below 1.
     """
 
     def __init__(self, envs_per_actor: int, batch_size: int) -> None:
-        if envs_per_actor < 1 or batch_size < 1:
-            raise ValueError(
-                f"runtime.envs_per_actor={envs_per_actor} and learner.batch_size={batch_size} must be at least 1."
-            )
         self.group = math.gcd(envs_per_actor, batch_size)
         self.per_actor = envs_per_actor // self.group
         self.per_batch = batch_size // self.group

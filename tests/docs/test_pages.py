@@ -25,6 +25,7 @@ FLAG = re.compile(r"DEFINE_\w+\(\s*\"(\w+)\"")
 TARGET = re.compile(r"^([a-z-]+):", re.M)
 PAPERS = {path.parent.name for path in ROOT.glob("paper_configs/*/__init__.py")}
 VARIABLE = re.compile(r"--(\w+)=\$\((\w+)\)")
+DEFAULT = re.compile(r"^([A-Z]+) *\?=", re.M)
 
 
 def named(path: Path) -> str:
@@ -51,7 +52,7 @@ def make_faults(words: list[str]) -> list[str]:
     """What a `make` command names that the Makefile does not have."""
     makefile = (ROOT / "Makefile").read_text()
     targets = {*TARGET.findall(makefile), *(f"reproduce-{name}" for name in PAPERS)}
-    variables = {variable for _, variable in VARIABLE.findall(makefile)}
+    variables = {*(variable for _, variable in VARIABLE.findall(makefile)), *DEFAULT.findall(makefile)}
     names = [word.partition("=")[0] for word in words]
     return [name for name, word in zip(names, words) if name not in (variables if "=" in word else targets)]
 

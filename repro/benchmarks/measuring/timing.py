@@ -78,17 +78,18 @@ def take_turns(bodies: Mapping[str, Callable[[], object]], seconds: float) -> di
     return {name: np.array([turn[name] for turn in turns]) for name in bodies}
 
 
-def whole(build: Callable[[RunDirectory], Trainer], seconds: float) -> float:
+def whole(build: Callable[[RunDirectory], Trainer], seconds: float, warm_up: int = 10 * WARM_UP) -> float:
     """Units of the budget per second of a whole run, once it is warm.
 
     Args:
         build: makes the run in the given folder.
         seconds: half of the time to measure.
+        warm_up: updates before the clock starts, at least 1.
     """
     with tempfile.TemporaryDirectory() as folder:
         loop = build(RunDirectory(Path(folder), {}, 0))
         updates = iter(loop)
-        for _ in range(10 * WARM_UP):
+        for _ in range(warm_up):
             first = next(updates)
         start = time.perf_counter()
         while time.perf_counter() - start < 2 * seconds:
