@@ -337,11 +337,11 @@ def test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon(tmp_path, m
 def test_another_thread_has_memory_in_place_of_that_of_one_that_hangs(tmp_path, monkeypatch):
     loop, _, _ = make_loop(tmp_path, updates=1, schedule="async", envs_per_actor=8, batch_size=4)
     source, started = loop._source, []
-    hung, free = source._actors.places[1], source._free.qsize()
+    hung, free = source._actors.places[1], source._memory_of(1).qsize()
     monkeypatch.setattr(source._actors, "check", lambda: [hung])
     monkeypatch.setattr(source, "_start_actor", started.append)
     source._check()
-    assert source._free.qsize() == free + 2  # groups of four of its eight environments
+    assert source._memory_of(1).qsize() == free + 2  # groups of four of its eight environments
     assert started == [source._actors.places[1]]
     assert started != [hung]
 

@@ -96,9 +96,7 @@ VARIANTS = [
     Variant(
         "faults: in lockstep another actor plays with the newest weights",
         ACTOR,
-        "for variable, value in zip(self._policy.variables(), other._policy.variables(), strict=True):\n"
-        "            variable.assign(value)\n"
-        "        self._version, self._acting = other._version, other._acting",
+        "self._inference.take_weights(other._inference)",
         "self.sync_weights()",
         f"{TEST}::test_in_lockstep_an_unroll_is_played_again_under_its_own_weights",
         slow=True,
@@ -138,7 +136,7 @@ VARIANTS = [
     Variant(
         "faults: a thread that hangs keeps the memory of its unrolls",
         ASYNC,
-        "self._free.put(self._make_group())",
+        "self._memory_of(place.index).put(self._make_group())",
         "pass",
         f"{TEST}::test_another_thread_has_memory_in_place_of_that_of_one_that_hangs",
     ),

@@ -19,6 +19,10 @@ TEST_PLAN = "tests/launch/test_plan.py"
 RUN_DIRECTORY = "repro/training/run_directory.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
 
+INFERENCE = "repro/acting/inference.py"
+TEST_SCHEDULES = "tests/acting/test_schedules.py"
+TEST_INFERENCE = "tests/acting/test_inference.py"
+
 VARIANTS = [
     Variant(
         "scheduler: a wide job takes the cores of earlier ones",
@@ -78,11 +82,75 @@ VARIANTS = [
     ),
     Variant(
         "runtime: actors keep the first weights",
-        ACTOR,
-        "version != self._version:",
-        "version * self._version < 0:",
+        INFERENCE,
+        "version != self.version:",
+        "version * self.version < 0:",
         f"{TEST_TRAINING}::test_async_runs_to_its_budget_with_groups_of_any_fit",
         slow=True,
+    ),
+    Variant(
+        "A3C: a worker goes on before its unroll was learned from",
+        "repro/acting/sources.py",
+        "own_memory=True",
+        "own_memory=False",
+        f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
+    ),
+    Variant(
+        "A3C: weights are published when the worker has gone on",
+        "repro/training/on_policy_trainer.py",
+        "        self._publish()  # first: who waits for the batch's memory takes weights then\n"
+        "        self._source.release(batch)\n",
+        "        self._source.release(batch)\n        __import__('time').sleep(0.01)\n        self._publish()\n",
+        f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
+    ),
+    Variant(
+        "A3C: the gradient at the present weights",
+        "repro/optimizers/gradients.py",
+        "    _assign(variables, values)\n    result",
+        "    result",
+        f"{TEST_SCHEDULES}::test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones",
+    ),
+    Variant(
+        "A3C: the worker's weights stay",
+        "repro/optimizers/gradients.py",
+        "    _assign(variables, present)\n",
+        "",
+        f"{TEST_SCHEDULES}::test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones",
+    ),
+    Variant(
+        "A2C: unrolls that are left are lost in a checkpoint",
+        "repro/acting/lockstep_source.py",
+        'left = state.get("left", {})',
+        "left: dict[str, Any] = {}",
+        f"{TEST_TRAINING}::test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit",
+    ),
+    Variant(
+        "A2C: actors take weights while a batch of the round is left",
+        "repro/acting/lockstep_source.py",
+        "return len(self._learning) < self._sizes.per_batch\n",
+        "return len(self._learning) < 2 * self._sizes.per_batch\n",
+        f"{TEST_SCHEDULES}::test_published_sizes_of_batched_a2c_split_into_batches",
+    ),
+    Variant(
+        "dynamic batching: answers in another order",
+        INFERENCE,
+        "        for request in requests:\n            part =",
+        "        for request in reversed(requests):\n            part =",
+        f"{TEST_INFERENCE}::test_those_who_wait_are_answered_together_and_each_gets_its_own",
+    ),
+    Variant(
+        "dynamic batching: one call for each",
+        INFERENCE,
+        "requests, self._waiting = self._waiting, []",
+        "requests, self._waiting = self._waiting[:1], self._waiting[1:]",
+        f"{TEST_INFERENCE}::test_those_who_wait_are_answered_together_and_each_gets_its_own",
+    ),
+    Variant(
+        "dynamic batching: the first weights answer all calls",
+        INFERENCE,
+        "if latest.version != self._version:",
+        "if self._version < 0:",
+        f"{TEST_INFERENCE}::test_new_weights_answer_the_next_call",
     ),
     Variant(
         "rollout: the step that begins a game is one of it",

@@ -380,8 +380,8 @@ VARIANTS = [
     Variant(
         "overlap: lost in a checkpoint",
         ACTOR,
-        "if self._overlap else []\n        self._version = -1",
-        "if not self._overlap else []\n        self._version = -1",
+        'for i in range(len(state["end"]))] if self._overlap else []',
+        'for i in range(len(state["end"]))] if not self._overlap else []',
         f"{TEST_CONTROL}::test_a_run_resumes_to_the_bit",
     ),
     Variant(

@@ -18,7 +18,7 @@ class Folder:
     """A run's folder, as far as training knows it."""
 
     def __init__(self, path):
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints, self.actors = path / "checkpoints", path / "actors"
 
 
 def test_names_of_atari_agents_say_ratio_and_trust_region():
