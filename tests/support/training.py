@@ -20,8 +20,10 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import VtraceLossSettings
+from repro.replay.mixed_batches import MixedBatches
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner
+from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
@@ -89,12 +91,15 @@ def make_loop(
     batch_size: int = 8,
     warn: object = print,
     replay_settings: ReplaySettings | None = None,
+    num_replayed: int = 0,
+    capacity: int = 100,
+    delay: int = 0,
     **agent_arguments: object,
 ) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
     agent = make_agent(environments[0], seed, **agent_arguments)
     learner = Learner(agent, tf.distribute.get_strategy())
-    weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables)
+    weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables, delay)
     episodes = EpisodeLog()
     actors = []
     for i, environment in enumerate(environments):
@@ -107,17 +112,21 @@ def make_loop(
     def make_group() -> UnrollGroup:
         return UnrollGroup(agent.collect_data_spec, sizes.group, UNROLL)
 
+    to_device = None if num_replayed else learner.to_device
     if schedule == "lockstep":
-        source = LockstepSource(actors, make_group, sizes, lag, learner.to_device)
+        source = LockstepSource(actors, make_group, sizes, lag, to_device)
     else:
-        source = AsyncSource(actors, make_group, sizes, 1, learner.to_device)
+        source = AsyncSource(actors, make_group, sizes, 1, to_device)
     frames = batch_size * UNROLL
     run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
     parts = (learner, source, weights, episodes, run, frames)
+    rng = np.random.default_rng(seed)
+    if num_replayed:
+        batches = MixedBatches(agent.collect_data_spec, UNROLL, capacity, num_replayed)
+        return MixedReplayTrainer(*parts, batches, rng), episodes, agent
     if replay_settings is None:
         return OnPolicyTrainer(*parts), episodes, agent
-    replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
-    rng = np.random.default_rng(seed)
+    replay = UnrollReplay(agent.collect_data_spec, UNROLL, capacity) if replay_settings.ratio else None
     return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent
 
 
