@@ -56,9 +56,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.half_baseline = True  # 1/2 in front of the squared error; assumed: as in the authors' released code
 
     config.replay = ml_collections.ConfigDict()
-    config.replay.fraction = (
-        0.0  # of a batch, sampled uniformly from the last unrolls, 0 = none; no replay in Table F.1
-    )
+    config.replay.fraction = 0.0  # of a batch, sampled uniformly from the last unrolls, 0 = none; Table F.1 has none
     config.replay.capacity = 10_000  # unrolls, 1.7 GB; assumed: as on DeepMind Lab, Table C.3
 
     config.learner = ml_collections.ConfigDict()

@@ -86,9 +86,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 100  # agent steps; Table C.3
-    config.learner.batch_size = (
-        32  # unrolls per update, replayed ones among them; assumed: as in Table 1 and the authors' released code
-    )
+    config.learner.batch_size = 32  # unrolls per update, replayed ones too; assumed: Table 1, authors' released code
     config.learner.learning_rate = 4.8e-4  # where it is not sampled; assumed: as in the authors' released code
     config.learner.final_learning_rate = 0.0  # linear in between; assumed: as in the authors' released code
     config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, Table C.3 has none

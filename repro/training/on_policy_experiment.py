@@ -80,8 +80,8 @@ class OnPolicyExperiment(abc.ABC):
         num_replayed = batch_size * fraction
         if not (0 <= num_replayed < batch_size and num_replayed == int(num_replayed)):
             raise ValueError(
-                f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {num_replayed:g} unrolls: choose a "
-                "whole number of them below the batch size."
+                f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {num_replayed:g} unrolls: choose "
+                "a whole number of them below the batch size."
             )
         return int(num_replayed)
 
