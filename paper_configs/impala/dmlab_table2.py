@@ -54,6 +54,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.last_action_and_reward = True  # inputs of the LSTM; Figure 4
     config.env.level_set = 1  # all runs share a sequence of episodes; assumed: so that each map is compiled once
     config.env.level_cache = "build/dmlab_levels"  # folder for compiled maps
+    config.env.stagger_steps = 900  # over which first episodes are cut, 0 = not; assumed: the shortest level has 60 s
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "shallow"  # for single levels; or deep; Figure 4

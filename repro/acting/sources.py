@@ -86,7 +86,7 @@ class AsyncSource:
     """Actors run freely in threads of their own; a bounded queue holds them back when the learner is slower.
 
     While the learner works on one batch, a thread stacks the next and places it on the learner's devices.
-    After an interruption the actors start new games.
+    After an interruption the actors start new games, with numbers of their own where games are numbered.
 
     Args:
         actors: their environments all have the same number of games.
@@ -107,6 +107,7 @@ class AsyncSource:
         queue_capacity: int,
         to_device: Callable[[Any], Any] | None,
     ) -> None:
+        self._actors = actors
         self._sizes = sizes
         self._to_device = to_device
         self._free: queue.Queue[UnrollGroup] = queue.Queue()
@@ -140,10 +141,14 @@ class AsyncSource:
             self._free.put(group)
 
     def get_state(self) -> dict[str, Any]:
-        return {}
+        """Numbers of the games that have begun, by actor."""
+        counters = {str(i): actor.get_counters() for i, actor in enumerate(self._actors)}
+        return {index: counted for index, counted in counters.items() if counted}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Nothing to restore: new games begin."""
+        """New games begin, behind those of `get_state`."""
+        for index, counted in state.items():
+            self._actors[int(index)].set_counters(counted)
 
     def close(self) -> None:
         self._stop.set()
