@@ -326,8 +326,8 @@ class DmlabEnvironment(SteppedEnvironment):
     def _stagger(self) -> None:
         """Sets after how many steps the episodes are cut that begin together."""
         index, batches = self._shard
-        places = [row * batches + index for row in range(self.num_envs)]
-        self._first_cuts = [self.config.first_cut(place, self.num_envs * batches) for place in places]
+        everywhere = self.num_envs * batches
+        self._first_cuts = [self.config.first_cut(i, everywhere) for i in range(index, everywhere, batches)]
 
     def _dispatch(self, actions: Sequence[Any] | np.ndarray | None) -> None:
         for row, task in enumerate(self._tasks):
