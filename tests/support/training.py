@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
+from tf_agents.trajectories.time_step import time_step_spec
 
 from repro.acting.actor import Actor
 from repro.acting.sources import AsyncSource, GroupSizes, LockstepSource
@@ -74,6 +75,22 @@ def make_agent(
         optimizer=RMSPropTF1(LinearOnFrames(learning_rate, 0.0, updates, 1), epsilon=0.01),
         discount=0.99,
         loss_settings=settings,
+        clip_global_norm=40.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+
+
+def make_recurrent_agent(seed: int = 0) -> ImpalaAgent:
+    """An agent with an LSTM of four units that reads frames of Catch, the last action and the last reward."""
+    frame = Catch(1, 0).time_step_spec.observation
+    last = {"last_action": tf.TensorSpec((), tf.int32), "last_reward": tf.TensorSpec((), tf.float32)}
+    return ImpalaAgent(
+        time_step_spec({"frame": frame} | last),
+        Catch(1, 0).action_spec,
+        network=ActorCritic(dense_torso(seed), 3, 4, seed=seed),
+        optimizer=RMSPropTF1(0.005, epsilon=0.01),
+        discount=0.99,
+        loss_settings=SETTINGS,
         clip_global_norm=40.0,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )
