@@ -105,6 +105,7 @@ IMPALA_LSTM = {name: value for name, value in IMPALA.items() if not name.startsw
     "learner.learning_rate": 0.05,
     "loss.entropy_cost": 0.1,
 }
+IMPALA_REPLAY = IMPALA_LSTM | {"learner.batch_size": 8, "replay.capacity": 10}
 ACER = ATARI | {
     "learner.unroll_length": 8,
     "learner.learning_rate": 3e-3,
@@ -184,18 +185,37 @@ CASES: dict[str, Case] = {
     ),
     "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
     **{
-        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, patterns, IMPALA_LSTM)
-        for agent, patterns in (
-            ("vtrace", ("*/vtrace", "dmlab_table1_throughput/impala_*")),
+        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, agents, IMPALA_LSTM)
+        for agent, agents in (
+            ("vtrace", ("*/vtrace", "*/vtrace_lag_1", "dmlab_table1_throughput/impala_*")),
             ("one_step", ("*/one_step",)),
+            # 1e-6 in a logarithm shows where a probability is that small
+            ("epsilon", ("*/epsilon", "*/no_correction", "*/epsilon_lag_1", "*/no_correction_lag_1")),
+        )
+    },
+    **{
+        f"impala.lstm_{agent}_late": Case(
+            "impala.dmlab_figure_d1",
+            f"{agent}_lag_10",
+            tuple(f"*/{name}_lag_10*" for name in agents),
+            IMPALA_LSTM | {"runtime.weights_delay": 2},
+            5,
+        )
+        for agent, *agents in (("vtrace", "vtrace"), ("epsilon", "epsilon", "no_correction"))
+    },
+    **{
+        f"impala.lstm_{agent}_replay": Case(
+            "impala.dmlab_table2", f"{agent}_replay", tuple(f"*/{name}_replay" for name in agents), IMPALA_REPLAY
+        )
+        for agent, *agents in (
+            ("vtrace", "vtrace"),
+            ("one_step", "one_step"),
+            ("epsilon", "epsilon", "no_correction"),
         )
     },
     "impala.a2c": Case("impala.atari_table1_throughput", "a2c_sync_step", ("*/a2c_*",), IMPALA),
     "impala.a3c": Case(  # of one worker, since several do not take turns
         "impala.atari_table1_throughput", "a3c", ("*/a3c",), IMPALA | {"runtime.schedule": "a3c"}
-    ),
-    "impala.lstm_epsilon": Case(  # 1e-6 in a logarithm shows where a probability is that small
-        "impala.dmlab_table2", "epsilon", ("*/epsilon", "*/no_correction"), IMPALA_LSTM
     ),
     "impala.lstm_deep": Case("impala.dmlab_table2", "vtrace_deep", ("*/vtrace_deep",), IMPALA_LSTM, 2),
     "acer.discrete": Case("acer.atari", "acer_ratio_4", ("atari/acer_ratio_[0-9]", "gymnasium/acer"), ACER),

@@ -55,6 +55,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.baseline_cost = 0.5  # Table F.1
     config.loss.half_baseline = True  # 1/2 in front of the squared error; assumed: as in the authors' released code
 
+    config.replay = ml_collections.ConfigDict()
+    config.replay.fraction = 0.0  # of a batch, sampled uniformly from the last unrolls, 0 = none; Table F.1 has none
+    config.replay.capacity = 10_000  # unrolls, 1.7 GB; assumed: as on DeepMind Lab, Table C.3
+
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 20  # agent steps; Table F.1
     config.learner.batch_size = 32  # unrolls per update; Table F.1
@@ -71,6 +75,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
     config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
     config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
+    config.runtime.weights_delay = 0  # publications by which actors get weights late; 0 = not; Figure D.1
     config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 60.0  # between two checkpoints

@@ -1,15 +1,21 @@
-"""IMPALA on five levels of DeepMind Lab, one agent per level: Section 5.2, Table 2 without replay.
+"""IMPALA on five levels of DeepMind Lab, one agent per level: Section 5.2, Table 2.
 
 The levels are rooms_watermaze, rooms_keys_doors_puzzle, lasertag_three_opponents_small, explore_goal_locations_small
 and seekavoid_arena_01; docs/dmlab.md says how to build DeepMind Lab. Every field names its source: a table, figure or
 section of the paper, or `assumed:` with the reason. The paper sweeps three fields over 24 settings (Table C.1) and
-prints no best one: they have the values that the authors' released code has for a single level.
+prints no best one: at scale `paper` each seed samples its own, at others they have the values that the authors'
+released code has for a single level.
 Budgets are in environment frames (of the engine; one agent step is `env.frame_skip` of them).
 """
 
 import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
+REPLAY = {
+    "replay": {"fraction": 0.5},  # Section 5.2.2
+    "runtime": {"checkpoint_seconds": 1800.0},  # a checkpoint holds the replay
+}
+"""Fields of the agents with a replay."""
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -24,12 +30,17 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
             "one_step": {"loss": {"correction": "one_step"}},
             "epsilon": {"loss": {"correction": "epsilon"}},
             "no_correction": {"loss": {"correction": "none"}},
+            "vtrace_replay": REPLAY,
+            "one_step_replay": {"loss": {"correction": "one_step"}, **REPLAY},
+            "epsilon_replay": {"loss": {"correction": "epsilon"}, **REPLAY},
+            "no_correction_replay": {"loss": {"correction": "none"}, **REPLAY},
             "vtrace_deep": {"network": {"torso": "deep"}},  # no row of Table 2
         }
     )
     config.agent = "vtrace"  # one of them, and the name in records
     config.scale = scale
-    config.num_env_frames = 1_000_000_000  # frames per level; assumed: as in the authors' released code
+    config.num_env_frames = 1_000_000_000  # frames per level, new ones; assumed: as in the authors' released code
+    config.recorded = ("replay_lag",)  # columns of the log that a record keeps, of agents that have them
 
     config.env = ml_collections.ConfigDict()
     config.env.name = "dmlab"  # the package of environments
@@ -43,6 +54,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.last_action_and_reward = True  # inputs of the LSTM; Figure 4
     config.env.level_set = 1  # all runs share a sequence of episodes; assumed: so that each map is compiled once
     config.env.level_cache = "build/dmlab_levels"  # folder for compiled maps
+    config.env.stagger_steps = 900  # over which first episodes are cut, 0 = not; assumed: the shortest level has 60 s
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "shallow"  # for single levels; or deep; Figure 4
@@ -59,18 +71,28 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.clip_pg_rho = 1.0  # of rho_s in the policy gradient, which is clipped at rho_bar; Section 4.2
     config.loss.alpha_rho = 1.0  # 1 = V-trace, below 1 = leaky V-trace
     config.loss.alpha_c = 1.0  # 1 = V-trace, below 1 = leaky V-trace
-    config.loss.entropy_cost = 2.5e-4  # assumed: authors' released code; [5e-5, 1e-2] is swept; Table C.1
+    config.loss.entropy_cost = 2.5e-4  # where it is not sampled; assumed: as in the authors' released code
     config.loss.baseline_cost = 0.5  # Table C.3
     config.loss.half_baseline = True  # 1/2 in front of the squared error; assumed: as in the authors' released code
 
+    config.sweep = ml_collections.ConfigDict()  # what the seed decides besides the run's random numbers
+    config.sweep.sampled = True  # whether it does, in place of the fields of these names; Table C.1
+    config.sweep.entropy_cost = (5e-5, 1e-2)  # log-uniform; Table C.1
+    config.sweep.learning_rate = (5e-6, 5e-3)  # log-uniform; Table C.1
+    config.sweep.rmsprop_epsilon = (1e-1, 1e-3, 1e-5, 1e-7)  # one of these; Table C.1
+
+    config.replay = ml_collections.ConfigDict()
+    config.replay.fraction = 0.0  # of a batch, sampled uniformly; set by agents with a replay; Section 5.2.2
+    config.replay.capacity = 10_000  # unrolls, first in, first out: 21 GB; Table C.3
+
     config.learner = ml_collections.ConfigDict()
     config.learner.unroll_length = 100  # agent steps; Table C.3
-    config.learner.batch_size = 32  # unrolls per update; assumed: as in Table 1 and the authors' released code
-    config.learner.learning_rate = 4.8e-4  # assumed: authors' released code; [5e-6, 5e-3] is swept; Table C.1
+    config.learner.batch_size = 32  # unrolls per update, replayed ones too; assumed: Table 1, authors' released code
+    config.learner.learning_rate = 4.8e-4  # where it is not sampled; assumed: as in the authors' released code
     config.learner.final_learning_rate = 0.0  # linear in between; assumed: as in the authors' released code
     config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, Table C.3 has none
     config.learner.rmsprop_momentum = 0.0  # Table C.3
-    config.learner.rmsprop_epsilon = 0.1  # assumed: authors' released code; 1e-1 to 1e-7 are swept; Table C.1
+    config.learner.rmsprop_epsilon = 0.1  # where it is not sampled; assumed: as in the authors' released code
     config.learner.clip_global_norm = 0.0  # 0 = not; assumed: Table C.3 has no clip, nor has the authors' released code
 
     config.runtime = ml_collections.ConfigDict()
@@ -78,6 +100,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.envs_per_actor = 16  # levels, each in a process of its own; assumed: two actors fill a batch
     config.runtime.schedule = "async"  # async, or lockstep
     config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
+    config.runtime.weights_delay = 0  # publications by which actors get weights late; dmlab_figure_d1.py
     config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
@@ -99,6 +122,8 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     """
     if config.scale == "smoke":  # a minute or two: proves the path
         config.num_env_frames = 40_000
+        config.sweep.sampled = False
+        config.replay.capacity = 40
         config.learner.batch_size = 4
         config.runtime.envs_per_actor = 2
         config.runtime.checkpoint_seconds = 5.0
@@ -106,6 +131,8 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.num_envs = 2
     elif config.scale == "desk":  # half an hour to two and a half hours of two cores
         config.num_env_frames = 4_000_000
+        config.sweep.sampled = False  # one setting: a single run says more of it than of a sweep
+        config.replay.capacity = 1_000  # 2 GB, of the last 250 updates; those of 10 000 are the last 625 at `paper`
         config.learner.batch_size = 8  # four times the updates per frame
         config.runtime.envs_per_actor = 8  # keeps the policy lag of small batches low
         config.evaluation.episodes = 50

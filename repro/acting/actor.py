@@ -13,7 +13,7 @@ from repro.acting.inference import DynamicBatching, Inference, LocalInference, S
 from repro.acting.rollout import LAST, Episode, Rollout
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import Published
-from repro.environments.batched import BatchedEnvironment
+from repro.environments.batched import BatchedEnvironment, CountsEpisodes
 
 
 class Actor:
@@ -118,6 +118,15 @@ class Actor:
         if not self._end:
             for row in range(self._overlap):
                 played.write(row, step_type=LAST)
+
+    def get_counters(self) -> dict[str, np.ndarray]:
+        """Those of the environment (`CountsEpisodes`), from any thread; {} where it has none."""
+        return self.environment.get_counters() if isinstance(self.environment, CountsEpisodes) else {}
+
+    def set_counters(self, counters: dict[str, np.ndarray]) -> None:
+        """Begins behind the episodes of `get_counters`, which must not have been empty."""
+        assert isinstance(self.environment, CountsEpisodes)
+        self.environment.set_counters(counters)
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the next unroll depends on besides the published weights."""

@@ -17,7 +17,7 @@ class AsyncSource:
     """Actors run freely in threads of their own; a bounded queue holds them back when the learner is slower.
 
     While the learner works on one batch, a thread stacks the next and places it on the learner's devices.
-    After an interruption the actors start new games.
+    After an interruption the actors start new games, with numbers of their own where games are numbered.
 
     With memory of its own an actor waits until its last unroll was learned from, as a worker of A3C does; it then takes
     weights that know it.
@@ -85,10 +85,14 @@ class AsyncSource:
             self._memory_of(group.actor).put(group)
 
     def get_state(self) -> dict[str, Any]:
-        return {}
+        """Numbers of the games that have begun, by actor."""
+        counters = {str(place.index): place.actor.get_counters() for place in self._actors.places}
+        return {index: counted for index, counted in counters.items() if counted}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Nothing to restore: new games begin."""
+        """New games begin, behind those of `get_state`."""
+        for index, counted in state.items():
+            self._actors.places[int(index)].actor.set_counters(counted)
 
     def close(self) -> None:
         self._stop.set()

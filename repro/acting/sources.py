@@ -20,6 +20,7 @@ def make_source(
     actors: SupervisedActors,
     spec: Trajectory,
     to_device: Callable[[Any], Any] | None,
+    batch_size: int | None = None,
 ) -> BatchSource:
     """The source that a configuration's `runtime` and `learner` sections describe.
 
@@ -28,12 +29,13 @@ def make_source(
         actors: that play for it.
         spec: of one step of one environment, `collect_data_spec` of the agent.
         to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
+        batch_size: unrolls in a batch; None: `learner.batch_size`.
 
     Raises:
         ValueError: an unknown schedule, or sizes that do not fit.
     """
     runtime = config.runtime
-    sizes = GroupSizes(runtime.envs_per_actor, config.learner.batch_size)
+    sizes = GroupSizes(runtime.envs_per_actor, batch_size or config.learner.batch_size)
 
     def make_group() -> UnrollGroup:
         return UnrollGroup(spec, sizes.group, config.learner.unroll_length)

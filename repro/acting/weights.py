@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
@@ -33,14 +34,45 @@ class WeightsPublisher:
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
         acting: the learner's variables that a gradient at published weights needs.
+        delay: publications by which `latest` is behind the newest; the first one stays until so many have followed.
+
+    Attributes:
+        latest: what actors take; its version is -1 before the first publication.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable], acting: Sequence[tf.Variable] = ()) -> None:
+    def __init__(self, variables: Sequence[tf.Variable], acting: Sequence[tf.Variable] = (), delay: int = 0) -> None:
+        if delay < 0:
+            raise ValueError(f"runtime.weights_delay={delay}: choose 0 or more.")
         self._variables = variables
         self._acting = acting
+        self._snapshots: deque[WeightsSnapshot] = deque(maxlen=delay + 1)  # oldest first
         self.latest = WeightsSnapshot(-1, ())
 
     def publish(self, version: int) -> None:
-        """Takes a snapshot after so many gradient steps."""
+        """Takes a snapshot after so many gradient steps, in place of one of as many."""
         values, acting = (tuple(v.read_value() for v in group) for group in (self._variables, self._acting))
-        self.latest = WeightsSnapshot(version, values, acting)
+        if self._snapshots and self._snapshots[-1].version == version:
+            self._snapshots.pop()
+        self._snapshots.append(WeightsSnapshot(version, values, acting))
+        self.latest = self._snapshots[0]
+
+    def get_state(self) -> dict[str, Any]:
+        """The snapshots before the newest, which is of the present weights and is published again; {} without any."""
+        return {
+            str(i): {
+                "version": snapshot.version,
+                "values": {str(j): value.numpy() for j, value in enumerate(snapshot.values)},
+                "acting": {str(j): value.numpy() for j, value in enumerate(snapshot.acting)},
+            }
+            for i, snapshot in enumerate(list(self._snapshots)[:-1])
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues where `get_state` was taken, once the present weights are published."""
+        for i in range(len(state)):
+            saved = state[str(i)]
+            values, acting = (
+                tuple(tf.constant(saved[name][str(j)]) for j in range(len(saved[name])))
+                for name in ("values", "acting")
+            )
+            self._snapshots.append(WeightsSnapshot(int(saved["version"]), values, acting))

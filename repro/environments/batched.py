@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -72,6 +72,17 @@ class BatchedEnvironment(Protocol):
 
     def close(self, **kwargs: Any) -> None:
         """Frees the environments."""
+
+
+@runtime_checkable
+class CountsEpisodes(Protocol):
+    """An environment whose episodes are numbered, so that a run which begins new ones after a stop repeats none."""
+
+    def get_counters(self) -> dict[str, np.ndarray]:
+        """Returns what `set_counters` needs; may be called while another thread steps the environment."""
+
+    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
+        """Goes on behind the episodes that `get_counters` counted; to be called before `reset`."""
 
 
 class VectorEnvironment(BatchedEnvironment, Protocol):

@@ -56,6 +56,8 @@ class DmlabConfig:
         level_set: 0: each batch has episodes of its own. Above: number of a sequence of episodes that all runs go
             through, so that their maps are compiled once; the batches of a run take turns in it.
         level_cache: folder for compiled maps, shared by all levels and runs; empty for none.
+        stagger_steps: over which the first episodes of a run's environments are cut, so that levels that end by the
+            clock do not end together; 0: none is cut. In tests none is.
         timeout: seconds after which a process that does not answer is ended; compiling a map takes up to a minute.
     """
 
@@ -70,6 +72,7 @@ class DmlabConfig:
     test: bool = False
     level_set: int = 0
     level_cache: str = ""
+    stagger_steps: int = 0
     timeout: float = 600.0
 
     def __post_init__(self) -> None:
@@ -81,6 +84,7 @@ class DmlabConfig:
             ("instruction_length", 0),
             ("instruction_vocabulary", 2),
             ("level_set", 0),
+            ("stagger_steps", 0),
         ):
             if not getattr(self, name) >= min_value:
                 raise ValueError(f"{KIND}: {name} must be at least {min_value}, got {getattr(self, name)}.")
@@ -107,6 +111,17 @@ class DmlabConfig:
             seed: of the batch, in [0, 2^31).
         """
         return (self.test << 31) | (self.level_set or seed)
+
+    def first_cut(self, place: int, num_envs: int) -> int:
+        """Returns the steps after which an environment's first episode is cut, if it is still open; 0 for never.
+
+        The cuts are spread evenly over `stagger_steps`, and the first environment has none.
+
+        Args:
+            place: of the environment among all of the run.
+            num_envs: of the run.
+        """
+        return 0 if self.test else self.stagger_steps * place // num_envs
 
     def make_task(self, seed: int) -> GameProcess:
         """One level; its process starts with its first episode.
@@ -159,7 +174,11 @@ class DmlabEnvironment(SteppedEnvironment):
     Every end is reported as terminated, the clock's as well: levels do not say which it was.
 
     Episodes. Number e of environment i, in batch k of K, has the seed (e N + i) K + k, under the mixer of
-    `DmlabConfig.mixer`. None is used twice: not after a failure, nor by a run that goes on from a saved state.
+    `DmlabConfig.mixer`. None is used twice: not after a failure, nor by a run that goes on from a saved state or, with
+    new episodes everywhere, from saved counters.
+
+    Staggered starts. Where all episodes begin together, after `reset` and `set_state`, the first one of each
+    environment may be cut as by a time limit (`DmlabConfig.first_cut`).
 
     Failures. A process that ends, raises an error or does not answer in time costs the rest of its episode, which is
     cut as by a time limit, with reward 0, and counts with the return that it had; the next one begins in a new process.
@@ -191,6 +210,7 @@ class DmlabEnvironment(SteppedEnvironment):
         self._failed = [0] * num_envs  # in a row
         self._lost = [False] * num_envs
         self._instructions = [""] * num_envs
+        self._first_cuts = [0] * num_envs  # of first episodes that are still open; 0 for others
 
     @property
     def state_size(self) -> int:
@@ -236,6 +256,7 @@ class DmlabEnvironment(SteppedEnvironment):
             self._tasks = [self.config.make_task(seed) for _ in self._tasks]
             self._episodes = [0] * self.num_envs
         self._lost = [False] * self.num_envs
+        self._stagger()
         frames, info = super().reset(seed=seed)
         return self._observe(frames), info
 
@@ -278,7 +299,16 @@ class DmlabEnvironment(SteppedEnvironment):
         self._episodes = np.asarray(state["episodes"]).tolist()
         self._instructions = json.loads(str(state["instructions"]))
         self._lost = [not over for over in self._over]
+        self._stagger()
         return self._observe(frames)
+
+    def get_counters(self) -> dict[str, np.ndarray]:
+        """How many episodes each environment has begun; may be called while another thread steps."""
+        return {"episodes": np.array(self._episodes)}
+
+    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
+        """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
+        self._episodes = np.asarray(counters["episodes"]).tolist()
 
     def render_first(self) -> np.ndarray:
         """Returns the frame that the agent sees of the first level, uint8 [height, width, 3]."""
@@ -292,6 +322,12 @@ class DmlabEnvironment(SteppedEnvironment):
         if actions.min() < 0 or actions.max() >= self.num_actions:
             raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
         return actions.tolist()
+
+    def _stagger(self) -> None:
+        """Sets after how many steps the episodes are cut that begin together."""
+        index, batches = self._shard
+        everywhere = self.num_envs * batches
+        self._first_cuts = [self.config.first_cut(i, everywhere) for i in range(index, everywhere, batches)]
 
     def _dispatch(self, actions: Sequence[Any] | np.ndarray | None) -> None:
         for row, task in enumerate(self._tasks):
@@ -324,7 +360,10 @@ class DmlabEnvironment(SteppedEnvironment):
                 self._fail(row, error)
             else:
                 self._failed[row] = 0
-                return self._read(frame), reward, over, False
+                is_cut = not over and self._steps[row] + 1 == self._first_cuts[row]
+                if over or is_cut:
+                    self._first_cuts[row] = 0
+                return self._read(frame), reward, over, is_cut
         self._lost[row] = False
         return self._observation[row], 0.0, False, True
 

@@ -10,7 +10,7 @@ import numpy as np
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments import specs
-from repro.environments.batched import VectorEnvironment
+from repro.environments.batched import CountsEpisodes, VectorEnvironment
 
 
 class WithLastStep:
@@ -71,6 +71,14 @@ class WithLastStep:
         self._last_action = np.array(state["last_action"], np.int32)
         self._last_reward = np.array(state["last_reward"], np.float32)
         return self._observe(obs)
+
+    def get_counters(self) -> dict[str, np.ndarray]:
+        """Those of the environment (`CountsEpisodes`); {} where it has none."""
+        return self._env.get_counters() if isinstance(self._env, CountsEpisodes) else {}
+
+    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
+        if isinstance(self._env, CountsEpisodes):
+            self._env.set_counters(counters)
 
     def render_first(self) -> np.ndarray:
         return self._env.render_first()

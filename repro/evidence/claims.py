@@ -363,6 +363,7 @@ CLAIMS: Mapping[str, Claim] = {
     ),
     "tasks_won": Claim(task_measures.won, _sum, together=True, level=task_measures.higher_score),
     "tasks_won_share": Claim(task_measures.won, _mean, together=True, level=task_measures.higher_score),
+    "gaps_widened": Claim(task_measures.gap_widened, _sum, together=True, level=task_measures.higher_score),
     "place": Claim(task_measures.place, _mean, together=True, level=task_measures.higher_score),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.evidence import claims, intervals, published, statistics
+from repro.evidence import claims, comparisons, intervals, published, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
 from repro.evidence.records import SCALES, budget_field, counted
@@ -39,7 +39,7 @@ class Result:
 
 
 def answer_task(printed: published.PublishedRow, group: Group, field: str | None) -> Result:
-    """Returns our result for a number of one task.
+    """Returns our result for a number of one task, where `protocol["best"]` is a number of the runs that end best.
 
     Args:
         printed: neither a claim nor an aggregate.
@@ -53,7 +53,12 @@ def answer_task(printed: published.PublishedRow, group: Group, field: str | None
         if wrong:
             note = f"records are in {', '.join(sorted(wrong))}, the paper in {printed.unit}: not compared"
             return Result({}, "; ".join([note, *group.notes]))
-    return Result(summarize_runs(group.records, field, printed.measure), "; ".join(group.notes), group.records)
+    counted_runs = comparisons.best_runs(printed, group.records)
+    fields, notes = summarize_runs(counted_runs, field, printed.measure), list(group.notes)
+    if len(counted_runs) < len(group.records):
+        fields["seeds"] = tuple(record["seed"] for record in group.records)  # all that these were chosen from
+        notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
+    return Result(fields, "; ".join(notes), group.records)
 
 
 def answer_claim(

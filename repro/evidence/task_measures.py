@@ -193,6 +193,22 @@ def place(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarra
     return count
 
 
+def gap_widened(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """1 where our lead over another agent is larger by a change of settings, else 0.
+
+    Scores are final evaluations, means over runs.
+
+    Args:
+        by_agent: our agent and the other one with the change, then both without it.
+    """
+
+    def widened(weights: BootstrapWeights) -> np.ndarray:
+        ours, theirs, ours_before, theirs_before = _means(by_agent, weights)
+        return (ours - theirs > ours_before - theirs_before).astype(np.float64)
+
+    return widened
+
+
 def ratio_of_gains(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """The gain from the last other agent to ours, over that from the first other agent to the second.
 

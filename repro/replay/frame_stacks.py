@@ -33,6 +33,11 @@ class FrameStacks:
         return max(0, self._end - len(self._frames))
 
     @property
+    def end(self) -> int:
+        """Number of the next frame."""
+        return self._end
+
+    @property
     def nbytes(self) -> int:
         return self._frames.nbytes
 

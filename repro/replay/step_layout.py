@@ -41,7 +41,7 @@ class StepLayout:
         if len(images) > 1:
             raise ValueError("A step with several stacks of frames cannot be stored.")
         self.image = images[0] if images else None
-        self.states = _state_indices(spec)
+        self.states = state_indices(spec)
         self._small = [i for i in range(len(self._leaves)) if i != self.image and i not in self.states]
         self._record = np.dtype(
             [(str(i), self._leaves[i].dtype.as_numpy_dtype, tuple(self._leaves[i].shape)) for i in self._small]
@@ -88,7 +88,7 @@ def _is_stack(leaf: tf.TensorSpec) -> bool:
     return leaf.dtype == tf.uint8 and leaf.shape.rank == 3 and leaf.shape[2] == STACK
 
 
-def _state_indices(spec: Trajectory) -> list[int]:
+def state_indices(spec: Trajectory) -> list[int]:
     """Which of the flattened leaves belong to the core's state."""
     marks = tf.nest.map_structure(lambda _: False, spec)
     if isinstance(spec.policy_info, dict) and "core_state" in spec.policy_info:

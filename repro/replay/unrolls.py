@@ -1,4 +1,4 @@
-"""The last unrolls that actors made, sampled uniformly, as ACER's replay (Section 3) wants them."""
+"""The last unrolls that actors made, sampled uniformly: ACER's replay (Section 3), and IMPALA's (Section 5.2.2)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from tf_agents.trajectories import Trajectory
 
 from repro.environments.specs import unwrapped
 from repro.replay.frame_stacks import STACK, FrameStacks
+from repro.replay.step_layout import state_indices
 
 
 class UnrollReplay:
     """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
 
-    Stacks of four grey frames are stored frame by frame; any other observation as it is.
+    Stacks of four grey frames are stored frame by frame; any other observation as it is. Of `policy_info["core_state"]`
+    the first row is stored, the state that an unroll begins with; the others are sampled as zeros.
     Plain arrays rather than a Reverb table: samples repeat with a seed, and a checkpoint holds the very same bytes.
 
     Args:
@@ -36,8 +38,9 @@ class UnrollReplay:
         self._spec = unwrapped(spec)
         self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i lies at i % capacity
-        rows = unroll_length + 1
+        self._rows = rows = unroll_length + 1
         self._images: dict[int, FrameStacks] = {}
+        self._states = frozenset(state_indices(spec))
         self._arrays: list[np.ndarray] = []
         for i, leaf in enumerate(tf.nest.flatten(spec)):
             shape, dtype = tuple(leaf.shape), leaf.dtype.as_numpy_dtype
@@ -45,11 +48,17 @@ class UnrollReplay:
                 # A game that starts inside an unroll takes three frames more, at the cost of the oldest unroll.
                 self._images[i] = FrameStacks(capacity * (rows + STACK - 1), shape[0], shape[1])
                 shape, dtype = (STACK,), np.int64  # numbers of frames
-            self._arrays.append(np.zeros((capacity, rows, *shape), dtype))
+            stored_rows = 1 if i in self._states else rows
+            self._arrays.append(np.zeros((capacity, stored_rows, *shape), dtype))
 
     def __len__(self) -> int:
         """Unrolls that can be sampled."""
         return self._end - self._first
+
+    @property
+    def end(self) -> int:
+        """Number of the next unroll; the first ever stored is 0."""
+        return self._end
 
     @property
     def nbytes(self) -> int:
@@ -72,7 +81,7 @@ class UnrollReplay:
         for g in range(len(leaves[0])):
             row = self._end % self.capacity
             for i, (array, leaf) in enumerate(zip(self._arrays, leaves)):
-                array[row] = self._images[i].append(leaf[g]) if i in self._images else leaf[g]
+                array[row] = self._images[i].append(leaf[g]) if i in self._images else leaf[g, : array.shape[1]]
             self._end += 1
 
     def sample(self, rng: np.random.Generator, size: int) -> Trajectory:
@@ -81,14 +90,44 @@ class UnrollReplay:
         Raises:
             ValueError: nothing is stored yet.
         """
+        return self.take(self.sample_numbers(rng, size))
+
+    def sample_numbers(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Numbers of `size` unrolls sampled uniformly with replacement, int64 [size].
+
+        Raises:
+            ValueError: nothing is stored yet.
+        """
         first = self._first
         if first == self._end:
             raise ValueError("The replay is empty.")
-        rows = rng.integers(first, self._end, size) % self.capacity
-        sampled = [array[rows] for array in self._arrays]
+        return rng.integers(first, self._end, size)
+
+    def take(self, numbers: np.ndarray) -> Trajectory:
+        """Unrolls that are still there, [size, T+1, ...], in arrays of their own, by their numbers [size]."""
+        rows = numbers % self.capacity
+        taken = [array[rows] for array in self._arrays]
         for i, images in self._images.items():
-            sampled[i] = images.take(sampled[i])
-        return tf.nest.pack_sequence_as(self._spec, sampled)
+            taken[i] = images.take(taken[i])
+        for i in self._states:
+            padding = [(0, 0), (0, self._rows - 1)] + [(0, 0)] * (taken[i].ndim - 2)
+            taken[i] = np.pad(taken[i], padding)
+        return tf.nest.pack_sequence_as(self._spec, taken)
+
+    def check_valid(self) -> None:
+        """Checks the books against each other.
+
+        Raises:
+            RuntimeError: they are not as they must be; the message says where.
+        """
+        first = self._first
+        if not 0 <= self._end - first <= self.capacity:
+            raise RuntimeError(f"Unrolls {first} to {self._end - 1} are more than the capacity of {self.capacity}.")
+        rows = np.arange(first, self._end) % self.capacity
+        for i, images in self._images.items():
+            numbers = self._arrays[i][rows]
+            if numbers.size and not (images.first <= numbers.min() and numbers.max() < images.end):
+                raise RuntimeError("A stored unroll has a frame that is no longer there.")
 
     def get_state(self) -> dict[str, Any]:
         filled = min(self._end, self.capacity)

@@ -1,10 +1,11 @@
-"""What experiments share whose actors play for a learner that learns from each unroll once."""
+"""What experiments share whose actors play for a learner that learns from each unroll once, or also from a replay."""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import ml_collections
 import numpy as np
@@ -21,9 +22,11 @@ from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
+from repro.replay.mixed_batches import MixedBatches
 from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
+from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
 from repro.training.trainer import EpisodeLog, run_settings, supervision
@@ -62,9 +65,27 @@ class OnPolicyExperiment(abc.ABC):
 
     @property
     def frames_per_update(self) -> int:
-        """New environment frames, or steps, in one batch: unrolls x steps x frames per step."""
+        """New environment frames, or steps, in one batch: new unrolls x steps x frames per step."""
         learner = self.config.learner
-        return learner.batch_size * (learner.unroll_length - self.overlap) * frames_per_step(self.config)
+        num_new = learner.batch_size - self.num_replayed
+        return num_new * (learner.unroll_length - self.overlap) * frames_per_step(self.config)
+
+    @property
+    def num_replayed(self) -> int:
+        """Replayed unrolls in a batch; 0 without a replay.
+
+        Raises:
+            ValueError: the fraction of the batch is not a whole number of unrolls, or leaves none that is new.
+        """
+        batch_size, replay = self.config.learner.batch_size, self.config.get("replay", {})
+        fraction = replay.get("fraction", 0.0)
+        num_replayed = batch_size * fraction
+        if not (0 <= num_replayed < batch_size and num_replayed == int(num_replayed)):
+            raise ValueError(
+                f"replay.fraction={fraction:g} of learner.batch_size={batch_size} is {num_replayed:g} unrolls: choose "
+                "a whole number of them below the batch size."
+            )
+        return int(num_replayed)
 
     @property
     def overlap(self) -> int:
@@ -75,6 +96,15 @@ class OnPolicyExperiment(abc.ABC):
         best = "median actions" if self.is_continuous else "most probable action"
         actions = best if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions)
+
+    def sample_hparams(self, seed: int) -> dict[str, float]:
+        """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the configuration's."""
+        return {}
+
+    def with_hparams(self, sampled_hparams: dict[str, float]) -> Self:
+        """Returns the experiment with what `sample_hparams` returned in place of the configuration's own values."""
+        assert not sampled_hparams, "a subclass that samples says where the values belong"
+        return self
 
     def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
         return make_environment(self.config, num_envs, seed, self.is_continuous, shard)
@@ -94,8 +124,9 @@ class OnPolicyExperiment(abc.ABC):
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> OnPolicyTrainer:
         config, runtime = self.config, self.config.runtime
-        numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * runtime.num_actors) % 2**31
-        weights_seed, *seeds = map(int, numbers)
+        numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
+        weights_seed, *seeds, replay_seed = map(int, numbers)
+        num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
 
         def make_actor_environment(index: int, seed: int) -> BatchedEnvironment:
             return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
@@ -103,13 +134,14 @@ class OnPolicyExperiment(abc.ABC):
         environments = [make_actor_environment(*numbered) for numbered in enumerate(seeds[::2])]
         strategy = devices.make_strategy()
         with strategy.scope():
-            agent = self.make_agent(environments[0], weights_seed)
+            agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         at_acting_weights = runtime.schedule == "a3c"
-        if at_acting_weights and not hasattr(agent, "train_on_policy"):
+        if at_acting_weights and (num_replayed or not hasattr(agent, "train_on_policy")):
             raise ValueError("runtime.schedule=a3c: this agent takes no gradient at the weights that acted.")
         acting = agent.acting_variables if at_acting_weights else ()
-        weights, episodes = WeightsPublisher(agent.collect_policy.variables(), acting), EpisodeLog()
+        weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
+        episodes = EpisodeLog()
         actors = make_actors(
             environments,
             make_actor_environment,
@@ -121,15 +153,15 @@ class OnPolicyExperiment(abc.ABC):
             supervision(config, run, warn),
             self.overlap,
         )
-        return OnPolicyTrainer(
-            learner,
-            make_source(config, actors, agent.collect_data_spec, learner.to_device),
-            weights,
-            episodes,
-            run_settings(config, run, warn),
-            self.frames_per_update,
-            at_acting_weights,
+        to_device, num_new = None if num_replayed else learner.to_device, config.learner.batch_size - num_replayed
+        source = make_source(config, actors, agent.collect_data_spec, to_device, num_new)
+        parts = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
+        if not num_replayed:
+            return OnPolicyTrainer(*parts, sampled_hparams, at_acting_weights)
+        batches = MixedBatches(
+            agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
+        return MixedReplayTrainer(*parts, batches, np.random.default_rng(replay_seed), sampled_hparams)
 
     def _make_policies(
         self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int

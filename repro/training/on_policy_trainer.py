@@ -21,6 +21,7 @@ class OnPolicyTrainer(Trainer):
         episodes: filled by the actors.
         run: see `RunSettings`.
         frames_per_update: units of the budget in one batch.
+        sampled_hparams: hyper-parameters by name, for the record; None or empty where none are sampled.
         at_acting_weights: whether gradients are taken at the weights that acted, by `train_on_policy` of the agent;
             `weights` then keeps its `acting_variables`.
     """
@@ -33,6 +34,7 @@ class OnPolicyTrainer(Trainer):
         episodes: EpisodeLog,
         run: RunSettings,
         frames_per_update: int,
+        sampled_hparams: dict[str, float] | None = None,
         at_acting_weights: bool = False,
     ) -> None:
         super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
@@ -40,6 +42,7 @@ class OnPolicyTrainer(Trainer):
         self._at_acting_weights = at_acting_weights
         self._source = source
         self._weights = weights
+        self._sampled_hparams = sampled_hparams or {}
         self._gradient_steps = 0
         self._restore()
 
@@ -63,6 +66,10 @@ class OnPolicyTrainer(Trainer):
     def _restarts(self) -> int:
         return self._source.restarts
 
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return super().summary() | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
+
     def _begin(self) -> None:
         self._weights.publish(self._gradient_steps)
 
@@ -85,8 +92,11 @@ class OnPolicyTrainer(Trainer):
             self._weights.publish(self._gradient_steps)
 
     def _get_state(self) -> dict[str, Any]:
-        return {"source": self._source.get_state(), "gradient_steps": self._gradient_steps}
+        own = {"source": self._source.get_state(), "gradient_steps": self._gradient_steps}
+        older = self._weights.get_state()
+        return own | ({"weights": older} if older else {})
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._source.set_state(state["source"])
         self._gradient_steps = state["gradient_steps"]
+        self._weights.set_state(state.get("weights", {}))

@@ -37,7 +37,7 @@ class ReplayTrainer(OnPolicyTrainer):
         replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
         settings: see `ReplaySettings`.
         rng: samples the number of replayed batches, and the batches.
-        sampled_hparams: hyper-parameters by name, for the record; None or empty where none are sampled.
+        sampled_hparams: as for `OnPolicyTrainer`.
 
     Raises:
         ValueError: a ratio without a replay, or nothing to learn from.
@@ -64,13 +64,9 @@ class ReplayTrainer(OnPolicyTrainer):
         self._replay = replay
         self._settings = settings
         self._rng = rng
-        self._sampled_hparams = sampled_hparams or {}
         self._scalars: dict[str, float] = {}
-        super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
-
-    def summary(self) -> dict[str, Any]:
-        """Totals of the run so far."""
-        return super().summary() | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
+        # Last: it restores.
+        super().__init__(learner, source, weights, episodes, run, frames_per_update, sampled_hparams)
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()

@@ -19,7 +19,7 @@ from repro.environments.dmlab import MAX_FAILURES, REWARD_CLIPS, make_dmlab
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import DMLAB30, LEVELS, UnknownLevelError, level_name
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING, MissingModuleError, provenance
-from repro.environments.dmlab_process import ROOT
+from repro.environments.dmlab_process import ROOT, GameProcess
 from repro.environments.last_step import WithLastStep
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_name
@@ -490,7 +490,94 @@ def test_a_state_of_another_level_is_refused(make):
         make(task="seekavoid_arena_01").set_state(env.get_state())
 
 
+def ends_of(env, steps):
+    """Steps, from 1, in which each environment's episodes end, and whether each of these ends is a cut."""
+    ends, cuts = [[] for _ in range(env.num_envs)], [[] for _ in range(env.num_envs)]
+    for step in range(1, steps + 1):
+        _, _, terminated, truncated, info = env.step(np.zeros(env.num_envs, np.int32))
+        assert (terminated | truncated).tolist() == info["game_over"].tolist()
+        for row in info["game_over"].nonzero()[0]:
+            ends[row].append(step)
+            cuts[row].append(bool(truncated[row]))
+    return ends, cuts
+
+
+def test_first_episodes_are_cut_at_steps_of_their_own(make):
+    """Episodes of three steps, and one between two. Six environments of two batches: cuts at 0 to 5 sixths of 6."""
+    for index, expected in ((0, [[3, 7, 11], [2, 6, 10], [3, 7, 11]]), (1, [[1, 5, 9], [3, 7, 11], [3, 7, 11]])):
+        env = make(3, shard=(index, 2), stagger_steps=6)
+        env.reset()
+        ends, cuts = ends_of(env, 12)
+        assert ends == expected
+        assert cuts == [[row[0] < STEPS, False, False] for row in expected]  # an end in the step of a cut is an end
+    never = make(3, shard=(1, 2), stagger_steps=0)
+    never.reset()
+    assert ends_of(never, 8)[0] == [[3, 7]] * 3
+
+
+def test_a_cut_keeps_the_step_s_reward_and_its_return(make):
+    env = make(2, stagger_steps=4)
+    env.reset()
+    env.step(np.zeros(2, np.int32))
+    _, reward, _, truncated, info = env.step(np.zeros(2, np.int32))
+    assert truncated.tolist() == [False, True]
+    assert reward.tolist() == [4.0, 4.0]
+    assert (info["episode_return"][1], info["episode_frames"][1]) == (8.0, 8)
+    assert seeds_of(env.step(np.zeros(2, np.int32))[0]) == [0, 3]
+    assert env.failures == 0
+
+
+def test_episodes_are_staggered_again_where_they_begin_together_but_not_in_tests(make):
+    env = make(3, stagger_steps=3)
+    for _ in range(2):
+        env.reset()
+        assert ends_of(env, 4)[0] == [[3], [1], [2]]
+    again = make(3, stagger_steps=3)
+    again.set_state(through_a_file(env.get_state()))
+    assert ends_of(again, 5)[0] == [[1, 5], [1, 3], [1, 4]]  # open ones are cut, and the next ones begin together
+    test = make(3, stagger_steps=3, test=True)
+    test.reset()
+    assert ends_of(test, 3)[0] == [[3]] * 3
+
+
+def test_a_run_that_begins_new_episodes_repeats_none(make):
+    env = make(3)
+    seeds = seeds_of(env.reset()[0]) + play(env, 17)
+    counters = through_a_file(env.get_counters())
+    again = make(3)
+    again.set_counters(counters)
+    seeds += seeds_of(again.reset()[0]) + play(again, 9)
+    assert len(seeds) == len(set(seeds)) > 20
+
+
 # Agents
+
+
+def test_an_interrupted_run_repeats_no_episode(tmp_path, monkeypatch):
+    config = dmlab_table2.get_config("smoke")
+    config.env.update({"task": "lt_chasm", "level_set": 3, "level_cache": "", "stagger_steps": 2})
+    config.learner.update({"batch_size": 2, "unroll_length": 5})
+    config.runtime.update({"num_actors": 2, "envs_per_actor": 2, "schedule": "async"})
+    config.num_env_frames = 2 * 4 * 5 * 8
+    seeds, request = [], GameProcess.request
+
+    def record(self, *what):
+        if what[0] == "begin":
+            seeds.append(what[1])
+        request(self, *what)
+
+    monkeypatch.setattr(GameProcess, "request", record)
+    for updates in (4, 8):
+        trainer = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+        for update in trainer:
+            if update.updates == updates:
+                break
+        trainer._source.close()  # the actors stop, so that what they have begun is what is counted
+        trainer.save()
+        if updates == 4:
+            begun = len(seeds)
+    assert len(seeds) > begun + 4
+    assert len(seeds) == len(set(seeds))
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,32 @@ def test_the_best_five_of_thirty_settings_need_thirty():
     )
     assert thirty[place] == 1.0
     assert five[place] == pytest.approx(5 / 30)
+
+
+def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compared():
+    def levels(agents, seeds, scale="paper"):
+        return [
+            Run("impala", "dmlab_table2", agent, "rooms_watermaze", scale, seed)
+            for agent in agents
+            for seed in range(1, seeds + 1)
+        ]
+
+    (place,) = answerable.shares(levels(["vtrace_replay"], 24))
+    row = published.load("impala").rows[place[1]]
+    assert (row.table, row.task, row.value) == ("2", "rooms_watermaze", 47.1)
+    assert answerable.shares(levels(["vtrace_replay"], 24)) == {place: 1.0}
+    assert answerable.shares(levels(["vtrace_replay"], 6, "desk")) == {place: pytest.approx(0.004 * 6 / 24)}
+    agents = ["vtrace_replay", "one_step_replay", "epsilon_replay", "no_correction_replay"]
+    found = rows_of(answerable.shares(levels(agents, 24)))
+    assert {row.claim for row in found.values()} == {None, "tasks_won", "improvement"}
+    assert "gaps_widened" in {
+        row.claim for row in rows_of(answerable.shares(levels([*agents, "vtrace", "one_step"], 24))).values()
+    }
+    lags = [
+        Run("impala", "dmlab_figure_d1", f"{agent}_lag_{lag}", "rooms_watermaze", "paper", seed)
+        for agent in ("vtrace", "epsilon")
+        for lag in (1, 100)
+        for seed in range(1, 6)
+    ]
+    (row,) = rows_of(answerable.shares(lags)).values()
+    assert (row.table, row.agent, row.protocol["against"][1]) == ("Figure D.1", "vtrace_lag_100", "epsilon_lag_100")

@@ -52,6 +52,20 @@ def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
     assert row.interval[0] < row.value < row.interval[1]
 
 
+def test_of_the_best_runs_of_a_sweep_those_that_end_best_count_and_the_row_says_of_how_many(tmp_path):
+    made = full_runs(5)  # the later the seed, the higher the score
+    every = make_one(tmp_path, made, n_seeds=24)
+    best = make_one(tmp_path, made, n_seeds=24, protocol={"best": 3})
+    scores = [record["evaluation"]["mean"] for record in made]
+    assert every.value == pytest.approx(np.mean(scores))
+    assert best.value == pytest.approx(np.mean(sorted(scores)[2:]))
+    assert best.seeds == every.seeds == (1, 2, 3, 4, 5)
+    assert "5 of 24 runs" in best.shortfalls
+    assert (every.note, best.note) == ("", "the best 3 of 5 runs count")
+    few = make_one(tmp_path, made[:3], n_seeds=24, protocol={"best": 3})
+    assert (few.value, few.note) == (pytest.approx(np.mean(scores[:3])), "")
+
+
 def test_aggregate_is_not_run_before_its_last_task(all_games):
     row = _table_4(all_games[0], "median")
     assert (row.value, row.verdict) == (None, "cannot run here")

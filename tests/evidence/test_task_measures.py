@@ -171,6 +171,15 @@ def test_levels_are_of_the_agents_mean_curves_and_means():
     assert measures.best_score([finals(1, 9, 4)]) == 9.0
 
 
+def test_a_gap_widens_where_the_lead_is_larger_with_the_change():
+    """A lead of 3 that was 2, and of -1 that was -2."""
+    before = finals(10, 14), finals(10)
+    assert value(measures.gap_widened, finals(5, 9), finals(4), *before) == 1
+    assert value(measures.gap_widened, finals(6), finals(4), *before) == 0  # the same lead
+    assert value(measures.gap_widened, finals(0), finals(1), finals(1), finals(3)) == 1
+    assert value(measures.gap_widened, finals(0), finals(3), finals(1), finals(3)) == 0
+
+
 def test_places_are_of_mean_evaluations():
     ours, better, worse = finals(1, 5), finals(4, 4), finals(20, -20)
     assert value(measures.place, ours, better, worse) == 2

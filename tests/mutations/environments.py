@@ -13,6 +13,34 @@ DMLAB_TEST = "tests/environments/test_dmlab.py"
 
 VARIANTS = [
     Variant(
+        "DeepMind Lab: all first episodes are cut together",
+        DMLAB,
+        "self.stagger_steps * place // num_envs",
+        "self.stagger_steps",
+        f"{DMLAB_TEST}::test_first_episodes_are_cut_at_steps_of_their_own",
+    ),
+    Variant(
+        "DeepMind Lab: batches of a run are cut alike",
+        DMLAB,
+        "range(index, everywhere, batches)",
+        "range(0, everywhere, batches)",
+        f"{DMLAB_TEST}::test_first_episodes_are_cut_at_steps_of_their_own",
+    ),
+    Variant(
+        "DeepMind Lab: later episodes are cut, too",
+        DMLAB,
+        "if over or is_cut:",
+        "if False:",
+        f"{DMLAB_TEST}::test_first_episodes_are_cut_at_steps_of_their_own",
+    ),
+    Variant(
+        "DeepMind Lab: cut episodes of tests",
+        DMLAB,
+        "return 0 if self.test else",
+        "return",
+        f"{DMLAB_TEST}::test_episodes_are_staggered_again_where_they_begin_together_but_not_in_tests",
+    ),
+    Variant(
         "make: any actions fit",
         MAKE,
         "if is_continuous is None or is_continuous != discrete:",

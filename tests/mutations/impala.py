@@ -9,6 +9,14 @@ TEST_AGENT = "tests/papers/impala/test_agent.py"
 
 VARIANTS = [
     Variant(
+        "IMPALA's sweep: uniform, not log-uniform",
+        "repro/papers/impala/experiments/discrete.py",
+        "float(np.exp(rng.uniform(*np.log(interval))))",
+        "float(rng.uniform(*interval))",
+        "tests/papers/impala/test_replay.py"
+        "::test_seeds_sample_their_settings_from_the_ranges_of_table_c1_where_they_are_asked_to",
+    ),
+    Variant(
         "IMPALA: entropy penalised",
         LOSS,
         "-settings.entropy_cost * entropy]",

@@ -9,6 +9,8 @@ SEQUENCES = "repro/replay/sequences.py"
 RANKS = "repro/replay/prioritised.py"
 KERNELS = "repro/replay/refer_kernels.py"
 REFER = "repro/replay/refer.py"
+MIXED = "repro/replay/mixed_batches.py"
+TEST_MIXED = "tests/replay/test_mixed_batches.py"
 TEST_UNROLLS = "tests/replay/test_unrolls.py"
 TEST_SEQUENCES = "tests/replay/test_sequences.py"
 TEST_PRIORITISED = "tests/replay/test_prioritised.py"
@@ -16,6 +18,55 @@ TEST_REFER = "tests/replay/test_refer.py"
 TEST_PRIORITISED_REFER = "tests/papers/refer/test_prioritised.py"
 
 VARIANTS = [
+    Variant(
+        "mixed batches: versions of other unrolls",
+        MIXED,
+        "self._versions[numbers % len(self._versions)])",
+        "self._versions[(numbers - 1) % len(self._versions)])",
+        f"{TEST_MIXED}::test_new_unrolls_come_first_and_replayed_ones_are_among_the_last_with_their_versions",
+    ),
+    Variant(
+        "mixed batches: the first version of all groups",
+        MIXED,
+        "% len(self._versions)] = version",
+        "% len(self._versions)] = versions[0]",
+        f"{TEST_MIXED}::test_new_unrolls_come_first_and_replayed_ones_are_among_the_last_with_their_versions",
+    ),
+    Variant(
+        "mixed batches: replayed ones first",
+        MIXED,
+        "parts = (*new, self._replay.take(numbers))",
+        "parts = (self._replay.take(numbers), *new)",
+        f"{TEST_MIXED}::test_new_unrolls_come_first_and_replayed_ones_are_among_the_last_with_their_versions",
+    ),
+    Variant(
+        "mixed batches: new unrolls in place of replayed ones",
+        MIXED,
+        "numbers = self._replay.sample_numbers(rng, self._num_replayed)",
+        "numbers = self._replay.end - 1 - np.arange(self._num_replayed) % len(new[0].reward)",
+        f"{TEST_MIXED}::test_new_unrolls_come_first_and_replayed_ones_are_among_the_last_with_their_versions",
+    ),
+    Variant(
+        "mixed batches: state without the versions",
+        MIXED,
+        'self._versions[: len(state["versions"])] = state["versions"]',
+        "pass",
+        f"{TEST_MIXED}::test_state_goes_around",
+    ),
+    Variant(
+        "mixed batches: memory of one unroll is asked for",
+        MIXED,
+        "capacity * UnrollReplay(spec, unroll_length, 1).nbytes",
+        "UnrollReplay(spec, unroll_length, 1).nbytes",
+        f"{TEST_MIXED}::test_a_replay_that_does_not_fit_into_memory_is_refused",
+    ),
+    Variant(
+        "unrolls: the core's state of the last row",
+        UNROLLS,
+        "leaf[g, : array.shape[1]]",
+        "leaf[g, -array.shape[1] :]",
+        f"{TEST_UNROLLS}::test_of_a_core_s_state_the_first_row_is_stored",
+    ),
     Variant(
         "unrolls: newest never sampled",
         UNROLLS,

@@ -23,6 +23,21 @@ TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
     Variant(
+        "rows: the first runs in place of the best",
+        "repro/evidence/results.py",
+        "comparisons.best_runs(printed, group.records)",
+        'group.records[: printed.protocol.get("best")]',
+        "tests/evidence/test_results.py"
+        "::test_of_the_best_runs_of_a_sweep_those_that_end_best_count_and_the_row_says_of_how_many",
+    ),
+    Variant(
+        "rows: any lead is a wider gap",
+        "repro/evidence/task_measures.py",
+        "ours - theirs > ours_before - theirs_before",
+        "ours - theirs > 0 * ours_before",
+        "tests/evidence/test_task_measures.py::test_a_gap_widens_where_the_lead_is_larger_with_the_change",
+    ),
+    Variant(
         "claim: a bootstrap of three runs",
         CLAIMS,
         "MIN_BOOTSTRAP_RUNS = 4",

@@ -6,6 +6,11 @@ WEIGHTS = "repro/acting/weights.py"
 ACTOR = "repro/acting/actor.py"
 ROLLOUT = "repro/acting/rollout.py"
 TRAINING = "repro/training/on_policy_trainer.py"
+MIXED = "repro/training/mixed_replay_trainer.py"
+EXPERIMENT = "repro/training/on_policy_experiment.py"
+TEST_WEIGHTS = "tests/acting/test_weights.py"
+TEST_MIXED = "tests/training/test_mixed_replay_trainer.py"
+TEST_REPLAY = "tests/papers/impala/test_replay.py"
 TEST_ACTOR = "tests/acting/test_actor.py"
 TEST_ROLLOUT = "tests/acting/test_rollout.py"
 TEST_TRAINING = "tests/training/test_trainer.py"
@@ -24,6 +29,89 @@ TEST_SCHEDULES = "tests/acting/test_schedules.py"
 TEST_INFERENCE = "tests/acting/test_inference.py"
 
 VARIANTS = [
+    Variant(
+        "weights: the delay is one too long",
+        WEIGHTS,
+        "deque(maxlen=delay + 1)",
+        "deque(maxlen=delay + 2)",
+        f"{TEST_WEIGHTS}::test_the_latest_snapshot_is_so_many_publications_old",
+    ),
+    Variant(
+        "weights: the delay is not read",
+        WEIGHTS,
+        "self.latest = self._snapshots[0]",
+        "self.latest = self._snapshots[-1]",
+        f"{TEST_WEIGHTS}::test_the_latest_snapshot_is_so_many_publications_old",
+    ),
+    Variant(
+        "weights: a second publication of the same ones counts",
+        WEIGHTS,
+        "self._snapshots.pop()",
+        "pass",
+        f"{TEST_WEIGHTS}::test_the_latest_snapshot_is_so_many_publications_old",
+    ),
+    Variant(
+        "weights: the older ones are lost at a stop",
+        TRAINING,
+        'self._weights.set_state(state.get("weights", {}))',
+        "pass",
+        f"{TEST_WEIGHTS}::test_old_weights_are_to_the_bit_what_old_batches_are_also_after_a_stop",
+        slow=True,
+    ),
+    Variant(
+        "replay: lag of replayed unrolls from the new ones",
+        MIXED,
+        "replay_lags = self._gradient_steps - mixed.replayed_versions",
+        "replay_lags = self._gradient_steps - np.array(batch.versions)",
+        f"{TEST_MIXED}::test_new_and_replayed_unrolls_have_policy_lags_of_their_own",
+        slow=True,
+    ),
+    Variant(
+        "replay: lost at a stop",
+        MIXED,
+        'self._batches.set_state(state["batches"])',
+        "pass",
+        f"{TEST_MIXED}::test_2n_updates_equal_n_stop_resume_n_bit_for_bit",
+        slow=True,
+    ),
+    Variant(
+        "replay: other samples after a stop",
+        MIXED,
+        'unpack_rng(self._rng, state["rng"])',
+        "pass",
+        f"{TEST_MIXED}::test_2n_updates_equal_n_stop_resume_n_bit_for_bit",
+        slow=True,
+    ),
+    Variant(
+        "replay: replayed frames use up the budget",
+        EXPERIMENT,
+        "num_new = learner.batch_size - self.num_replayed",
+        "num_new = learner.batch_size",
+        f"{TEST_REPLAY}::test_the_agents_of_table_2_with_replay_differ_from_those_without_in_the_replay_alone",
+    ),
+    Variant(
+        "replay: batches of new unrolls keep their size",
+        EXPERIMENT,
+        "to_device, num_new)",
+        "to_device, config.learner.batch_size)",
+        f"{TEST_REPLAY}::test_half_of_a_batch_is_replayed_with_the_state_that_its_unrolls_began_with",
+        slow=True,
+    ),
+    Variant(
+        "sweep: sampled, but the configuration's values learn",
+        EXPERIMENT,
+        "self.with_hparams(sampled_hparams).make_agent(",
+        "self.make_agent(",
+        f"{TEST_REPLAY}::test_sampled_settings_are_those_that_the_agent_learns_with_and_the_record_s",
+    ),
+    Variant(
+        "async: new games begin where the first began",
+        "repro/acting/async_source.py",
+        "self._actors.places[int(index)].actor.set_counters(counted)",
+        "pass",
+        "tests/environments/test_dmlab.py::test_an_interrupted_run_repeats_no_episode",
+        slow=True,
+    ),
     Variant(
         "scheduler: a wide job takes the cores of earlier ones",
         SCHEDULER,
@@ -90,9 +178,9 @@ VARIANTS = [
     ),
     Variant(
         "A3C: a worker goes on before its unroll was learned from",
-        "repro/acting/sources.py",
-        "own_memory=True",
-        "own_memory=False",
+        "repro/acting/async_source.py",
+        "shared = 0 if own_memory else self",
+        "shared = self",
         f"{TEST_SCHEDULES}::test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll",
     ),
     Variant(

@@ -86,6 +86,38 @@ def test_observations_of_other_kinds_are_stored_as_they_are():
     assert set(_rows(replay.sample(rng, 30))) == set(_rows(unrolls))
 
 
+def test_of_a_core_s_state_the_first_row_is_stored():
+    info = {"logits": tf.TensorSpec((2,), tf.float32), "core_state": (tf.TensorSpec((3,), tf.float32),) * 2}
+    spec = SPEC._replace(policy_info=info)
+    rng = np.random.default_rng(0)
+    unrolls = _unrolls(rng, 4)
+    states = tuple(rng.standard_normal((4, T + 1, 3), np.float32) for _ in range(2))
+    unrolls = unrolls._replace(policy_info=unrolls.policy_info | {"core_state": states})
+    replay = UnrollReplay(spec, T, 8)
+    replay.add(unrolls)
+    assert replay.nbytes == UnrollReplay(SPEC, T, 8).nbytes + 8 * 2 * 3 * 4
+    for part, sampled in zip(states, replay.take(np.array([2, 0])).policy_info["core_state"], strict=True):
+        assert sampled.shape == (2, T + 1, 3)
+        np.testing.assert_array_equal(sampled[:, 0], part[[2, 0], 0])
+        assert not sampled[:, 1:].any()
+
+
+def test_broken_books_are_found():
+    rng = np.random.default_rng(4)
+    for break_books in (
+        lambda replay: setattr(replay, "_end", -1),
+        lambda replay: replay._arrays[1].fill(10**6),  # numbers of frames that never came
+    ):
+        replay = UnrollReplay(SPEC, T, 4)
+        replay.check_valid()
+        for _ in range(3):
+            replay.add(_unrolls(rng, 2, (1,)))
+            replay.check_valid()
+        break_books(replay)
+        with pytest.raises(RuntimeError):
+            replay.check_valid()
+
+
 def test_state_goes_around():
     rng = np.random.default_rng(2)
     replay = UnrollReplay(SPEC, T, 6)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.trajectories import Trajectory
+from tf_agents.trajectories.time_step import time_step_spec
 
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import GroupSizes
@@ -23,8 +24,10 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import VtraceLossSettings
+from repro.replay.mixed_batches import MixedBatches
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner
+from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
@@ -77,6 +80,22 @@ def make_agent(
     )
 
 
+def make_recurrent_agent(seed: int = 0) -> ImpalaAgent:
+    """An agent with an LSTM of four units that reads frames of Catch, the last action and the last reward."""
+    frame = Catch(1, 0).time_step_spec.observation
+    last = {"last_action": tf.TensorSpec((), tf.int32), "last_reward": tf.TensorSpec((), tf.float32)}
+    return ImpalaAgent(
+        time_step_spec({"frame": frame} | last),
+        Catch(1, 0).action_spec,
+        network=ActorCritic(dense_torso(seed), 3, 4, seed=seed),
+        optimizer=RMSPropTF1(0.005, epsilon=0.01),
+        discount=0.99,
+        loss_settings=SETTINGS,
+        clip_global_norm=40.0,
+        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
+    )
+
+
 def make_loop(
     checkpoints: Path,
     *,
@@ -91,12 +110,15 @@ def make_loop(
     silent_seconds: float = SILENT_SECONDS,
     dynamic_batching: bool = False,
     replay_settings: ReplaySettings | None = None,
+    num_replayed: int = 0,
+    capacity: int = 100,
+    delay: int = 0,
     **agent_arguments: object,
 ) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
     agent = make_agent(environments[0], seed, **agent_arguments)
     learner = Learner(agent, tf.distribute.get_strategy())
-    weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables)
+    weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables, delay)
     episodes = EpisodeLog()
 
     def make_policy(environment: Catch) -> ActorCriticPolicy:
@@ -120,17 +142,21 @@ def make_loop(
     def make_group() -> UnrollGroup:
         return UnrollGroup(agent.collect_data_spec, sizes.group, UNROLL)
 
+    to_device = None if num_replayed else learner.to_device
     if schedule == "lockstep":
-        source = LockstepSource(actors, make_group, sizes, lag, learner.to_device)
+        source = LockstepSource(actors, make_group, sizes, lag, to_device)
     else:
-        source = AsyncSource(actors, make_group, sizes, 1, learner.to_device, own_memory=schedule == "a3c")
+        source = AsyncSource(actors, make_group, sizes, 1, to_device, own_memory=schedule == "a3c")
     frames = batch_size * UNROLL
     run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
     parts = (learner, source, weights, episodes, run, frames)
+    rng = np.random.default_rng(seed)
+    if num_replayed:
+        batches = MixedBatches(agent.collect_data_spec, UNROLL, capacity, num_replayed)
+        return MixedReplayTrainer(*parts, batches, rng), episodes, agent
     if replay_settings is None:
         return OnPolicyTrainer(*parts, at_acting_weights=schedule == "a3c"), episodes, agent
-    replay = UnrollReplay(agent.collect_data_spec, UNROLL, 100) if replay_settings.ratio else None
-    rng = np.random.default_rng(seed)
+    replay = UnrollReplay(agent.collect_data_spec, UNROLL, capacity) if replay_settings.ratio else None
     return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent
 
 

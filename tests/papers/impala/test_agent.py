@@ -14,17 +14,13 @@ from tf_agents.policies.policy_saver import PolicySaver
 from tf_agents.replay_buffers import tf_uniform_replay_buffer
 from tf_agents.specs.tensor_spec import to_nest_array_spec
 from tf_agents.trajectories import StepType
-from tf_agents.trajectories.time_step import time_step_spec
 
-from repro.acting.unrolls import UnrollGroup
-from repro.networks.actor_critic import ActorCritic
-from repro.papers.impala.agent import ImpalaAgent
 from repro.papers.impala.loss import impala_loss
 from repro.training.learner import Learner
 from tests.support import two_replicas
-from tests.support.batches import random_batch
+from tests.support.batches import random_batch, recurrent_batch
 from tests.support.catch import COLUMNS, ROWS, Catch
-from tests.support.training import SETTINGS, dense_torso, make_agent
+from tests.support.training import SETTINGS, make_agent, make_recurrent_agent
 
 
 def step(agent, batch, jit_compile=False):
@@ -36,6 +32,10 @@ def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_pat
     result = two_replicas.run("tests.papers.impala.two_replicas", tmp_path)
     two_replicas.assert_same_updates(result, loss_rtol=1e-5)
     assert np.abs(result["one_0"] - make_agent(Catch(1, 0), seed=3).trainable_variables[0]).max() > 1e-4
+    prefix = "recurrent_"
+    recurrent = {name.removeprefix(prefix): result[name] for name in result if name.startswith(prefix)}
+    assert recurrent["count"] > result["count"]
+    two_replicas.assert_same_updates(recurrent, loss_rtol=1e-5)
 
 
 def test_graph_and_xla_make_the_same_update():
@@ -47,6 +47,18 @@ def test_graph_and_xla_make_the_same_update():
     for a, b, start in zip(*results, begin, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
         assert np.abs(a - start).max() > 1e-4
+
+
+def test_graph_and_xla_make_the_same_update_of_a_recurrent_agent():
+    results = []
+    for jit_compile in (False, True):
+        agent = make_recurrent_agent()
+        begin = [v.numpy() for v in agent.trainable_variables]
+        step(agent, recurrent_batch(agent, 3, seed=0), jit_compile)
+        results.append([v.numpy() for v in agent.trainable_variables])
+    for a, b, start in zip(*results, begin, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+        assert np.abs(a - start).max() > 1e-5
 
 
 def losses_by_hand(agent, batch):
@@ -121,31 +133,9 @@ def test_a_clip_of_0_is_none():
     assert np.abs(results[0] - results[2]).max() > 0.1
 
 
-def recurrent_batch(agent, seed):
-    """Unrolls with frames, last actions, last rewards and the core's state on every row."""
-    rng = np.random.default_rng(seed)
-    arrays = UnrollGroup(agent.collect_data_spec, 3, 4).arrays
-    for leaf in tf.nest.flatten(arrays):
-        leaf[:] = rng.integers(3, size=leaf.shape) if leaf.dtype.kind in "iu" else rng.normal(size=leaf.shape)
-    arrays.step_type[:] = StepType.MID
-    arrays.discount[:] = 1.0
-    return arrays
-
-
 def test_a_recurrent_core_starts_from_the_state_before_the_unroll():
-    frame = Catch(1, 0).time_step_spec.observation
-    last = {"last_action": tf.TensorSpec((), tf.int32), "last_reward": tf.TensorSpec((), tf.float32)}
-    agent = ImpalaAgent(
-        time_step_spec({"frame": frame} | last),
-        Catch(1, 0).action_spec,
-        network=ActorCritic(dense_torso(0), 3, 4, seed=0),
-        optimizer=tf.keras.optimizers.Adam(0.1),
-        discount=0.99,
-        loss_settings=SETTINGS,
-        clip_global_norm=40.0,
-        train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
-    )
-    batch = recurrent_batch(agent, 0)
+    agent = make_recurrent_agent()
+    batch = recurrent_batch(agent, 3, seed=0, ends=False)
 
     def value_of(changed_row):
         """The mean of V over the unroll, once the state of one row is another."""

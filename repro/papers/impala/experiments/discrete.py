@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import ml_collections
+import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
@@ -20,6 +22,8 @@ from repro.training.experiment import Experiment
 from repro.training.on_policy_experiment import OnPolicyExperiment
 
 TORSOS = ("shallow", "deep")
+SAMPLED = {"learning_rate": "learner", "rmsprop_epsilon": "learner", "entropy_cost": "loss"}
+"""Hyper-parameters of a sweep (Table C.1), with the sections of a configuration that they are read from."""
 
 
 class DiscreteExperiment(OnPolicyExperiment):
@@ -38,6 +42,26 @@ class DiscreteExperiment(OnPolicyExperiment):
             vocabulary = int(words.maximum) + 1
             encoder = InstructionEncoder(vocabulary, network.embedding_units, network.language_units, next(seeds))
         return ActorCritic(torso, environment.num_actions, network.core_units or None, encoder, seed=own_seed)
+
+    def sample_hparams(self, seed: int) -> dict[str, float]:
+        """Returns what a seed samples from the ranges of Table C.1; {} where the configuration has no sweep.
+
+        They are the same for all agents and tasks.
+        """
+        sweep, rng = self.config.get("sweep"), np.random.default_rng(seed)
+        if not sweep or not sweep.sampled:
+            return {}
+        learning_rate, entropy_cost = (
+            float(np.exp(rng.uniform(*np.log(interval)))) for interval in (sweep.learning_rate, sweep.entropy_cost)
+        )
+        epsilon = float(rng.choice(sweep.rmsprop_epsilon))
+        return {"learning_rate": learning_rate, "rmsprop_epsilon": epsilon, "entropy_cost": entropy_cost}
+
+    def with_hparams(self, sampled_hparams: dict[str, float]) -> Self:
+        config = self.config.copy_and_resolve_references()
+        for name, value in sampled_hparams.items():
+            config[SAMPLED[name]][name] = value
+        return type(self)(config)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:
         config = self.config

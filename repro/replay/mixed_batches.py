@@ -1,0 +1,112 @@
+"""Batches of new and replayed unrolls (IMPALA, Section 5.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tf_agents.trajectories import Trajectory
+
+from repro.replay.unrolls import UnrollReplay
+
+NO_VERSION = -1
+"""Of a place where no unroll lies yet."""
+MEMINFO, CGROUP_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+
+
+class MixedBatch(NamedTuple):
+    """A batch for the learner.
+
+    trajectory: new unrolls, then replayed ones, in arrays [B, T+1, ...] of their own.
+    replayed_versions: behaviour versions of the replayed ones, int64 [R].
+    """
+
+    trajectory: Trajectory
+    replayed_versions: np.ndarray
+
+
+class MixedBatches:
+    """Stores new unrolls first in, first out, and adds replayed ones to them, sampled uniformly with replacement.
+
+    The new unrolls are stored first, so that a replayed one may be among them, as the first batch's all are. An unroll
+    keeps the core's state that it began with, and the policy that acted.
+
+    Args:
+        spec: of one step of one environment, as `collect_data_spec` of an agent.
+        unroll_length: T.
+        capacity: unrolls stored, in memory that is taken up as they come.
+        num_replayed: R, replayed unrolls in a batch.
+
+    Raises:
+        ValueError: no capacity or nothing to replay; or the full replay is larger than the memory that is available.
+    """
+
+    def __init__(self, spec: Trajectory, unroll_length: int, capacity: int, num_replayed: int) -> None:
+        if num_replayed < 1:
+            raise ValueError(f"A batch must have one replayed unroll at least, not {num_replayed}.")
+        needed, available = capacity * UnrollReplay(spec, unroll_length, 1).nbytes, available_bytes()
+        if needed > available:
+            raise ValueError(
+                f"replay.capacity={capacity} unrolls take {needed / 1e9:.1f} GB of memory, of which "
+                f"{available / 1e9:.1f} GB are available: choose at most {int(capacity * available / needed)}."
+            )
+        self._replay = UnrollReplay(spec, unroll_length, capacity)
+        self._versions = np.full(capacity, NO_VERSION, np.int64)  # that of unroll i lies at i % capacity
+        self._num_replayed = num_replayed
+
+    def __len__(self) -> int:
+        """Unrolls that can be sampled."""
+        return len(self._replay)
+
+    def mix(self, new: Sequence[Trajectory], versions: Sequence[int], rng: np.random.Generator) -> MixedBatch:
+        """Stores new unrolls and returns them with replayed ones.
+
+        Args:
+            new: groups of unrolls, arrays [G, T+1, ...].
+            versions: behaviour version of each group.
+            rng: samples the replayed ones.
+        """
+        for unrolls, version in zip(new, versions, strict=True):
+            begin = self._replay.end
+            self._replay.add(unrolls)
+            self._versions[np.arange(begin, self._replay.end) % len(self._versions)] = version
+        numbers = self._replay.sample_numbers(rng, self._num_replayed)
+        parts = (*new, self._replay.take(numbers))
+        trajectory = tf.nest.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
+        return MixedBatch(trajectory, self._versions[numbers % len(self._versions)])
+
+    def check_valid(self) -> None:
+        """Checks the books against each other.
+
+        Raises:
+            RuntimeError: they are not as they must be; the message says where.
+        """
+        self._replay.check_valid()
+        filled = min(self._replay.end, len(self._versions))
+        if (self._versions[:filled] == NO_VERSION).any() or (self._versions[filled:] != NO_VERSION).any():
+            raise RuntimeError(f"Not all of the {filled} stored unrolls, and they alone, have a behaviour version.")
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything that `mix` depends on; the arrays are the replay's own, not copies."""
+        filled = min(self._replay.end, len(self._versions))
+        return {"replay": self._replay.get_state(), "versions": self._versions[:filled]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues exactly where `get_state` was taken."""
+        self._replay.set_state(state["replay"])
+        self._versions[: len(state["versions"])] = state["versions"]
+
+
+def available_bytes(meminfo: Path = MEMINFO, limit: Path = CGROUP_LIMIT) -> int:
+    """Memory that this process may still take: what the machine has left, or less where its control group has less.
+
+    Args:
+        meminfo, limit: files of Linux; without the latter, or with the word `max` in it, there is no limit.
+    """
+    lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+    available = int(lines["MemAvailable"].split()[0]) * 1024
+    allowed = limit.read_text().strip() if limit.exists() else "max"
+    return available if allowed == "max" else min(available, int(allowed))
