@@ -14,9 +14,11 @@ from repro.acting.actor import make_actors
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
 from repro.acting.weights import WeightsPublisher
-from repro.config import budget, frames_per_step
+from repro.config import frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
+from repro.environments.names import task_names
+from repro.evidence import published
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.training import checkpoint, devices
@@ -24,7 +26,8 @@ from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
-from repro.training.trainer import EpisodeLog, run_settings
+from repro.training.task_returns import TaskReturns
+from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings
 
 
 class OnPolicyExperiment(abc.ABC):
@@ -81,7 +84,7 @@ class OnPolicyExperiment(abc.ABC):
         """Returns RMSProp whose rate moves linearly over the budget."""
         learner = self.config.learner
         learning_rate = LinearOnFrames(
-            learner.learning_rate, learner.final_learning_rate, budget(self.config)[1], self.frames_per_update
+            learner.learning_rate, learner.final_learning_rate, total_budget(self.config)[1], self.frames_per_update
         )
         return RMSPropTF1(
             learning_rate,
@@ -101,7 +104,7 @@ class OnPolicyExperiment(abc.ABC):
         with strategy.scope():
             agent = self.make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        weights, episodes = WeightsPublisher(agent.collect_policy.variables()), EpisodeLog()
+        weights, episodes = WeightsPublisher(agent.collect_policy.variables()), self._make_episode_log()
         actors = make_actors(
             environments,
             self.make_local_policy,
@@ -119,6 +122,15 @@ class OnPolicyExperiment(abc.ABC):
             run_settings(config, run, warn),
             self.frames_per_update,
         )
+
+    def _make_episode_log(self) -> EpisodeLog:
+        """A log of all games, by their tasks where several are learned together."""
+        config = self.config
+        if not tasks(config):
+            return EpisodeLog()
+        references = published.normaliser(config.evaluation.normaliser)
+        names = task_names(config.env.name, tasks(config))
+        return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))
 
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
