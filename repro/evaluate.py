@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from absl import flags
 from repro import cli
 
 if TYPE_CHECKING:
-    import ml_collections
     from tf_agents.policies import tf_policy
 
     from repro.environments.batched import BatchedEnvironment
@@ -40,6 +39,8 @@ def main(argv: list[str]) -> None:
     from tf_agents.policies.policy_saver import PolicySaver
 
     from repro.acting import video
+    from repro.acting.evaluation import configs_by_task
+    from repro.config import resolve, tasks
     from repro.environments.make import make_evaluation_environment
     from repro.evidence import migrations
     from repro.papers import find_experiment
@@ -72,7 +73,7 @@ def main(argv: list[str]) -> None:
         evaluations[task] = evaluate_task(own, policy, environment, episodes, seed)
         if len(by_task) > 1:
             environment.close()
-    together = has_several(config)
+    together = bool(tasks(resolve(config)))
     write_json(run_dir / "evaluation.json", {"tasks": evaluations} if together else evaluations[task])
     for task, found in evaluations.items():
         print(f"{task}: {describe(found)}" if together else describe(found))
@@ -86,38 +87,6 @@ def main(argv: list[str]) -> None:
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
-
-
-def has_several(config: ml_collections.ConfigDict) -> bool:
-    """Whether an agent learns several tasks together."""
-    from repro.config import resolve, tasks
-
-    return bool(tasks(resolve(config)))
-
-
-def configs_by_task(config: ml_collections.ConfigDict, chosen: Sequence[str]) -> dict[str, ml_collections.ConfigDict]:
-    """Returns the configuration of each task to play: the run's own, or one of each task that it learned.
-
-    Args:
-        config: of the run.
-        chosen: tasks in any spelling; empty for all.
-
-    Raises:
-        ValueError: a task that the run did not learn, or any where it learned only one.
-    """
-    from repro.config import of_task, resolve, tasks
-    from repro.environments.names import task_name, task_names
-
-    if not has_several(config):
-        if chosen:
-            raise ValueError(f"--task={','.join(chosen)}: the run has one task, {config.env.task}; leave the flag out.")
-        return {config.env.task: config}
-    learned = task_names(config.env.name, tasks(resolve(config)))
-    played = [task_name(config.env.name, task) for task in chosen] or learned
-    for task in played:
-        if task not in learned:
-            raise ValueError(f"--task={task}: the run learned {', '.join(learned)}.")
-    return {task: of_task(config, task) for task in played}
 
 
 def evaluate_task(

@@ -50,7 +50,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     """
     if config.scale == "smoke":  # about a minute: proves the path
         config.env.tasks = GAMES_2
-        config.num_env_frames = 40_000
+        config.num_env_frames = 20_000
         config.env.max_frames = 8_000
         config.runtime.num_actors = 2
         config.runtime.envs_per_actor = 16  # eight of each game

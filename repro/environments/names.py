@@ -59,7 +59,7 @@ def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:
     names = tuple(task_name(package, task) for task in tasks)
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise ValueError(f"env.tasks has {name} twice.")
+            raise ValueError(f"{name} stands there twice among the tasks.")
     return names
 
 
