@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.evidence import answerable, published
+from repro.evidence import answerable, commands, published
 from repro.evidence.commands import Run
 
 
@@ -70,3 +70,14 @@ def test_the_best_five_of_thirty_settings_need_thirty():
     )
     assert thirty[place] == 1.0
     assert five[place] == pytest.approx(5 / 30)
+
+
+def test_a_run_of_tasks_learned_together_answers_each_of_its_tasks():
+    (games,) = {commands.learns_together(Run("impala", "atari_57", "impala_multitask", scale="desk"))}
+    assert len(games) == 10
+    desk = rows_of(answerable.shares([Run("impala", "atari_57", "impala_multitask", "atari_57", "desk", 1)]))
+    assert {(row.table, row.task) for row in desk.values()} == {("C.1", game) for game in games}
+    paper = answerable.shares([Run("impala", "atari_57", "impala_multitask", "atari_57", "paper", 1)])
+    assert sum(row.task == "atari57" for row in rows_of(paper).values()) == 5
+    assert sum(row.task != "atari57" for row in rows_of(paper).values()) == 57
+    assert set(paper.values()) == {1.0}
