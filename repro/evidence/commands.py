@@ -72,7 +72,8 @@ def row_command(
 ) -> str | None:
     """Returns what makes a row's runs again, or its first ones.
 
-    Where a row is about the best of several runs, the others are made again, too.
+    Where a row is about the best of several runs, the others are made again, too. The published scale has all tasks
+    that are learned together, and smaller ones some of them.
 
     Args:
         printed: the row.
@@ -94,7 +95,10 @@ def row_command(
         return command(map(of_record, every), configs_dir)
     if printed.task in comparisons.TASK_SETS and printed.claim is None and not together:
         return None
-    return command(first_runs(printed), configs_dir)
+    runs = first_runs(printed)
+    if together and printed.claim is None and printed.task not in together:
+        runs = [run._replace(scale="paper", seed=printed.n_seeds or run.seed) for run in runs]
+    return command(runs, configs_dir)
 
 
 def learns_together(run: Run, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> tuple[str, ...]:

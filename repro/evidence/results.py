@@ -198,7 +198,7 @@ def _of_tasks_at_hand(
         for task, records in done.items()
     }
     value = 100 * statistics.aggregate(scores, statistics.STATISTICS[printed.statistic])
-    return f", whose {printed.statistic.replace('_', ' ')} is {value:.1f} %"
+    return f", with a {printed.statistic.replace('_', ' ')} score of {value:.1f} %"
 
 
 def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class TaskReturns:
         return {CAPPED_SCORE: capped_score(means, self._references), **returns}
 
     def get_state(self) -> dict[str, Any]:
-        return {str(i): np.array(returns, np.float64) for i, returns in enumerate(self._returns.values())}
+        return {str(i): np.array(tuple(returns), np.float64) for i, returns in enumerate(self._returns.values())}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         for i, returns in enumerate(self._returns.values()):

@@ -61,7 +61,7 @@ class EpisodeLog:
         return self.task_returns.scalars() if self.task_returns else {}
 
     def get_state(self) -> dict[str, Any]:
-        recent = np.array([episode[:2] for episode in self._recent], np.float64).reshape(-1, 2)  # without the task
+        recent = np.array([episode[:2] for episode in tuple(self._recent)], np.float64).reshape(-1, 2)  # no task
         state: dict[str, Any] = {"games": self.games, "recent": recent}
         if self.trailing_returns:
             state["window"] = self.trailing_returns.get_state()

@@ -108,9 +108,16 @@ def test_tasks_learned_together_are_made_by_one_command_without_a_task():
     assert commands.learns_together(alone) == ()
 
 
-def test_an_aggregate_of_tasks_learned_together_has_a_command():
+def test_a_number_of_tasks_learned_together_has_a_command_of_a_scale_with_all_of_them():
+    of_task = {
+        row.task: row.command for row in rows.make_rows({}, papers=["impala"]) if row.agent == "impala_multitask"
+    }
+    assert of_task["pong"] == f"{TOGETHER}3"
+    assert of_task["alien"] == TOGETHER.replace("desk", "paper") + "1"  # not among the ten games
     found = {(row.table, row.column, row.statistic): row.command for row in rows.make_rows({}, papers=["impala"])}
-    assert found["4", "IMPALA, deep, multi-task", "median"] == f"{TOGETHER}3"
+    assert found["4", "IMPALA, deep, multi-task", "median"] == (
+        "make reproduce-impala EXPERIMENT=atari_57 SCALE=paper SEEDS=1"
+    )
     assert found["4", "IMPALA, deep, experts", "median"] is None
-    shallow = "make reproduce-impala EXPERIMENT=dmlab_30 AGENT=impala_shallow SCALE=desk SEEDS=3"
+    shallow = "make reproduce-impala EXPERIMENT=dmlab_30 AGENT=impala_shallow SCALE=paper SEEDS=1"
     assert found["3", "IMPALA, shallow", "mean_capped"] == shallow

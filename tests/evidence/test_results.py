@@ -171,7 +171,7 @@ def test_an_aggregate_of_tasks_learned_together_says_what_those_at_hand_give():
     found = rows.make_rows(make_groups(made), papers=["impala"])
     (median,) = (row for row in found if (row.agent, row.statistic, row.table) == ("impala_multitask", "median", "4"))
     assert (median.value, median.verdict) == (None, "not run")
-    assert median.note.startswith("2 of the 57 tasks have a record, whose median is ")
+    assert median.note.startswith("2 of the 57 tasks have a record, with a median score of ")
     scores = [
         (record["evaluation"]["mean"] - references[record["task"]]["random"])
         / (references[record["task"]]["human"] - references[record["task"]]["random"])
