@@ -151,7 +151,8 @@ def describe_score(evaluations: Mapping[str, Mapping[str, Any]], normaliser: str
     references = published.normaliser(normaliser)
     score = capped_score({task: found["mean"] for task, found in evaluations.items()}, references)
     counted = sum(task in references for task in evaluations)
-    return f"Mean capped human-normalised score over {counted} tasks: {score:.1f} %" if counted else "No human scores."
+    over = "1 task" if counted == 1 else f"{counted} tasks"
+    return f"Mean capped human-normalised score over {over}: {score:.1f} %" if counted else "No human scores."
 
 
 def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -> None:

@@ -203,38 +203,39 @@ def test_configs_have_canonical_names(config):
     assert task_names(config.env.name, config.env.tasks) == config.env.tasks
 
 
-class TestDmlab:
-    """With the stand-in for the engine."""
+@pytest.fixture
+def fake_engine(monkeypatch):
+    """The stand-in for DeepMind Lab."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(FAKE))
 
-    @pytest.fixture(autouse=True)
-    def fake_engine(self, monkeypatch):
-        monkeypatch.setenv(FOLDER_VARIABLE, str(FAKE))
 
-    def test_levels_have_instructions_and_clipped_rewards_of_their_own(self, make):
-        env = make(dmlab("language_select_described_object", "rooms_watermaze"), 4, 3)
+def test_levels_have_instructions_and_clipped_rewards_of_their_own(fake_engine, make):
+    env = make(dmlab("language_select_described_object", "rooms_watermaze"), 4, 3)
+    observation, _ = env.reset()
+    words = observation["instruction"]
+    assert words.shape == (4, 16)
+    assert (words[::2, :6] > 0).all()
+    assert not words[1::2].any()
+    assert not np.array_equal(words[0], words[2])  # the stand-in's instructions have the seed
+    _, reward, _, _, info = env.step(np.zeros(4, np.int32))
+    np.testing.assert_allclose(reward, 5 * math.tanh(4.0), rtol=1e-6)  # Figure C.1
+    np.testing.assert_array_equal(info["episode_return"], 4.0)
+
+
+def test_no_two_actors_play_the_same_episode_of_a_level(fake_engine, make):
+    found = collections.defaultdict(list)
+    for actor in range(4):
+        env = make(dmlab("rooms_watermaze", "lt_chasm"), 1, 3, shard=(actor, 4))
         observation, _ = env.reset()
-        words = observation["instruction"]
-        assert words.shape == (4, 16)
-        assert (words[::2, :6] > 0).all()
-        assert not words[1::2].any()
-        assert not np.array_equal(words[0], words[2])  # the stand-in's instructions have the seed
-        _, reward, _, _, info = env.step(np.zeros(4, np.int32))
-        np.testing.assert_allclose(reward, 5 * math.tanh(4.0), rtol=1e-6)  # Figure C.1
-        np.testing.assert_array_equal(info["episode_return"], 4.0)
+        task = int(env.step(np.zeros(1, np.int32))[-1]["task"][0])
+        found[task] += seeds_of(observation["frame"])
+    assert found == {0: [0, 1], 1: [0, 1]}
 
-    def test_no_two_actors_play_the_same_episode_of_a_level(self, make):
-        found = collections.defaultdict(list)
-        for actor in range(4):
-            env = make(dmlab("rooms_watermaze", "lt_chasm"), 1, 3, shard=(actor, 4))
-            observation, _ = env.reset()
-            task = int(env.step(np.zeros(1, np.int32))[-1]["task"][0])
-            found[task] += seeds_of(observation["frame"])
-        assert found == {0: [0, 1], 1: [0, 1]}
 
-    def test_evaluation_plays_test_levels(self, make):
-        config = ml_collections.ConfigDict(dmlab("rooms_collect_good_objects_test", "rooms_watermaze").to_dict())
-        played = make_evaluation_environment(config, 2, 3)
-        labels = [part.get_state()["env"]["task"] for part in played._parts]
-        assert labels == [LEVELS[task].test for task in ("rooms_collect_good_objects_test", "rooms_watermaze")]
-        assert labels[0].endswith("_test")
-        played.close()
+def test_evaluation_plays_test_levels(fake_engine, make):
+    config = ml_collections.ConfigDict(dmlab("rooms_collect_good_objects_test", "rooms_watermaze").to_dict())
+    played = make_evaluation_environment(config, 2, 3)
+    labels = [part.get_state()["env"]["task"] for part in played._parts]
+    assert labels == [LEVELS[task].test for task in ("rooms_collect_good_objects_test", "rooms_watermaze")]
+    assert labels[0].endswith("_test")
+    played.close()

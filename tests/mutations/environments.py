@@ -222,7 +222,7 @@ VARIANTS = [
         MIXED,
         "(begun, batches * num_envs // num_tasks)",
         "(0, batches * num_envs // num_tasks)",
-        f"{MIXED_TEST}::TestDmlab::test_no_two_actors_play_the_same_episode_of_a_level",
+        f"{MIXED_TEST}::test_no_two_actors_play_the_same_episode_of_a_level",
     ),
     Variant(
         "several tasks: one seed for all",
