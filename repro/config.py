@@ -54,8 +54,26 @@ def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     return ml_collections.ConfigDict(resolve_plain(config.to_dict(), config.agent))
 
 
+def tasks(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
+    """Returns the tasks that one agent learns together, `env.tasks`; empty where it learns `env.task` alone.
+
+    On the command line they stand with commas between, and the flag has them as one text.
+    """
+    return tuple(name for text in config.get("env", {}).get("tasks", ()) for name in text.split(","))
+
+
+def of_task(config: ml_collections.ConfigDict, task: str) -> ml_collections.ConfigDict:
+    """Returns a copy of a configuration that plays one task alone, in place of those that are learned together."""
+    config = config.copy_and_resolve_references()
+    config.env.task = task
+    if "tasks" in config.env:
+        with config.unlocked():
+            del config.env.tasks
+    return config
+
+
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
-    """Returns the unit of a run's budget, `frames` where an action is repeated or else `steps`, and the budget.
+    """Returns the unit of a task's budget, `frames` where an action is repeated or else `steps`, and the budget.
 
     Raises:
         ValueError: not one of the fields `num_env_frames` and `num_env_steps` is there.
@@ -63,6 +81,12 @@ def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
     if ("num_env_frames" in config) == ("num_env_steps" in config):
         raise ValueError("A configuration needs its budget in one of num_env_frames and num_env_steps.")
     return ("frames", config.num_env_frames) if "num_env_frames" in config else ("steps", config.num_env_steps)
+
+
+def total_budget(config: ml_collections.ConfigDict) -> tuple[str, int]:
+    """Returns unit and budget of a run: `budget` for each task that it learns. Errors as for `budget`."""
+    unit, amount = budget(config)
+    return unit, amount * max(1, len(tasks(config)))
 
 
 def frames_per_step(config: ml_collections.ConfigDict) -> int:

@@ -1,21 +1,29 @@
-"""Evaluates a run with its paper's protocol: `python -m repro.evaluate --run_dir=runs/x --episodes=200`."""
+"""Evaluates a run with its paper's protocol: `python -m repro.evaluate --run_dir=runs/x --episodes=200`.
+
+Where an agent learned several tasks together, it is evaluated on one after the other, with so many episodes each.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
 from repro import cli
 
 if TYPE_CHECKING:
+    from tf_agents.policies import tf_policy
+
+    from repro.environments.batched import BatchedEnvironment
     from repro.training.experiment import Experiment
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
-EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play; the protocol's number if not given.", 1)
+EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play a task; the protocol's number if not given.", 1)
+TASK = flags.DEFINE_list("task", [], "Tasks to play, of those that the agent learned together; all if not given.")
 VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .webm file.")
 EXPORT = flags.DEFINE_string("export", None, "Write the policy as a TensorFlow SavedModel to this folder.")
 
@@ -27,18 +35,17 @@ def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
     import ml_collections
-    import numpy as np
     import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver
 
     from repro.acting import video
-    from repro.acting.evaluation import play
-    from repro.acting.rollout import Episode
+    from repro.acting.evaluation import configs_by_task
+    from repro.config import resolve, tasks
+    from repro.environments.make import make_evaluation_environment
     from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.progress_line import ProgressLine, format_score
     from repro.training.run_directory import RunDirectoryError, read_settings, write_json
 
     run_dir = Path(RUN_DIR.value)
@@ -46,7 +53,9 @@ def main(argv: list[str]) -> None:
         cli.fail(f"--video={VIDEO.value}: the name must end in {video.SUFFIX}.")
     try:
         settings = read_settings(run_dir)
-        experiment = find_experiment(ml_collections.ConfigDict(migrations.rename_config(settings["config"])))
+        config = ml_collections.ConfigDict(migrations.rename_config(settings["config"]))
+        by_task = {task: find_experiment(own) for task, own in configs_by_task(config, TASK.value).items()}
+        experiment = next(iter(by_task.values()))
         episodes = EPISODES.value or experiment.evaluation.episodes
         num_envs = largest_divisor(episodes, experiment.evaluation.num_envs)
         seed = SEED_OFFSET + settings["seed"]
@@ -57,6 +66,50 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
+    evaluations: dict[str, dict[str, Any]] = {}
+    for task, own in by_task.items():
+        if evaluations:  # one policy, and environments of each task in turn
+            environment = make_evaluation_environment(own.config, num_envs, seed)
+        evaluations[task] = evaluate_task(own, policy, environment, episodes, seed)
+        if len(by_task) > 1:
+            environment.close()
+    together = bool(tasks(resolve(config)))
+    write_json(run_dir / "evaluation.json", {"tasks": evaluations} if together else evaluations[task])
+    for task, found in evaluations.items():
+        print(f"{task}: {describe(found)}" if together else describe(found))
+    if together:
+        print(describe_score(evaluations, config.evaluation.normaliser))
+    try:
+        if VIDEO.value:
+            record_video(experiment, run_dir, settings["seed"], Path(VIDEO.value))
+        if EXPORT.value:
+            PolicySaver(policy, batch_size=None).save(EXPORT.value)
+            print(f"SavedModel: {EXPORT.value}")
+    except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
+        cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
+
+
+def evaluate_task(
+    experiment: Experiment, policy: tf_policy.TFPolicy, environment: BatchedEnvironment, episodes: int, seed: int
+) -> dict[str, Any]:
+    """Plays episodes of one task, with a line that shows how far it is.
+
+    Args:
+        experiment: of this task.
+        policy: chooses the actions.
+        environment: its games.
+        episodes: in all, a multiple of the number of environments.
+        seed: of the policy's sampling.
+
+    Returns:
+        `evaluation` of a record.
+    """
+    import numpy as np
+
+    from repro.acting.evaluation import play
+    from repro.acting.rollout import Episode
+    from repro.training.progress_line import ProgressLine, format_score
+
     scores: list[float] = []
     with contextlib.closing(ProgressLine(f"Evaluating {experiment.config.env.task}", episodes, "episodes")) as line:
 
@@ -66,26 +119,40 @@ def main(argv: list[str]) -> None:
 
         games = play(policy, environment, episodes, seed, show)
     returns = [game.score for game in games]
-    mean, std = float(np.mean(returns)), float(np.std(returns, ddof=1)) if episodes > 1 else 0.0
-    evaluation = {
+    return {
         "protocol": experiment.describe_evaluation(episodes),
         "episodes": episodes,
         "unit": experiment.evaluation.unit,
-        "mean": mean,
-        "std": std,
+        "mean": float(np.mean(returns)),
+        "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
         "returns": returns,
     }
-    write_json(run_dir / "evaluation.json", evaluation)
+
+
+def describe(evaluation: Mapping[str, Any]) -> str:
+    """Returns mean and standard deviation in words."""
+    from repro.training.progress_line import format_score
+
+    mean, std, episodes = (evaluation[name] for name in ("mean", "std", "episodes"))
     mean_text, std_text = (format_score(value, max(abs(mean), std)) for value in (mean, std))
-    print(f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)" if episodes > 1 else mean_text)
-    try:
-        if VIDEO.value:
-            record_video(experiment, run_dir, settings["seed"], Path(VIDEO.value))
-        if EXPORT.value:
-            PolicySaver(policy, batch_size=None).save(EXPORT.value)
-            print(f"SavedModel: {EXPORT.value}")
-    except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
-        cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
+    return f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)" if episodes > 1 else mean_text
+
+
+def describe_score(evaluations: Mapping[str, Mapping[str, Any]], normaliser: str) -> str:
+    """Returns the mean capped human-normalised score in words.
+
+    Args:
+        evaluations: of each task.
+        normaliser: name of the random and human scores.
+    """
+    from repro.evidence import published
+    from repro.training.task_returns import capped_score
+
+    references = published.normaliser(normaliser)
+    score = capped_score({task: found["mean"] for task, found in evaluations.items()}, references)
+    counted = sum(task in references for task in evaluations)
+    over = "1 task" if counted == 1 else f"{counted} tasks"
+    return f"Mean capped human-normalised score over {over}: {score:.1f} %" if counted else "No human scores."
 
 
 def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -> None:

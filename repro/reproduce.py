@@ -19,7 +19,8 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import agents
+from repro.config import agents, tasks
+from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.launch import jobs
 from repro.launch.recorded_job import RecordedJob
@@ -54,10 +55,16 @@ def find_jobs() -> Iterator[RecordedJob]:
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         config = jobs.load_config(PAPER.value, name, SCALE.value)
-        for task, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
-            for seed in _seeds():
+        for named, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
+            for task, seed in itertools.product(_played(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
                 yield jobs.make_job(run, results_dir(), Path(RUNS_DIR.value))
+
+
+def _played(config: ml_collections.ConfigDict, task: str, agent: str) -> Sequence[str]:
+    """The task of a run; a random player plays each of those alone that others learn together."""
+    alone = agent == random_player.AGENT and task == config.env.task
+    return (tasks(config) if alone else ()) or (task,)
 
 
 def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:

@@ -106,6 +106,21 @@ IMPALA_LSTM = {name: value for name, value in IMPALA.items() if not name.startsw
     "loss.entropy_cost": 0.1,
 }
 IMPALA_REPLAY = IMPALA_LSTM | {"learner.batch_size": 8, "replay.capacity": 10}
+TOGETHER = {
+    "env.task": "two_games",
+    "env.tasks": ("breakout", "pong"),
+    "env.full_action_set": True,
+    "env.noop_max": 5,
+    "env.max_frames": 400,
+    "runtime.num_actors": 1,
+}
+IMPALA_TOGETHER = IMPALA | TOGETHER
+IMPALA_LSTM_TOGETHER = {name: value for name, value in IMPALA_LSTM.items() if not name.startswith("env.")} | {
+    "env": IMPALA_LSTM["env"]
+    | {name.removeprefix("env."): value for name, value in TOGETHER.items() if "env." in name},
+    "evaluation.normaliser": "atari57",
+    "learner.rmsprop_epsilon": 1e-3,
+}
 ACER = ATARI | {
     "learner.unroll_length": 8,
     "learner.learning_rate": 3e-3,
@@ -180,10 +195,21 @@ CASES: dict[str, Case] = {
     "impala.shallow": Case(
         "impala.atari_shallow",
         "impala_shallow",
-        ("*/impala_shallow", "atari_table1_throughput/impala_*", "gymnasium/impala"),
+        ("atari_shallow/impala_shallow", "atari_table1_throughput/impala_*", "gymnasium/impala"),
         IMPALA,
     ),
-    "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
+    "impala.deep": Case("impala.atari_deep", "impala_deep", ("atari_deep/impala_deep",), IMPALA, 2),
+    "impala.multitask": Case("impala.atari_57", "impala_multitask", ("*/impala_multitask",), IMPALA_TOGETHER, 2),
+    "impala.multitask_lstm_shallow": Case(
+        "impala.dmlab_30", "impala_shallow", ("dmlab_30/impala_shallow",), IMPALA_LSTM_TOGETHER
+    ),
+    "impala.multitask_lstm_deep": Case(
+        "impala.dmlab_30",
+        "impala_deep",
+        ("dmlab_30/impala_deep", "dmlab_30_experts/impala_deep"),
+        IMPALA_LSTM_TOGETHER,
+        2,
+    ),
     **{
         f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, agents, IMPALA_LSTM)
         for agent, agents in (
@@ -324,13 +350,16 @@ CASES: dict[str, Case] = {
 def measure(name: str, compile_: str = "graph") -> dict[str, list[float]]:
     """Returns what an agent logs of each of its updates by name, and how far its weights moved.
 
-    `weights_moved` is the geometric mean, over the variables that are learned, of the distance from their start.
+    Mean returns of tasks are left out, which are NaN until a game ends. `weights_moved` is the geometric mean, over the
+    variables that are learned, of the distance from their start.
     """
     case = CASES[name]
     run = _learn_from_sequences if case.experiment.startswith("ctrace.") else _train
     series: dict[str, list[float]] = {}
     for scalars in run(case, case.config(compile_)):
         for key, value in scalars.items():
+            if math.isnan(value):
+                continue  # returns of tasks of which no game ended
             series.setdefault(key, []).append(float(f"{value:.{DIGITS}g}"))
     return series
 

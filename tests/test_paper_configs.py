@@ -106,6 +106,15 @@ def test_every_published_field_names_its_source(name):
     assert [line for line in runtime if "  # " not in line] == []
 
 
+@pytest.mark.parametrize(("name", "fields"), [("dmlab_30", 10), ("atari_57", 6)])
+def test_every_field_of_tasks_together_that_differs_names_its_source(name, fields):
+    text = (FOLDER / "impala" / f"{name}.py").read_text()
+    body = text[text.index("config.scale = scale") : text.index("return apply_scale")]
+    lines = [line for line in body.splitlines() if re.match(r"\s+config\.[\w.]+ = ", line)]
+    assert len(lines) == fields
+    assert [line for line in lines if not re.search(r"# .*(Table|Section|Appendix|assumed: |names)", line)] == []
+
+
 def test_desk_differs_from_the_paper_only_where_the_readme_says():
     paper, desk = (plain_config(atari_shallow.get_config(scale)) for scale in ("paper", "desk"))
     assert set(config_difference(desk, paper)) == {

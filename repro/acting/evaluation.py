@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ml_collections
 from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, Episode, Rollout
+from repro.config import of_task, resolve, tasks
 from repro.environments.batched import BatchedEnvironment
+from repro.environments.names import task_names
 
 
 def play(
@@ -49,6 +51,31 @@ def play(
                 left -= 1
                 on_episode(game)
     return [game for played in games for game in played]
+
+
+def configs_by_task(
+    config: ml_collections.ConfigDict, chosen: Sequence[str] = ()
+) -> dict[str, ml_collections.ConfigDict]:
+    """Returns the configuration of each task to evaluate: the run's own, or one of each task that it learned.
+
+    Args:
+        config: of the run.
+        chosen: some of several tasks, in any spelling; empty for all.
+
+    Raises:
+        ValueError: a task that the run did not learn, or any where it learned only one.
+    """
+    together = tasks(resolve(config))
+    if not together:
+        if chosen:
+            raise ValueError(f"--task={','.join(chosen)}: the run has one task, {config.env.task}; leave the flag out.")
+        return {config.env.task: config}
+    learned = task_names(config.env.name, together)
+    played = task_names(config.env.name, chosen) or learned
+    for task in played:
+        if task not in learned:
+            raise ValueError(f"--task={task}: the run learned {', '.join(learned)}.")
+    return {task: of_task(config, task) for task in played}
 
 
 def score_unit(env: ml_collections.ConfigDict) -> str:

@@ -22,10 +22,11 @@ FIRST, MID, LAST = (int(x) for x in (StepType.FIRST, StepType.MID, StepType.LAST
 
 
 class Episode(NamedTuple):
-    """One finished game: its unclipped return and its length in environment frames."""
+    """One finished game: its unclipped return, its length in environment frames, and the number of its task."""
 
     score: float
     frames: int
+    task: int = 0
 
 
 class Transition(NamedTuple):
@@ -63,6 +64,7 @@ class Rollout:
         self.observation: Any = None
         self.step_type = np.full(environment.num_envs, FIRST, np.int32)
         self._all_mid = np.full(environment.num_envs, MID, np.int32)
+        self._no_task = np.zeros(environment.num_envs, np.int32)  # all play the only one
         self._has_last = False  # among the step types
 
     def reset(self) -> None:
@@ -79,8 +81,8 @@ class Rollout:
             self._has_last = finished.size > 0
         else:  # the common case, where all that would take a tenth of the time of a step that acts in NumPy
             self.step_type = self._all_mid
-        returns, frames = info["episode_return"], info["episode_frames"]
-        episodes = [(i, Episode(float(returns[i]), int(frames[i]))) for i in finished.tolist()]
+        returns, frames, task = info["episode_return"], info["episode_frames"], info.get("task", self._no_task)
+        episodes = [(i, Episode(float(returns[i]), int(frames[i]), int(task[i]))) for i in finished.tolist()]
         return Transition(action, policy_info, reward, terminated, episodes)
 
     def get_state(self) -> dict[str, Any]:

@@ -54,7 +54,8 @@ class BatchedEnvironment(Protocol):
             terminated: bool [N], the episode ended for learning; the value of what follows is 0.
             truncated: bool [N], cut by a time limit; the value of the observation counts.
             info: `game_over` bool [N], and where it is true `episode_return` float32 [N], the whole game's
-                unclipped return, and `episode_frames` int32 [N].
+                unclipped return, and `episode_frames` int32 [N]. Where a batch has several tasks, `task`
+                int32 [N], the number of each environment's task.
         """
 
     def get_state(self) -> dict[str, Any]:
@@ -104,7 +105,7 @@ _Config = TypeVar("_Config")
 
 
 def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any]) -> _Config:
-    """Returns a dataclass with the values of `config.env`, of which `name` is not read.
+    """Returns a dataclass with the values of `config.env`, of which `name` and `tasks` are not read.
 
     Args:
         kind: of environment, for the message.
@@ -114,7 +115,7 @@ def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any])
     Raises:
         ValueError: a field is missing or unknown, or the dataclass refuses a value.
     """
-    given = set(env_config) - {"name"}
+    given = set(env_config) - {"name", "tasks"}
     fields = dataclasses.fields(config)  # type: ignore[arg-type]
     known = {field.name for field in fields}
     missing = dataclasses.MISSING

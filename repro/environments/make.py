@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TypeVar
 
 import ml_collections
+import numpy as np
 
+from repro.config import of_task, tasks
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 from repro.environments.last_step import WithLastStep
+from repro.environments.mixed import MixedTasks, share_of
+from repro.environments.names import task_names
 
 FOR_DISCRETE, FOR_BOX = "paper_configs/impala/gymnasium.py", "paper_configs/refer/gymnasium.py"
 """Configurations whose agents fit each kind of actions, for the message."""
@@ -20,10 +24,11 @@ def make_environment(
     is_continuous: bool | None = None,
     shard: tuple[int, int] = (0, 1),
 ) -> BatchedEnvironment:
-    """Returns a batch of environments of the package `env.name`.
+    """Returns a batch of environments of the package `env.name`, of one task or of several (`MixedTasks`).
 
     Args:
-        config: of an experiment; `env` is read, and `runtime.env_threads` for ALE's emulators.
+        config: of an experiment; `env` is read, and `runtime.env_threads` for ALE's emulators. Where `env.tasks` is
+            not empty, these are played in place of `env.task`.
         num_envs: environments side by side, at least 1.
         seed: at least 0. Environments of one run need seeds of their own.
         is_continuous: whether the agent takes Box actions, not Discrete ones; None for one that takes both.
@@ -31,8 +36,10 @@ def make_environment(
 
     Raises:
         ValueError: an unknown package or one that is missing here, a field that is missing, unknown or out of its
-            range, or actions that do not fit the agent.
+            range, actions that do not fit the agent, or tasks that have no equal shares or differ in their actions.
     """
+    if tasks(config):
+        return _make_mixed(config, num_envs, seed, is_continuous, shard)
     if config.env.name == "atari":
         from repro.environments.atari import make_atari
 
@@ -48,6 +55,27 @@ def make_environment(
     if config.env.get("last_action_and_reward"):
         return WithLastStep(environment)
     return environment
+
+
+def _make_mixed(
+    config: ml_collections.ConfigDict, num_envs: int, seed: int, is_continuous: bool | None, shard: tuple[int, int]
+) -> MixedTasks:
+    """A batch of the tasks that this one of the run's batches plays, each part with a seed of its own."""
+    names = task_names(config.env.name, tasks(config))
+    if config.env.name == "atari" and not config.env.full_action_set:
+        raise ValueError("env.tasks has several games, whose own actions differ: set env.full_action_set=True.")
+    share = share_of(len(names), num_envs, shard)
+    mine = names[share.first : share.first + share.tasks]
+    parts: list[BatchedEnvironment] = []
+    try:
+        for task, part_seed in zip(mine, np.random.SeedSequence(seed).generate_state(len(mine)) % 2**31):
+            of_part = share.num_envs, int(part_seed), is_continuous, share.shard
+            parts.append(make_environment(of_task(config, task), *of_part))
+        return MixedTasks(mine, parts, share.first)
+    except Exception:
+        for part in parts:
+            part.close()
+        raise
 
 
 def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:

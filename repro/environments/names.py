@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import ml_collections
+
+from repro import config as configs
+
 
 def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
@@ -42,3 +48,37 @@ def task_name(package: str, task: str) -> str:
 
         return dmlab_levels.level_name(task)
     raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.")
+
+
+def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Returns this suite's names of several tasks, in their order; arguments and errors as for `task_name`.
+
+    Raises:
+        ValueError: besides, a task that stands there twice.
+    """
+    names = tuple(task_name(package, task) for task in tasks)
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ValueError(f"{name} stands there twice among the tasks.")
+    return names
+
+
+def run_task(config: ml_collections.ConfigDict, task: str) -> str:
+    """Returns what a run is named by: its task, or the name of the set of tasks that its agent learns together.
+
+    Args:
+        config: of the experiment.
+        task: in any spelling; of a set of tasks only its own name.
+
+    Raises:
+        ValueError: as for `task_name`; or a single task where several are learned together.
+    """
+    together = configs.tasks(config)
+    if not together:
+        return task_name(config.env.name, task)
+    if task != config.env.task:
+        raise ValueError(
+            f"{config.experiment} learns {len(together)} tasks together, so {task!r} has no run of its own: "
+            "leave the task out."
+        )
+    return task

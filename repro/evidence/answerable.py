@@ -10,7 +10,7 @@ import ml_collections
 
 from repro.config import budget
 from repro.evidence import claims, comparisons, published, staleness
-from repro.evidence.commands import Run
+from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
 from repro.evidence.records import SCALES
@@ -32,13 +32,14 @@ def shares(
     a score is above a random player's, or which games a row is about, is taken to come out well.
 
     Args:
-        runs: with canonical names of tasks; each once.
+        runs: with canonical names of tasks, or the name of a set that is learned together; each once.
         published_dir, configs_dir: published numbers, and the configs, whose budgets count.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
     for run in runs:
         record = {"scale": run.scale, "evaluation": {"mean": 0.0}}  # as much of one as choosing runs looks at
-        held[run.paper, run.experiment, run.task, run.agent].append(record)
+        for task in learns_together(run, configs_dir) or (run.task,):
+            held[run.paper, run.experiment, task, run.agent].append(record)
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
     known = published.papers(published_dir)
     found = {}

@@ -4,13 +4,14 @@ import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from repro.config import tasks
 from repro.evidence import comparisons, published, random_player, staleness
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
 
 
 class Run(NamedTuple):
-    """A run that a command is to make; without a task it is on the one that the configuration names."""
+    """A run that a command is to make; without a task it is on the one, or on those, that the configuration names."""
 
     paper: str
     experiment: str
@@ -41,7 +42,8 @@ def first_runs(printed: published.PublishedRow) -> list[Run]:
 def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> str | None:
     """Returns what makes some runs, and those of lower seeds, or None where an experiment or an agent is not there.
 
-    Agents with the same tasks and seeds share a command; several commands are joined.
+    Agents with the same tasks and seeds share a command; several commands are joined. Tasks that an agent learns
+    together have one run, which needs no task.
 
     Args:
         runs: one or more.
@@ -49,13 +51,13 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
     """
     seeds: dict[Run, int] = {}
     for run in runs:
-        same = run._replace(seed=0)
+        same = run._replace(seed=0, task="" if learns_together(run, configs_dir) else run.task)
         seeds[same] = max(seeds.get(same, 0), run.seed)
-    tasks: dict[Run, list[str]] = {}
+    by_run: dict[Run, list[str]] = {}
     for run, seed in seeds.items():
-        tasks.setdefault(run._replace(task="", seed=seed), []).append(run.task)
+        by_run.setdefault(run._replace(task="", seed=seed), []).append(run.task)
     agents: dict[Run, list[str]] = {}
-    for run, names in tasks.items():
+    for run, names in by_run.items():
         if not _is_known(run, configs_dir):
             return None
         agents.setdefault(run._replace(agent="", task=",".join(names)), []).append(run.agent)
@@ -70,7 +72,8 @@ def row_command(
 ) -> str | None:
     """Returns what makes a row's runs again, or its first ones.
 
-    Where a row is about the best of several runs, the others are made again, too.
+    Where a row is about the best of several runs, the others are made again, too. The published scale has all tasks
+    that are learned together, and smaller ones some of them.
 
     Args:
         printed: the row.
@@ -79,17 +82,30 @@ def row_command(
         configs_dir: holds a directory of configs for each paper.
 
     Returns:
-        None for an aggregate, and for a set of tasks with no claim.
+        None for an aggregate and for a set of tasks with no claim, unless its tasks are learned together.
     """
-    if printed.statistic is not None or printed.experiment is None:
+    if printed.experiment is None:
+        return None
+    together = learns_together(first_runs(printed)[0], configs_dir)
+    if printed.statistic is not None and not together:
         return None
     if used:
         kinds = dict.fromkeys((comparisons.key_of(record), record["scale"]) for record in used)
         every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
         return command(map(of_record, every), configs_dir)
-    if printed.task in comparisons.TASK_SETS and printed.claim is None:
+    if printed.task in comparisons.TASK_SETS and printed.claim is None and not together:
         return None
-    return command(first_runs(printed), configs_dir)
+    runs = first_runs(printed)
+    if together and printed.claim is None and printed.task not in together:
+        runs = [run._replace(scale="paper", seed=printed.n_seeds or run.seed) for run in runs]
+    return command(runs, configs_dir)
+
+
+def learns_together(run: Run, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> tuple[str, ...]:
+    """Returns the tasks that a run's agent learns together; empty where it learns one, or plays at random."""
+    if run.agent == random_player.AGENT or not staleness.config_path(run.paper, run.experiment, configs_dir).is_file():
+        return ()
+    return tasks(staleness.current_config(run.paper, run.experiment, run.scale, configs_dir))
 
 
 def _command(run: Run, agents: Sequence[str], configs_dir: pathlib.Path) -> str:

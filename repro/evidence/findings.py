@@ -58,6 +58,10 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     episodes = printed.protocol.get("episodes")
     if episodes is not None and fields["episodes"] < episodes:
         found.append(f"{fields['episodes']} of {episodes} episodes")
+    population = printed.protocol.get("population")
+    sizes = {record["config"].get("population", {}).get("size") for record in ours.used}
+    if population is not None and sizes != {population}:
+        found.append(f"no population of {population}")
     if differing:
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
     return (*found, *ours.shortfalls)

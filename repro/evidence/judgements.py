@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from repro.config import tasks
 from repro.evidence import bands, comparisons, published, random_player, staleness
 from repro.evidence.records import StoredRecord
 
@@ -209,10 +210,13 @@ def group_of(record: Mapping[str, Any]) -> GroupKey:
 def rerun_command(record: Mapping[str, Any]) -> str:
     """Returns the command that makes a record again in `runs/again`, apart from the committed one.
 
-    A study, which makes all its answers at once, has no agent to name.
+    A study, which makes all its answers at once, has no agent to name, and a run of tasks that are learned together no
+    task.
     """
+    config = record["config"]
+    unnamed = {name for name, is_so in (("agent", "study" in config), ("task", bool(tasks(config)))) if is_so}
     names = ("paper", "experiment", "task", "agent", "scale", "seed")
-    flags = [f"--{name}={record[name]}" for name in names if name != "agent" or "study" not in record["config"]]
+    flags = [f"--{name}={record[name]}" for name in names if name not in unnamed]
     return " ".join(("python -m repro.reproduce", *flags, "--results_dir=runs/again/records", "--runs_dir=runs/again"))
 
 

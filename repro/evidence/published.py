@@ -56,6 +56,7 @@ class PublishedRow:
             over the table's.
             `against` lists the agents that a statement compares the row's agent with, as `agent` or
             `experiment/agent`. `correlated_with` names a hyper-parameter that seeds sample, `columns` what of a log.
+            `population` is the number of members that population-based training chose the agent from.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
             and for a statement.
         normaliser: name of a file in `normalisers/`, or None.

@@ -23,6 +23,7 @@ NOT_OF_PLAY = (
     "observed",
     "reward_clip",
     "stack",
+    "tasks",
     "time_limit_is_terminal",
     "timeout",
     "width",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from repro.config import tasks
 from repro.evidence import claims, comparisons, intervals, published, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
@@ -108,7 +109,9 @@ def answer_aggregate(
     names = (printed.paper, printed.experiment, printed.agent)
     done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in scores and g.records}
     if len(done) < len(scores):
-        return Result({}, f"{len(done)} of the {len(scores)} tasks have a record")
+        return Result(
+            {}, f"{len(done)} of the {len(scores)} tasks have a record{_of_tasks_at_hand(printed, done, scores)}"
+        )
     used = [record for records in done.values() for record in records]
     return Result(_summarize_tasks(done, scores, printed.statistic, field), "", used)
 
@@ -184,6 +187,23 @@ def _summarize_tasks(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
+
+
+def _of_tasks_at_hand(
+    printed: published.PublishedRow,
+    done: Mapping[str, Sequence[Mapping[str, Any]]],
+    references: Mapping[str, Mapping[str, float]],
+) -> str:
+    """The aggregate over some of the tasks in words, where these are all that an agent learns together; else empty."""
+    if not done or not all(tasks(record["config"]) for records in done.values() for record in records):
+        return ""
+    assert printed.statistic is not None
+    scores = {
+        task: np.array([statistics.human_normalised(r["evaluation"]["mean"], **references[task]) for r in records])
+        for task, records in done.items()
+    }
+    value = 100 * statistics.aggregate(scores, statistics.STATISTICS[printed.statistic])
+    return f", with a {printed.statistic.replace('_', ' ')} score of {value:.1f} %"
 
 
 def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from repro.environments.names import task_name
+from repro.environments.names import run_task
 from repro.evidence import answerable
 from repro.evidence.commands import Run
 from repro.launch import jobs
@@ -22,7 +22,7 @@ class Block:
         paper, experiment: folder and file in `paper_configs`.
         agents: those that are compared stand in one block, since one without the others answers little. One with
             fields of its own is a variant of its experiment's configuration, so that its records are no other's.
-        tasks: in any spelling.
+        tasks: in any spelling; of tasks that are learned together, the name of the set.
         scale: smoke, desk or paper.
         seeds: 1 to this number.
         core_hours: of one run, estimated, the mean over agents and tasks.
@@ -47,7 +47,7 @@ class Block:
         """
         config = jobs.load_config(self.paper, self.experiment, self.scale)
         jobs.check_agents(config, self.agents)
-        tasks = [task_name(config.env.name, task) for task in self.tasks]
+        tasks = [run_task(config, task) for task in self.tasks]
         return [
             Run(self.paper, self.experiment, agent, task, self.scale, seed)
             for seed in range(1, self.seeds + 1)

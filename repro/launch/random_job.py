@@ -9,7 +9,7 @@ import ml_collections
 import numpy as np
 from rich.console import Console
 
-from repro.config import budget, frames_per_step
+from repro.config import budget, frames_per_step, of_task
 from repro.evidence import random_player, records
 from repro.launch.recorded_job import RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, summarize_returns, utc_now
@@ -32,7 +32,7 @@ class RandomJob(RecordedJob):
     def __init__(self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path) -> None:
         from repro.environments.names import task_name
 
-        config.env.task = task_name(config.env.name, task)
+        config = of_task(config, task_name(config.env.name, task))
         self.label = f"{config.experiment} {random_player.AGENT} {config.env.task} seed {seed}"
         names = (config.paper, config.experiment, config.env.task, random_player.AGENT)
         super().__init__(config, seed, [records.record_path(results_dir, *names, seed)])

@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import ml_collections
 
 from repro import cli
-from repro.config import budget, frames_per_step, resolve
+from repro.config import budget, frames_per_step, resolve, tasks, total_budget
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
@@ -30,6 +30,7 @@ from repro.training.run_directory import (
     read_settings,
     write_json,
 )
+from repro.training.task_returns import return_of
 
 LEAVE_SECONDS = 180.0
 """Longest wait for a process of before, which saves its run and ends."""
@@ -39,11 +40,13 @@ _LIBC = ctypes.CDLL(None)
 
 
 class TrainingJob(RecordedJob):
-    """Trains, evaluates and records one seed of one task.
+    """Trains, evaluates and records one seed of one task, or of several that are learned together.
+
+    Each of several tasks has a record of its own, which counts the frames of this task.
 
     Args:
         config: of the experiment, at its scale.
-        task: overrides `config.env.task`.
+        task: overrides `config.env.task`; the name of the set where several are learned together.
         seed: of the run.
         results_dir: root of the records.
         runs_dir: root of the run folders.
@@ -52,15 +55,19 @@ class TrainingJob(RecordedJob):
     def __init__(
         self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path, runs_dir: Path
     ) -> None:
-        from repro.environments.names import task_name
+        from repro.environments.names import run_task
 
-        config.env.task = task_name(config.env.name, task)
+        config.env.task = run_task(config, task)
+        self._together = tasks(resolve(config))
+        self._tasks = self._together or (config.env.task,)
         self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
-        names = (config.paper, config.experiment, config.env.task, config.agent)
-        place = records.record_path("", *names, seed)
-        super().__init__(config, seed, [results_dir / place])
+        run, *places = (
+            records.record_path("", config.paper, config.experiment, name, config.agent, seed)
+            for name in (config.env.task, *self._tasks)
+        )
+        super().__init__(config, seed, [results_dir / place for place in places])
         self._process: subprocess.Popen | None = None
-        self.run_dir = runs_dir / place.parent / config.scale / f"seed_{seed}"
+        self.run_dir = runs_dir / run.parent / config.scale / f"seed_{seed}"
         self._origin = self.run_dir / "origin.json"
 
     def run(self, cores: list[int], quiet: bool) -> None:
@@ -95,11 +102,13 @@ class TrainingJob(RecordedJob):
             )
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
-        if self._evaluation() is None:
+        if self._evaluations() is None:
             self._call(cores, log, "repro.evaluate", f"--episodes={self.config.evaluation.episodes}")
-        if self._evaluation() is None:
+        evaluations = self._evaluations()
+        if evaluations is None:
             raise Stopped
-        records.write_record(self.record_paths[0], self._make_record(len(cores)))
+        for path, (task, evaluation) in zip(self.record_paths, evaluations.items(), strict=True):
+            records.write_record(path, self._make_record(task, evaluation, len(cores)))
 
     def stop(self) -> None:
         """Asks the process that works on this job, if there is one, to save and end, and begins no other."""
@@ -116,7 +125,7 @@ class TrainingJob(RecordedJob):
     def share_done(self) -> float:
         """Share of the frames trained so far, from the run's log; 0 before its first row."""
         rows = self._rows()
-        unit, amount = budget(resolve(self.config))
+        unit, amount = total_budget(resolve(self.config))
         return rows[-1][f"num_env_{unit}"] / amount if rows else 0.0
 
     def seconds_done(self) -> float:
@@ -188,20 +197,25 @@ class TrainingJob(RecordedJob):
             last = log.read_text().strip().splitlines()[-1:] if log else []
             raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}: {''.join(last)}" if log else "."))
 
-    def _evaluation(self) -> dict[str, object] | None:
-        """The run's own evaluation, or one of the protocol's number of games; None before there is one."""
+    def _evaluations(self) -> dict[str, Mapping[str, object]] | None:
+        """Each task's evaluation: the run's own, or of the protocol's number of games; None before there is one."""
         complete = json.loads((self.run_dir / "complete.json").read_text())
         if "evaluation" in complete:
-            return complete["evaluation"]
+            return {self.config.env.task: complete["evaluation"]}
         path = self.run_dir / "evaluation.json"
-        played = json.loads(path.read_text()) if path.exists() else None
-        return played if played and played["episodes"] == self.config.evaluation.episodes else None
+        if not path.exists():
+            return None
+        played = json.loads(path.read_text())
+        of_tasks = played["tasks"] if self._together else {self.config.env.task: played}
+        whole = list(of_tasks) == list(self._tasks)
+        enough = all(found["episodes"] == self.config.evaluation.episodes for found in of_tasks.values())
+        return of_tasks if whole and enough else None
 
     def _behaviour_version(self) -> int:
         names = (self.config.paper, self.config.experiment, self.config.agent)
         return behaviour.version_of(*names, CONFIGS_DIR)
 
-    def _make_record(self, cores: int) -> dict[str, object]:
+    def _make_record(self, task: str, evaluation: Mapping[str, object], cores: int) -> dict[str, object]:
         complete = json.loads((self.run_dir / "complete.json").read_text())
         rows = read_progress(self.run_dir / "progress.csv")
         config = resolve(self.config)
@@ -209,16 +223,19 @@ class TrainingJob(RecordedJob):
         counted = f"num_env_{unit}"
         if counted not in complete:
             raise JobError(f"{self.run_dir} holds a run of an older version; remove it, or give another --runs_dir.")
+        number = len(self._tasks)
+        amount, column = complete[counted] // number, return_of(task) if self._together else "mean_return"
         return {
             **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
-            **budget_fields(unit, complete[counted], complete["seconds"]),
-            "agent_steps": complete[counted] // frames_per_step(config),
+            "task": task,
+            **budget_fields(unit, amount, complete["seconds"]),
+            "agent_steps": amount // frames_per_step(config),
             "gradient_steps": complete["gradient_steps"],
             "policy_lag": complete["policy_lag"],
             "curve": records.thin_curve(
-                [[row[counted], row["mean_return"]] for row in rows if math.isfinite(row["mean_return"])]
+                [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
             ),
-            "evaluation": self._evaluation(),
+            "evaluation": evaluation,
             **{name: complete[name] for name in ("sampled_hparams", "actor_restarts") if name in complete},
             **series_fields(rows, counted, config.get("recorded", ())),
             **circumstances(cores, config.env.name),

@@ -17,9 +17,11 @@ from repro.acting.inference import DynamicBatching
 from repro.acting.sources import make_source
 from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import budget, frames_per_step
+from repro.config import frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
+from repro.environments.names import task_names
+from repro.evidence import published
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
@@ -29,7 +31,8 @@ from repro.training.learner import Learner
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
-from repro.training.trainer import EpisodeLog, run_settings, supervision
+from repro.training.task_returns import TaskReturns
+from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings, supervision
 
 
 class OnPolicyExperiment(abc.ABC):
@@ -113,7 +116,7 @@ class OnPolicyExperiment(abc.ABC):
         """Returns RMSProp whose rate moves linearly over the budget."""
         learner = self.config.learner
         learning_rate = LinearOnFrames(
-            learner.learning_rate, learner.final_learning_rate, budget(self.config)[1], self.frames_per_update
+            learner.learning_rate, learner.final_learning_rate, total_budget(self.config)[1], self.frames_per_update
         )
         return RMSPropTF1(
             learning_rate,
@@ -141,7 +144,7 @@ class OnPolicyExperiment(abc.ABC):
             raise ValueError("runtime.schedule=a3c: this agent takes no gradient at the weights that acted.")
         acting = agent.acting_variables if at_acting_weights else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
-        episodes = EpisodeLog()
+        episodes = self._make_episode_log()
         actors = make_actors(
             environments,
             make_actor_environment,
@@ -172,6 +175,15 @@ class OnPolicyExperiment(abc.ABC):
         rows = sum(environment.num_envs for environment in environments)
         shared = DynamicBatching(self.make_local_policy(environments[0]), weights, rows, seed)
         return lambda *_: shared
+
+    def _make_episode_log(self) -> EpisodeLog:
+        """A log of all games, by their tasks where several are learned together."""
+        config = self.config
+        if not tasks(config):
+            return EpisodeLog()
+        references = published.normaliser(config.evaluation.normaliser)
+        names = task_names(config.env.name, tasks(config))
+        return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))
 
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn

@@ -16,9 +16,10 @@ import tensorflow as tf
 
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, Interrupted, Supervision
-from repro.config import budget
+from repro.config import total_budget
 from repro.training import checkpoint
 from repro.training.run_directory import RunDirectory
+from repro.training.task_returns import CAPPED_SCORE, TaskReturns
 from repro.training.trailing_returns import TrailingReturns
 
 RECENT_GAMES = 100
@@ -32,12 +33,16 @@ class EpisodeLog:
         games: that ended so far.
         frames: learned from so far, set by the loop.
         trailing_returns: the paper's measure, where training brings its evaluation along.
+        task_returns: of each task, where several are learned together.
     """
 
-    def __init__(self, trailing_returns: TrailingReturns | None = None) -> None:
+    def __init__(
+        self, trailing_returns: TrailingReturns | None = None, task_returns: TaskReturns | None = None
+    ) -> None:
         self.games = 0
         self.frames = 0
         self.trailing_returns = trailing_returns
+        self.task_returns = task_returns
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
 
     def append(self, episode: Episode) -> None:
@@ -45,21 +50,34 @@ class EpisodeLog:
         self.games += 1
         if self.trailing_returns:
             self.trailing_returns.append(self.frames, episode.score)
+        if self.task_returns:
+            self.task_returns.append(episode.task, episode.score)
 
     def mean_return(self) -> float:
-        """Mean unclipped return of the last `RECENT_GAMES` games; NaN before the first game ended."""
+        """Mean unclipped return of the last `RECENT_GAMES` games of all tasks; NaN before the first game ended."""
         scores = [episode.score for episode in tuple(self._recent)]
         return float(np.mean(scores)) if scores else float("nan")
 
+    def scalars(self) -> dict[str, float]:
+        """Returns what is logged of several tasks; empty where there is one."""
+        return self.task_returns.scalars() if self.task_returns else {}
+
     def get_state(self) -> dict[str, Any]:
-        state = {"games": self.games, "recent": np.array(list(self._recent), np.float64).reshape(-1, 2)}
-        return state | ({"window": self.trailing_returns.get_state()} if self.trailing_returns else {})
+        recent = np.array([episode[:2] for episode in tuple(self._recent)], np.float64).reshape(-1, 2)  # no task
+        state: dict[str, Any] = {"games": self.games, "recent": recent}
+        if self.trailing_returns:
+            state["window"] = self.trailing_returns.get_state()
+        if self.task_returns:
+            state["tasks"] = self.task_returns.get_state()
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
+        if self.task_returns:
+            self.task_returns.set_state(state["tasks"])
 
 
 class Update(NamedTuple):
@@ -68,7 +86,7 @@ class Update(NamedTuple):
     updates: int
     frames: int
     seconds: float  # of training, interruptions left out
-    scalars: dict[str, float]  # loss and the agent's extras
+    scalars: dict[str, float]  # loss and the agent's extras, and returns by task where there are several
     lag: float  # mean over the new batch: gradient steps from the weights that acted to those that learn from it
     mean_return: float  # of the last games
     games: int
@@ -94,7 +112,7 @@ class RunSettings(NamedTuple):
 
 def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
     """Settings of an experiment's configuration."""
-    unit, amount = budget(config)
+    unit, amount = total_budget(config)
     return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
 
 
@@ -139,6 +157,8 @@ class Trainer(abc.ABC):
         self._restarts_before = 0  # of this process
         self.saving = threading.Lock()
         self.saved_updates = 0
+        if episodes.task_returns:
+            self.progress_scalars = (CAPPED_SCORE, *self.progress_scalars)
         self.unit = run.unit
         self.updates = 0
         self.frames_per_update = frames_per_update
@@ -235,6 +255,7 @@ class Trainer(abc.ABC):
                 self.save()
                 saved = time.monotonic()
             mean_return, games = self._episodes.mean_return(), self._episodes.games
+            scalars = {**scalars, **self._episodes.scalars()}
             restarts = self.actor_restarts
             yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games, restarts)
         self.save()

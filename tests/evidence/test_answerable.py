@@ -2,7 +2,7 @@
 
 import pytest
 
-from repro.evidence import answerable, published
+from repro.evidence import answerable, commands, published
 from repro.evidence.commands import Run
 
 
@@ -99,3 +99,14 @@ def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compare
     ]
     (row,) = rows_of(answerable.shares(lags)).values()
     assert (row.table, row.agent, row.protocol["against"][1]) == ("Figure D.1", "vtrace_lag_100", "epsilon_lag_100")
+
+
+def test_a_run_of_tasks_learned_together_answers_each_of_its_tasks():
+    (games,) = {commands.learns_together(Run("impala", "atari_57", "impala_multitask", scale="desk"))}
+    assert len(games) == 10
+    desk = rows_of(answerable.shares([Run("impala", "atari_57", "impala_multitask", "atari_57", "desk", 1)]))
+    assert {(row.table, row.task) for row in desk.values()} == {("C.1", game) for game in games}
+    paper = answerable.shares([Run("impala", "atari_57", "impala_multitask", "atari_57", "paper", 1)])
+    assert sum(row.task == "atari57" for row in rows_of(paper).values()) == 5
+    assert sum(row.task != "atari57" for row in rows_of(paper).values()) == 57
+    assert set(paper.values()) == {1.0}

@@ -95,3 +95,29 @@ def test_every_answered_row_has_the_command_of_its_runs():
         if row.seeds and row.statistic is None:
             seeds = [int(_fields(text)[1]["SEEDS"]) for text in row.command.split(" && ")]
             assert min(seeds) >= len(row.seeds), row
+
+
+TOGETHER = "make reproduce-impala EXPERIMENT=atari_57 SCALE=desk SEEDS="
+
+
+def test_tasks_learned_together_are_made_by_one_command_without_a_task():
+    runs = [Run("impala", "atari_57", "impala_multitask", task, "desk", 2) for task in ("pong", "breakout")]
+    assert commands.command(runs) == f"{TOGETHER}2"
+    alone = Run("impala", "atari_57", "random", "pong", "desk", 1)
+    assert commands.command([alone]).endswith("EXPERIMENT=atari_57 AGENT=random TASK=pong SCALE=desk SEEDS=1")
+    assert commands.learns_together(alone) == ()
+
+
+def test_a_number_of_tasks_learned_together_has_a_command_of_a_scale_with_all_of_them():
+    of_task = {
+        row.task: row.command for row in rows.make_rows({}, papers=["impala"]) if row.agent == "impala_multitask"
+    }
+    assert of_task["pong"] == f"{TOGETHER}3"
+    assert of_task["alien"] == TOGETHER.replace("desk", "paper") + "1"  # not among the ten games
+    found = {(row.table, row.column, row.statistic): row.command for row in rows.make_rows({}, papers=["impala"])}
+    assert found["4", "IMPALA, deep, multi-task", "median"] == (
+        "make reproduce-impala EXPERIMENT=atari_57 SCALE=paper SEEDS=1"
+    )
+    assert found["4", "IMPALA, deep, experts", "median"] is None
+    shallow = "make reproduce-impala EXPERIMENT=dmlab_30 AGENT=impala_shallow SCALE=paper SEEDS=1"
+    assert found["3", "IMPALA, shallow", "mean_capped"] == shallow

@@ -1,10 +1,15 @@
 """Findings: what a result says of a printed number, and what of the protocol is missing."""
 
+import dataclasses
+
 import pytest
 
-from repro.evidence import staleness
+from repro.evidence import findings, published, staleness
+from repro.evidence.results import Result
 from tests.evidence.printed_rows import full_runs, make_one, make_row
 from tests.evidence.synthetic_records import make_record
+
+LEVEL = "rooms_watermaze"
 
 
 def test_full_budget_is_judged():
@@ -142,3 +147,19 @@ def test_runs_that_agree_in_all_digits_have_no_interval(tmp_path):
         record["evaluation"] |= {"mean": 21.0, "std": 0.0, "returns": [21.0]}
     row = make_one(tmp_path, made, value=20.0)
     assert (row.value, row.interval, row.finding) == (21.0, None, "undecided")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "missing"), [((24,), False), ((24, 24), False), ((8,), True), ((24, 8), True), ((None,), True)]
+)
+def test_an_agent_of_a_population_needs_one_of_its_size(sizes, missing):
+    (printed,) = (
+        row for row in published.load("impala").rows if (row.table, row.column, row.task) == ("B.1", "IMPALA", LEVEL)
+    )
+    configs = [{} if size is None else {"population": {"size": size}} for size in sizes]
+    used = [{"schedule": "async", "config": config} for config in configs]
+    ours = Result({"scale": "paper", "seeds": (1,), "episodes": 500}, "", used)
+    expected = ("no population of 24",) if missing else ()
+    assert findings.list_shortfalls(printed, ours, None, 0) == expected
+    other = dataclasses.replace(printed, protocol={})
+    assert findings.list_shortfalls(other, ours, None, 0) == ()

@@ -138,6 +138,18 @@ def test_a_committed_record_lowered_to_random_play_falls_out(seed):
     assert [judged.path for judged in found if judged.fell_out] == [item.path]
 
 
+def test_the_command_of_tasks_learned_together_makes_them_all():
+    record = make_record(2, "pong", experiment="atari_57", agent="impala_multitask")
+    command = judgements.rerun_command(record).split()
+    assert not any(flag.startswith("--task") for flag in command)
+    with flagsaver.flagsaver():
+        flags.FLAGS(command[2:])
+        (job,) = reproduce.find_jobs()
+    assert job.seed == 2
+    assert len(job.record_paths) == 10
+    assert pathlib.Path("runs/again/records/impala/atari_57/pong/impala_multitask/seed_2.json") in job.record_paths
+
+
 def test_the_command_makes_exactly_that_record():
     """Of every committed record: one job, at its place below another folder."""
     assert len({item.record["agent"] for item in committed()}) > 20

@@ -16,7 +16,7 @@ from repro.evidence.statistics import human_normalised
 COLUMNS = {
     "IMPALA, shallow, experts": ("atari_shallow", "impala_shallow"),
     "IMPALA, deep, experts": ("atari_deep", "impala_deep"),
-    "IMPALA, deep, multi-task": ("atari_multitask", "impala_multitask"),
+    "IMPALA, deep, multi-task": ("atari_57", "impala_multitask"),
 }
 PAPERS = ("acer", "ctrace", "impala", "refer", "stac")
 # Rows of each table: printed cells and statements together.
@@ -372,8 +372,8 @@ def test_rows_of_single_games_use_the_names_of_the_normaliser():
 
 
 EXPERIMENTS = {
-    "impala": "atari_shallow atari_deep atari_multitask dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
-    "dmlab_figure_d1 dmlab30 dmlab30_experts theorems",
+    "impala": "atari_shallow atari_deep atari_57 dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
+    "dmlab_figure_d1 dmlab_30 dmlab_30_experts theorems",
     "acer": "atari continuous theorems",
     "refer": "closed_form figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity "
     "figure_8_sensitivity",

@@ -172,3 +172,23 @@ def test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_se
     row = make_one(tmp_path, five)
     means = [record["evaluation"]["mean"] for record in five]
     assert (row.interval_over, row.interval) == ("seeds", intervals.mean_interval(means))
+
+
+def test_an_aggregate_of_tasks_learned_together_says_what_those_at_hand_give():
+    """The median of two tasks is the mean of their human-normalised scores."""
+    references = published.normaliser("atari57")
+    finals = {game: references[game]["human"] for game in ("breakout", "pong")}
+    made = [
+        make_record(1, game, experiment="atari_57", agent="impala_multitask", final=final)
+        for game, final in finals.items()
+    ]
+    found = rows.make_rows(make_groups(made), papers=["impala"])
+    (median,) = (row for row in found if (row.agent, row.statistic, row.table) == ("impala_multitask", "median", "4"))
+    assert (median.value, median.verdict) == (None, "not run")
+    assert median.note.startswith("2 of the 57 tasks have a record, with a median score of ")
+    scores = [
+        (record["evaluation"]["mean"] - references[record["task"]]["random"])
+        / (references[record["task"]]["human"] - references[record["task"]]["random"])
+        for record in made
+    ]
+    assert float(median.note.split()[-2]) == pytest.approx(50 * sum(scores), abs=0.06)

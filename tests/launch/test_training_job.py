@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from paper_configs.impala import atari_57
 from paper_configs.refer import figure_4_vracer
+from repro.evidence import records
 from repro.launch import training_job
+from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import InUseError, JobError, Stopped
 from repro.launch.training_job import TrainingJob
 from repro.training.run_directory import RunDirectory
@@ -32,7 +35,7 @@ def test_a_record_names_restarted_actors_where_there_are_some(tmp_path, restarts
     (job.run_dir / "complete.json").write_text(json.dumps(complete))
     (job.run_dir / "origin.json").write_text(json.dumps({"git_commit": "0" * 40}))
     (job.run_dir / "progress.csv").write_text("updates,num_env_steps,mean_return\n1,20000,5.0\n")
-    assert job._make_record(cores=1).get("actor_restarts", 0) == restarts
+    assert job._make_record("Hopper", complete["evaluation"], cores=1).get("actor_restarts", 0) == restarts
 
 
 def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
@@ -65,3 +68,71 @@ def test_a_job_that_was_asked_to_stop_begins_no_process(tmp_path):
     with pytest.raises(Stopped):
         job.run([0], quiet=True)
     assert not (job.run_dir / "log.txt").exists()
+
+
+def complete_run(job, evaluations):
+    """A run folder as training leaves it: 1000 frames together, and a log of two rows."""
+    RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
+    (job.run_dir / "origin.json").write_text(json.dumps({"behaviour": job._behaviour_version(), "git_commit": None}))
+    complete = {"num_env_frames": 1000, "seconds": 10.0, "gradient_steps": 5, "policy_lag": {"mean": 1.0, "max": 2.0}}
+    (job.run_dir / "complete.json").write_text(json.dumps(complete))
+    log = "updates,num_env_frames,seconds,mean_return,return/breakout,return/pong\n"
+    (job.run_dir / "progress.csv").write_text(f"{log}1,500,5.0,1.5,nan,-21.0\n2,1000,10.0,2.5,3.0,-20.0\n")
+    (job.run_dir / "evaluation.json").write_text(json.dumps({"tasks": evaluations}))
+
+
+def an_evaluation(*returns):
+    mean = sum(returns) / len(returns)
+    return {
+        "protocol": "p",
+        "episodes": len(returns),
+        "unit": "game score",
+        "mean": mean,
+        "std": 0.0,
+        "returns": [*returns],
+    }
+
+
+def test_tasks_learned_together_have_a_record_each_with_their_own_returns_and_frames(tmp_path):
+    job = TrainingJob(atari_57.get_config("smoke"), "atari_57", 1, tmp_path / "results", tmp_path / "runs")
+    assert job.run_dir == tmp_path / "runs/impala/atari_57/atari_57/impala_multitask/smoke/seed_1"
+    complete_run(job, {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(-21, -20, -19, -20)})
+    assert not job.recorded()
+    job.run([0], quiet=True)
+    assert job.recorded()
+    places = [path.relative_to(tmp_path / "results/impala/atari_57") for path in job.record_paths]
+    assert [str(path) for path in places] == [f"{game}/impala_multitask/seed_1.json" for game in ("breakout", "pong")]
+    breakout, pong = (records.read_record(path) for path in job.record_paths)
+    assert (breakout["task"], breakout["evaluation"]["mean"], breakout["curve"]) == ("breakout", 2.5, [[500, 3.0]])
+    assert (pong["task"], pong["evaluation"]["mean"]) == ("pong", -20.0)
+    assert pong["curve"] == [[250, -21.0], [500, -20.0]]
+    for record in (breakout, pong):
+        assert (record["num_env_frames"], record["agent_steps"], record["frames_per_second"]) == (500, 125, 50.0)
+        assert record["config"]["env"]["tasks"] == ["breakout", "pong"]
+
+
+@pytest.mark.parametrize(
+    "evaluations",
+    [
+        {"breakout": an_evaluation(1, 2, 3, 4)},
+        {"breakout": an_evaluation(1, 2), "pong": an_evaluation(1, 2)},
+        {"pong": an_evaluation(1, 2, 3, 4), "breakout": an_evaluation(1, 2, 3, 4)},
+    ],
+)
+def test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again(tmp_path, monkeypatch, evaluations):
+    job = TrainingJob(atari_57.get_config("smoke"), "atari_57", 1, tmp_path / "results", tmp_path / "runs")
+    complete_run(job, evaluations)
+    called = []
+    monkeypatch.setattr(job, "_call", lambda cores, log, module, *arguments: called.append((module, *arguments)))
+    with pytest.raises(Stopped):
+        job.run([0], quiet=True)
+    assert called == [("repro.evaluate", "--episodes=4")]
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_random_player_plays_each_task_alone(tmp_path):
+    config = atari_57.get_config("smoke")
+    job = RandomJob(config, "ALE/Pong-v5", 1, tmp_path)
+    assert job.record_paths == [tmp_path / "impala/atari_57/pong/random/seed_1.json"]
+    assert "tasks" not in job._played_config().env
+    assert config.env.tasks == ("breakout", "pong")

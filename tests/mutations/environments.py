@@ -8,6 +8,8 @@ SPACES = "repro/environments/gymnasium_spaces.py"
 TEST = "tests/environments/test_gymnasium.py"
 
 MAKE = "repro/environments/make.py"
+MIXED = "repro/environments/mixed.py"
+MIXED_TEST = "tests/environments/test_mixed.py"
 DMLAB = "repro/environments/dmlab.py"
 DMLAB_TEST = "tests/environments/test_dmlab.py"
 
@@ -207,5 +209,61 @@ VARIANTS = [
         "return np.clip(reward, -bound, bound, out=reward) if bound else reward",
         "return reward",
         "tests/environments/test_atari.py::test_reward_clip",
+    ),
+    Variant(
+        "several tasks: actions of the rows side by side",
+        MIXED,
+        "part.step(actions[i::n])",
+        "part.step(actions[i * part.num_envs : (i + 1) * part.num_envs])",
+        f"{MIXED_TEST}::test_actions_and_returns_are_those_of_the_right_task",
+    ),
+    Variant(
+        "several tasks: returns of the rows side by side",
+        MIXED,
+        "np.stack(parts, axis=1)",
+        "np.stack(parts, axis=0)",
+        f"{MIXED_TEST}::test_actions_and_returns_are_those_of_the_right_task",
+    ),
+    Variant(
+        "several tasks: returns of tasks swapped",
+        MIXED,
+        "np.tile(np.arange(first, first + len(parts), dtype=np.int32), one.num_envs)",
+        "np.tile(np.arange(first, first + len(parts), dtype=np.int32)[::-1], one.num_envs)",
+        f"{MIXED_TEST}::test_actions_and_returns_are_those_of_the_right_task",
+    ),
+    Variant(
+        "several tasks: every batch begins with the first task",
+        MIXED,
+        "return Share(first, num_envs, 1,",
+        "return Share(0, num_envs, 1,",
+        f"{MIXED_TEST}::test_each_task_has_as_many_environments_and_batches_of_a_task_have_numbers_of_their_own",
+    ),
+    Variant(
+        "several tasks: unequal shares",
+        MIXED,
+        "if num_tasks % num_envs or batches * num_envs % num_tasks:",
+        "if num_tasks % num_envs:",
+        f"{MIXED_TEST}::test_unequal_shares_are_refused",
+    ),
+    Variant(
+        "several tasks: batches share the episodes of a level",
+        MIXED,
+        "(begun, batches * num_envs // num_tasks)",
+        "(0, batches * num_envs // num_tasks)",
+        f"{MIXED_TEST}::test_no_two_actors_play_the_same_episode_of_a_level",
+    ),
+    Variant(
+        "several tasks: one seed for all",
+        MAKE,
+        "zip(mine, np.random.SeedSequence(seed).generate_state(len(mine)) % 2**31)",
+        "zip(mine, [seed] * len(mine))",
+        f"{MIXED_TEST}::test_each_task_is_what_a_batch_of_its_own_would_be",
+    ),
+    Variant(
+        "several tasks: actions of different meaning",
+        MAKE,
+        'if config.env.name == "atari" and not config.env.full_action_set:',
+        "if False:",
+        f"{MIXED_TEST}::test_what_cannot_be_learned_together_is_a_sentence",
     ),
 ]

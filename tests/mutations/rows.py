@@ -333,4 +333,18 @@ VARIANTS = [
         "tests/evidence/test_published_settings.py"
         "::test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own",
     ),
+    Variant(
+        "findings: one agent counts as a population",
+        "repro/evidence/findings.py",
+        "sizes != {population}",
+        "len(sizes) > 1",
+        "tests/evidence/test_findings.py::test_an_agent_of_a_population_needs_one_of_its_size",
+    ),
+    Variant(
+        "commands: tasks learned together are asked for one by one",
+        "repro/evidence/commands.py",
+        'task="" if learns_together(run, configs_dir) else run.task',
+        "task=run.task",
+        "tests/evidence/test_commands.py::test_tasks_learned_together_are_made_by_one_command_without_a_task",
+    ),
 ]

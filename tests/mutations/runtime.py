@@ -23,6 +23,11 @@ TEST_PLAN = "tests/launch/test_plan.py"
 
 RUN_DIRECTORY = "repro/training/run_directory.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
+TASK_RETURNS = "repro/training/task_returns.py"
+TEST_TASK_RETURNS = "tests/training/test_task_returns.py"
+TRAINING_JOB = "repro/launch/training_job.py"
+TEST_TRAINING_JOB = "tests/launch/test_training_job.py"
+TEST_MULTITASK = "tests/papers/impala/test_multitask.py"
 
 INFERENCE = "repro/acting/inference.py"
 TEST_SCHEDULES = "tests/acting/test_schedules.py"
@@ -297,5 +302,61 @@ VARIANTS = [
         "tf.train.Checkpoint(network=learner.agent._network, counter=learner.agent.train_step_counter)",
         f"{TEST_TRAINING}::test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit",
         slow=True,
+    ),
+    Variant(
+        "several tasks: scores are not capped",
+        TASK_RETURNS,
+        "statistics.mean_capped)",
+        "statistics.mean)",
+        f"{TEST_TASK_RETURNS}::test_the_score_is_capped_above_and_not_below",
+    ),
+    Variant(
+        "several tasks: a task without a game counts for nothing",
+        TASK_RETURNS,
+        "if not counted or any(map(math.isnan, counted.values())):",
+        "counted = {task: value for task, value in counted.items() if not math.isnan(value)}\n    if not counted:",
+        f"{TEST_TASK_RETURNS}::test_tasks_without_references_do_not_count_and_one_without_a_game_leaves_no_score",
+    ),
+    Variant(
+        "several tasks: all games are of the first task",
+        ROLLOUT,
+        "int(task[i])",
+        "0",
+        "tests/environments/test_mixed.py::test_actions_and_returns_are_those_of_the_right_task",
+    ),
+    Variant(
+        "several tasks: the log is lost at a restart",
+        "repro/training/trainer.py",
+        'self.task_returns.set_state(state["tasks"])',
+        "pass",
+        f"{TEST_TASK_RETURNS}::test_a_log_goes_on_with_the_games_of_each_task",
+    ),
+    Variant(
+        "several tasks: the budget of one task",
+        "repro/config.py",
+        "amount * max(1, len(tasks(config)))",
+        "amount",
+        f"{TEST_MULTITASK}::test_budgets_are_of_each_task",
+    ),
+    Variant(
+        "several tasks: a record counts the frames of all",
+        TRAINING_JOB,
+        "amount, column = complete[counted] // number,",
+        "amount, column = complete[counted],",
+        f"{TEST_TRAINING_JOB}::test_tasks_learned_together_have_a_record_each_with_their_own_returns_and_frames",
+    ),
+    Variant(
+        "several tasks: the curve of all games",
+        TRAINING_JOB,
+        'return_of(task) if self._together else "mean_return"',
+        '"mean_return"',
+        f"{TEST_TRAINING_JOB}::test_tasks_learned_together_have_a_record_each_with_their_own_returns_and_frames",
+    ),
+    Variant(
+        "several tasks: evaluations of some tasks are enough",
+        TRAINING_JOB,
+        "if whole and enough else None",
+        "if enough else None",
+        f"{TEST_TRAINING_JOB}::test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again",
     ),
 ]

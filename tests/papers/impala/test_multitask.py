@@ -1,0 +1,141 @@
+"""One agent for several games: what its runs learn from, log, restore and are evaluated on."""
+
+from __future__ import annotations
+
+import collections
+import math
+
+import numpy as np
+import pytest
+
+from paper_configs.impala import atari_57, atari_shallow, dmlab_30, dmlab_30_experts
+from repro.acting.evaluation import configs_by_task
+from repro.config import budget, flatten, of_task, resolve, tasks, total_budget
+from repro.environments.dmlab_levels import DMLAB30
+from repro.evidence import published
+from repro.evidence.records import plain_config
+from repro.evidence.staleness import config_difference
+from repro.papers import find_experiment
+from repro.training.run_directory import RunDirectory
+
+UPDATES = 8
+
+
+def small_config(*names: str):
+    config = atari_57.get_config("smoke")
+    config.env.tasks = names or ("breakout", "pong")
+    config.env.update({"max_frames": 400, "noop_max": 3})
+    config.network.torso = "shallow"
+    config.learner.update({"batch_size": 4, "unroll_length": 16, "learning_rate": 3e-3})
+    config.runtime.update({"num_actors": 1, "envs_per_actor": 4, "schedule": "lockstep", "compile": "graph"})
+    config.num_env_frames = UPDATES * 4 * 16 * 4 // 2  # of each game
+    return config
+
+
+def build(config, folder):
+    return find_experiment(config).build_trainer(3, RunDirectory(folder, config.to_dict(), 3), print)
+
+
+def train(trainer, last=UPDATES):
+    """Trains to an update, saves and closes; returns what each update gave."""
+    updates = []
+    for update in trainer:
+        updates.append(update)
+        if update.updates == last:
+            break
+    trainer.save()
+    trainer.close()
+    return updates
+
+
+def weights(trainer):
+    return [x.numpy() for x in trainer._learner.agent.variables]
+
+
+def test_a_run_that_was_interrupted_is_the_same_to_the_bit_and_logs_each_game(tmp_path):
+    whole = build(small_config(), tmp_path / "whole")
+    updates = train(whole)
+    assert whole.complete
+    assert whole.frames == whole.total_updates * 256 == 2 * small_config().num_env_frames
+
+    first = build(small_config(), tmp_path / "halves")
+    train(first, last=UPDATES // 2)
+    second = build(small_config(), tmp_path / "halves")
+    assert second.updates == UPDATES // 2
+    rest = train(second)
+    for a, b in zip(weights(whole), weights(second), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(updates[UPDATES // 2 :], rest, strict=True):
+        np.testing.assert_equal(a.scalars, b.scalars)
+
+    last = updates[-1].scalars  # 100 steps a game: balls are served and lost without FIRE in pong alone
+    assert last["return/breakout"] >= 0 > last["return/pong"]
+    references = published.normaliser("atari57")
+    scores = [
+        min(1, (last[f"return/{game}"] - references[game]["random"]) / (human - references[game]["random"]))
+        for game, human in ((game, references[game]["human"]) for game in ("breakout", "pong"))
+    ]
+    assert last["capped_score"] == pytest.approx(50 * sum(scores))
+    assert math.isnan(updates[0].scalars["capped_score"])
+    assert second.progress_scalars[0] == "capped_score"
+
+
+def test_each_batch_has_as_many_unrolls_of_each_game(tmp_path):
+    """Games are told apart by what they look like: the mean of their frames."""
+    trainer = build(small_config(), tmp_path)
+    shares = collections.Counter()
+    for _ in range(3):
+        batch = trainer._source.next()
+        brightness = batch.trajectory.observation.numpy()[:, -1, :, :, -1].mean(axis=(1, 2))
+        shares.update(np.digitize(brightness, [60]).tolist())
+        trainer._source.release(batch)
+    trainer.close()
+    assert shares == {0: 6, 1: 6}
+
+
+def test_an_evaluation_plays_each_game_alone():
+    config = small_config("pong", "breakout")
+    by_task = configs_by_task(config)
+    assert list(by_task) == ["pong", "breakout"]
+    for game, own in by_task.items():
+        assert (own.env.task, tasks(own)) == (game, ())
+        assert find_experiment(own).describe_evaluation(4).startswith("4 games after training")
+    assert tasks(config) == ("pong", "breakout")
+    assert list(configs_by_task(config, ["ALE/Breakout-v5"])) == ["breakout"]
+    assert list(configs_by_task(atari_shallow.get_config("smoke"))) == ["pong"]
+    with pytest.raises(ValueError, match="--task=qbert: the run learned pong, breakout"):
+        configs_by_task(config, ["qbert"])
+    with pytest.raises(ValueError, match="--task=pong: the run has one task, pong; leave the flag out"):
+        configs_by_task(atari_shallow.get_config("smoke"), ["pong"])
+
+
+def test_budgets_are_of_each_task():
+    config = atari_57.get_config("paper")
+    assert budget(config) == ("frames", 200_000_000)  # Section 5.3.2
+    assert total_budget(config) == ("frames", 11_400_000_000)
+    assert total_budget(of_task(config, "pong")) == ("frames", 200_000_000)
+    assert total_budget(dmlab_30.get_config("paper"))[1] == pytest.approx(1e10, rel=1e-8)
+    experts = dmlab_30_experts.get_config("paper")
+    assert budget(experts) == total_budget(experts) == budget(dmlab_30.get_config("paper"))
+
+
+def test_the_configs_have_the_suites_and_the_actors_of_the_paper():
+    assert set(atari_57.get_config("paper").env.tasks) == set(published.normaliser("atari57"))
+    config = dmlab_30.get_config("paper")
+    assert config.env.tasks == tuple(DMLAB30)
+    assert set(config.env.tasks) == set(published.normaliser("dmlab30"))
+    for agent, number in (("impala_shallow", 210), ("impala_deep", 150)):  # Section 5.3.1
+        config.agent = agent
+        runtime = resolve(config).runtime
+        assert runtime.num_actors * runtime.envs_per_actor == number
+        assert number % 30 == 0
+
+
+@pytest.mark.parametrize("scale", ["smoke", "desk", "paper"])
+def test_experts_are_the_agent_of_all_levels_on_one(scale):
+    together = dmlab_30.get_config(scale)
+    together.agent = "impala_deep"
+    experts = plain_config(dmlab_30_experts.get_config(scale))
+    assert set(config_difference(experts, plain_config(resolve(together)))) == {"experiment"}
+    lost = set(flatten(plain_config(resolve(together)))) - set(flatten(experts))
+    assert lost == {"env.tasks", "evaluation.normaliser"}
