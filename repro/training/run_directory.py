@@ -13,6 +13,8 @@ from repro.files import try_lock, write_whole
 
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
+LINEAGE = "lineage.json"
+"""What has become of a population, in its folder."""
 
 
 class RunDirectoryError(RuntimeError):
@@ -56,6 +58,20 @@ class RunDirectory:
                 state, way = "complete ", "a longer or a different one needs another --run_dir."
             raise RunDirectoryError(f"{path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}")
 
+    def release(self) -> None:
+        """Gives up the lock before the process ends."""
+        self._lock.close()
+
+
+def replace_config(path: Path, config: dict[str, Any]) -> None:
+    """Lets the run in a folder, if there is one, go on with another configuration, as the members of a population do.
+
+    Raises:
+        RunDirectoryError: the disk is full or not writable.
+    """
+    if (path / "config.json").exists():
+        write_json(path / "config.json", read_settings(path) | {"config": config})
+
 
 def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]:
     """Returns the names of the settings in which the run in a folder differs from the given ones.
@@ -75,9 +91,9 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
 
 
 def has_saved(path: Path) -> bool:
-    """Returns whether the run in a folder has a checkpoint or is complete, so that training would go on from there."""
+    """Returns whether training would go on from what is in a folder: a checkpoint, a complete run or a population."""
     saved = (path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")
-    return any(saved) or (path / "complete.json").exists()
+    return any(saved) or (path / "complete.json").exists() or (path / LINEAGE).exists()
 
 
 def is_in_use(path: Path) -> bool:
