@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 from repro.papers.impala.population import Hparams
 from repro.training.run_directory import LINEAGE, write_json
@@ -14,20 +15,18 @@ class PopulationError(RuntimeError):
     """The population cannot go on, or there is none; the message says why."""
 
 
-@dataclasses.dataclass(frozen=True)
-class MemberRound:
+class MemberRound(NamedTuple):
     """What became of a member up to a comparison, and how it goes on.
 
-    Attributes:
-        hparams: of its training up to here.
-        updates: that it has made.
-        episodes: whose returns it has collected since it was last due.
-        mean_return: of these; None without any.
-        due: whether its fitness was calculated here, so that it collects returns from none on.
-        fitness: the last that was calculated; None before the first, and where it diverged.
-        diverged: whether its weights are of no use.
-        opponent, parent: as `Succession` has them.
-        next_hparams: of its training from here on.
+    hparams: of its training up to here.
+    updates: that it has made.
+    episodes: whose returns it has collected since it was last due.
+    mean_return: of these; None without any.
+    due: whether its fitness was calculated here, so that it collects returns from none on.
+    fitness: the last that was calculated; None before the first, and where it diverged.
+    diverged: whether its weights are of no use.
+    opponent, parent: as `Succession` has them.
+    next_hparams: of its training from here on.
     """
 
     hparams: Hparams
@@ -95,7 +94,9 @@ class Lineage:
         Raises:
             RunDirectoryError: the disk is full or not writable.
         """
-        write_json(path / LINEAGE, dataclasses.asdict(self))
+        rounds = [[member._asdict() for member in members] for members in self.rounds]
+        lineage = {"first": self.first, "boundaries": self.boundaries, "rounds": rounds}
+        write_json(path / LINEAGE, lineage, indent=None)
 
 
 def read_lineage(path: Path) -> Lineage:

@@ -118,14 +118,14 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise RunDirectoryError(f"{path} holds no readable run (no valid config.json).") from error
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Writes a file whole or not at all.
+def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
+    """Writes a file whole or not at all; without `indent` on one line, several times as fast.
 
     Raises:
         RunDirectoryError: the disk is full or not writable; a file already there stays as it was.
     """
     try:
-        write_whole(path, json.dumps(value, indent=1))
+        write_whole(path, json.dumps(value, indent=indent))
     except OSError as error:
         raise RunDirectoryError(f"Could not write {path} ({error.strerror}).") from error
 
