@@ -5,6 +5,7 @@ Members train side by side up to a moment when they are compared; Ctrl-C and SIG
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -26,16 +27,12 @@ flags.mark_flag_as_required("config")
 def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
-    import os
-
-    from repro.acting.actor_pool import ActorPoolError
     from repro.launch.lineage import PopulationError
     from repro.launch.population import Population, member_folder
     from repro.launch.population_display import PopulationDisplay
     from repro.launch.recorded_job import Stopped
     from repro.launch.workers import WorkerPool
     from repro.report.lineages import write_figure
-    from repro.training.checkpoint import CheckpointError
     from repro.training.run_directory import RunDirectoryError
 
     pool = WorkerPool(JOBS.value)
@@ -47,7 +44,7 @@ def main(argv: list[str]) -> None:
         unit, _ = budget(CONFIG.value)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)
         folders = [member_folder(run_dir, i) for i in range(population.settings.size)]
-        with PopulationDisplay(population.lineage, folders, unit) as display:
+        with pool, PopulationDisplay(population.lineage, folders, unit) as display:
             population.train(pool, display.show)
         figure = write_figure(run_dir, population.lineage, unit)
         best = folders[population.lineage.best]
@@ -55,7 +52,7 @@ def main(argv: list[str]) -> None:
         resume = shlex.join(["python", "-m", "repro.population", *sys.argv[1:]])
         print(f"Stopped and saved. Resume with: {resume}", file=sys.stderr)
         return
-    except (RunDirectoryError, CheckpointError, ActorPoolError, PopulationError, ValueError) as error:
+    except (RunDirectoryError, PopulationError, ValueError) as error:
         cli.fail(error)
     except OSError as error:
         cli.fail(f"could not write to {run_dir} ({error.strerror}); free some space, and the same command goes on.", 1)

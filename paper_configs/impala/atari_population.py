@@ -20,7 +20,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.agent = "pbt"  # one of them, and the name in records
     config.population = population("atari57")
     config.population.clip_global_norm = (40.0,)  # adapted too; Table F.1, which also has the first value
-    return apply_scale(config)
+    return apply_scale(config, config.num_env_frames)
 
 
 def variants() -> ml_collections.ConfigDict:
@@ -47,17 +47,17 @@ def population(normaliser: str) -> ml_collections.ConfigDict:
     return section
 
 
-def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
-    """Changes the section `population` of the published settings to a scale."""
+def apply_scale(config: ml_collections.ConfigDict, budget: int) -> ml_collections.ConfigDict:
+    """Changes the section `population` of the published settings to a scale, where each member has a budget."""
     section = config.population
     if config.scale == "smoke":  # proves the path
         section.size = 2
-        section.burn_in = config.num_env_frames // 4
-        section.interval = config.num_env_frames // 4
+        section.burn_in = budget // 4
+        section.interval = budget // 4
         section.episodes = 1
     elif config.scale == "desk":
         section.size = 8
-        section.burn_in = config.num_env_frames // 10  # a share of the budget, since the paper's is above all of it
-        section.interval = config.num_env_frames // 40
+        section.burn_in = budget // 10  # a share of the budget, since the paper's is above all of it
+        section.interval = budget // 40
         section.episodes = 100  # some 40 comparisons would be none with 5000
     return config

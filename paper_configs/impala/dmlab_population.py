@@ -19,4 +19,4 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.agent = "pbt"  # one of them, and the name in records
     config.env.task = "explore_goal_locations_small"  # level; one of DMLab-30 that Table 2 has as well
     config.population = atari_population.population("dmlab30")
-    return atari_population.apply_scale(config)
+    return atari_population.apply_scale(config, config.num_env_frames)

@@ -5,65 +5,27 @@ from __future__ import annotations
 import gc
 import json
 import math
+import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import ml_collections
 import tensorflow as tf
 
+from repro.launch.pieces import Piece, PieceResult
 from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.experiment import Warn
 from repro.training.learner import NonFiniteLossError
 from repro.training.progress import Progress
-from repro.training.run_directory import RunDirectory, replace_config, write_json
+from repro.training.run_directory import RunDirectory, is_in_use, replace_config, write_json
 from repro.training.trainer import Trainer
 
 RESULT = "piece.json"
 """In a member's folder: the result of its newest piece."""
 
 
-class Piece(NamedTuple):
-    """What a member is to train, between two comparisons.
-
-    member: its number.
-    number: of the piece, from 0.
-    folder: of its run.
-    config: resolved, with its hyper-parameters of this piece.
-    seed: of its run.
-    start: updates that it had made at the comparison before; 0 at first.
-    end: frames at the comparison to come, or steps where its budget is in steps.
-    parent: checkpoint whose weights it adopts at `start`; None where it keeps its own.
-    collects_from_none: whether the returns before `start` do not count in its fitness.
-    threads: of TensorFlow where the configuration leaves them open; 0: as many as there are cores.
-    """
-
-    member: int
-    number: int
-    folder: Path
-    config: dict[str, Any]
-    seed: int
-    start: int
-    end: int
-    parent: Path | None
-    collects_from_none: bool
-    threads: int = 0
-
-
-class PieceResult(NamedTuple):
-    """How a piece ended.
-
-    updates: that the member has made.
-    episodes: whose returns it has collected.
-    mean_return: of these; None without any.
-    diverged: whether its loss was not finite, so that it goes on only with the weights of another.
-    """
-
-    updates: int
-    episodes: int
-    mean_return: float | None
-    diverged: bool
+LEAVE_SECONDS = 180.0
+"""Longest wait for a process of before, which saves its member and ends."""
 
 
 def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResult | None:
@@ -85,6 +47,7 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
     """
     if (result := _read_result(piece)) is not None:
         return result
+    _wait_until_free(piece)
     replace_config(piece.folder, piece.config)
     run = RunDirectory(piece.folder, piece.config, piece.seed)
     try:
@@ -111,6 +74,13 @@ def _read_result(piece: Piece) -> PieceResult | None:
     path = piece.folder / RESULT
     stored = json.loads(path.read_text()) if path.exists() else {"number": None}
     return PieceResult(**stored) if stored.pop("number") == piece.number else None
+
+
+def _wait_until_free(piece: Piece) -> None:
+    """Waits for a process that a killed population left behind, and that saves this member."""
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while is_in_use(piece.folder) and time.monotonic() < deadline:
+        time.sleep(0.2)
 
 
 def _begin(piece: Piece, trainer: Trainer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from repro.config import budget, flatten, merge, resolve
 from repro.evidence import published
 from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
-from repro.launch.member import Piece, PieceResult
+from repro.launch.pieces import Piece, PieceResult, TrainPieces
 from repro.papers.impala.population import (
     HPARAMS,
     Candidate,
@@ -26,17 +26,12 @@ from repro.papers.impala.population import (
     read_settings,
     sample_hparams,
 )
-from repro.training import checkpoint
-from repro.training.run_directory import LINEAGE, RunDirectory
+from repro.training.run_directory import LINEAGE, RunDirectory, copy_checkpoint
 
 PARENTS = "parents"
 """Folder of the checkpoints that members adopted at the newest comparison."""
 SEEDS = 1000
 """Seeds of members that a population has for itself."""
-
-TrainPieces = Callable[[Sequence[Piece]], Iterator[tuple[int, PieceResult]]]
-"""Trains pieces, side by side or in turn, and yields each member's number and result as they end.
-Raises `recorded_job.Stopped` where it was interrupted and the members are saved."""
 
 
 class Population:
@@ -145,9 +140,7 @@ class Population:
             ]
             goes_on = evolve(members, self.settings, self._rng(number + 1))
         for parent in {succession.parent for succession in goes_on if succession.parent is not None}:
-            checkpoint.copy_newest(
-                member_folder(self.run.path, parent) / "checkpoints", self._adopted(number + 1, parent)
-            )
+            copy_checkpoint(member_folder(self.run.path, parent), self._adopted(number + 1, parent))
         self.lineage = self.lineage.with_round(
             [
                 MemberRound(

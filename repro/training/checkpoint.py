@@ -129,31 +129,6 @@ def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
     variables.read(str(path / "variables")).assert_existing_objects_matched()
 
 
-def copy_newest(directory: Path, target: Path) -> None:
-    """Copies the newest checkpoint of a run; a kill leaves no part of it at `target`, and one that is there stays.
-
-    Args:
-        directory: where `save` wrote; it has a checkpoint.
-        target: folder of the copy; those above it are made.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
-    if target.exists():
-        return
-    partial = target.with_name(f"partial_{target.name}")
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(_newest_first(directory)[0], partial)
-        for path in [*partial.rglob("*"), partial]:
-            flush(path)
-        os.rename(partial, target)
-    except OSError as error:
-        raise CheckpointError(
-            f"Could not copy a checkpoint to {target} ({_reason(error)}); free some space and resume the run."
-        ) from error
-
-
 def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> None:
     """Restores the newest whole checkpoint of a run that must have one; arguments as for `restore`.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import shutil
 from pathlib import Path
 from typing import Any, TextIO
 
 from repro.config import flatten
-from repro.files import try_lock, write_whole
+from repro.files import flush, try_lock, write_whole
 
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
@@ -104,6 +105,29 @@ def is_in_use(path: Path) -> bool:
     if handle is not None:
         handle.close()
     return handle is None
+
+
+def copy_checkpoint(path: Path, target: Path) -> None:
+    """Copies the newest checkpoint of the run in a folder; a kill leaves no part at `target`, and what is there stays.
+
+    Args:
+        path: of a run that has a checkpoint.
+        target: of the copy; the folders above it are made.
+
+    Raises:
+        RunDirectoryError: the disk is full or not writable.
+    """
+    if target.exists():
+        return
+    partial = target.with_name(f"partial_{target.name}")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(max((path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")), partial)
+        for copied in [*partial.rglob("*"), partial]:
+            flush(copied)
+        partial.rename(target)
+    except OSError as error:
+        raise RunDirectoryError(f"Could not copy a checkpoint to {target} ({error.strerror}).") from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from paper_configs.impala import gymnasium
 from paper_configs.impala.atari_population import population as population_section
 from repro.launch.lineage import Lineage, PopulationError, read_lineage
-from repro.launch.member import PieceResult
+from repro.launch.pieces import PieceResult
 from repro.launch.population import PARENTS, Population, apply_hparams, find_boundaries, member_folder
 from repro.launch.recorded_job import Stopped
 from repro.papers.impala.population import read_settings
