@@ -179,13 +179,13 @@ CASES: dict[str, Case] = {
     "impala.shallow": Case(
         "impala.atari_shallow",
         "impala_shallow",
-        ("*/impala_shallow", "*/impala_async", "gymnasium/impala"),
+        ("*/impala_shallow", "*/impala_async", "gymnasium/impala", "atari_population/*", "gymnasium_population/*"),
         IMPALA,
     ),
     "impala.deep": Case("impala.atari_deep", "impala_deep", ("*/impala_deep",), IMPALA, 2),
     **{
-        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, (f"*/{agent}",), IMPALA_LSTM)
-        for agent in ("vtrace", "one_step")
+        f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, patterns, IMPALA_LSTM)
+        for agent, patterns in {"vtrace": ("*/vtrace", "dmlab_population/*"), "one_step": ("*/one_step",)}.items()
     },
     "impala.lstm_epsilon": Case(  # 1e-6 in a logarithm shows where a probability is that small
         "impala.dmlab_table2", "epsilon", ("*/epsilon", "*/no_correction"), IMPALA_LSTM

@@ -12,6 +12,7 @@ import ml_collections
 import numpy as np
 
 from repro.config import budget, flatten, merge, resolve
+from repro.environments.names import task_name
 from repro.evidence import published
 from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
 from repro.launch.pieces import Piece, PieceResult, TrainPieces
@@ -26,7 +27,7 @@ from repro.papers.impala.population import (
     read_settings,
     sample_hparams,
 )
-from repro.training.run_directory import LINEAGE, RunDirectory, copy_checkpoint
+from repro.training.run_directory import LINEAGE, RunDirectory, copy_checkpoint, write_json
 
 PARENTS = "parents"
 """Folder of the checkpoints that members adopted at the newest comparison."""
@@ -62,7 +63,7 @@ class Population:
         if "population" not in config:
             raise ValueError(f"{config.experiment} has no section 'population'; atari_population has one.")
         resolved = resolve(config)
-        self._config, self._task = resolved.to_dict(), resolved.env.task
+        self._config, self._task = resolved.to_dict(), task_name(resolved.env.name, resolved.env.task)
         self._seed = seed
         self._threads = threads
         self.settings = read_settings(resolved)
@@ -77,7 +78,7 @@ class Population:
         self.lineage.write(path)
 
     def train(self, train_pieces: TrainPieces, show: Callable[[Lineage], None]) -> None:
-        """Trains until the budget is used up.
+        """Trains until the budget is used up, and at last writes the number of the best member into `complete.json`.
 
         Args:
             train_pieces: see there.
@@ -85,7 +86,7 @@ class Population:
 
         Raises:
             Stopped: it was interrupted, and all is saved.
-            PopulationError: all members diverged.
+            PopulationError: all members diverged, or none has a fitness.
         """
         while not self.lineage.is_complete:
             pieces = self._pieces()
@@ -93,6 +94,7 @@ class Population:
                 raise PopulationError("All members diverged; begin again with other ranges in population.")
             self._compare(dict(train_pieces(pieces)))
             show(self.lineage)
+        write_json(self.run.complete_json, {"best": self.lineage.best})
 
     def _rng(self, number: int) -> np.random.Generator:
         """Of the first hyper-parameters, 0, or of a comparison, from 1 on."""

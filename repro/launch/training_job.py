@@ -87,7 +87,8 @@ class TrainingJob(RecordedJob):
             self._call(
                 cores,
                 log,
-                "repro.train",
+                *self._training(len(cores)),
+                f"--run_dir={self.run_dir}",
                 f"--config={experiment}",
                 f"--config.env.task={self.config.env.task}",
                 f"--config.agent={self.config.agent}",
@@ -96,7 +97,8 @@ class TrainingJob(RecordedJob):
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
         if self._evaluation() is None:
-            self._call(cores, log, "repro.evaluate", f"--episodes={self.config.evaluation.episodes}")
+            episodes = f"--episodes={self.config.evaluation.episodes}"
+            self._call(cores, log, "repro.evaluate", f"--run_dir={self._trained_dir}", episodes)
         if self._evaluation() is None:
             raise Stopped
         records.write_record(self.record_paths[0], self._make_record(len(cores)))
@@ -142,6 +144,15 @@ class TrainingJob(RecordedJob):
             return f"the run in {self.run_dir} has other settings ({', '.join(changed[:5])}): move the folder away."
         return None
 
+    def _training(self, cores: int) -> Sequence[str]:
+        """The module that trains, and flags of its own."""
+        return ("repro.train",)
+
+    @property
+    def _trained_dir(self) -> Path:
+        """The folder of the run that is evaluated and recorded once all is trained."""
+        return self.run_dir
+
     def _was_begun(self) -> bool:
         return self._origin.exists() and has_saved(self.run_dir)
 
@@ -167,7 +178,7 @@ class TrainingJob(RecordedJob):
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
         if self._stopped:
             raise Stopped
-        command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
+        command = [sys.executable, "-m", module, *arguments]
         output = log.open("a") if log else None
         self._process = subprocess.Popen(
             command, stdout=output, stderr=output, preexec_fn=lambda: _prepare_process(cores)
@@ -190,10 +201,10 @@ class TrainingJob(RecordedJob):
 
     def _evaluation(self) -> dict[str, object] | None:
         """The run's own evaluation, or one of the protocol's number of games; None before there is one."""
-        complete = json.loads((self.run_dir / "complete.json").read_text())
+        complete = json.loads((self._trained_dir / "complete.json").read_text())
         if "evaluation" in complete:
             return complete["evaluation"]
-        path = self.run_dir / "evaluation.json"
+        path = self._trained_dir / "evaluation.json"
         played = json.loads(path.read_text()) if path.exists() else None
         return played if played and played["episodes"] == self.config.evaluation.episodes else None
 
@@ -202,8 +213,8 @@ class TrainingJob(RecordedJob):
         return behaviour.version_of(*names, CONFIGS_DIR)
 
     def _make_record(self, cores: int) -> dict[str, object]:
-        complete = json.loads((self.run_dir / "complete.json").read_text())
-        rows = read_progress(self.run_dir / "progress.csv")
+        complete = json.loads((self._trained_dir / "complete.json").read_text())
+        rows = read_progress(self._trained_dir / "progress.csv")
         config = resolve(self.config)
         unit, _ = budget(config)
         counted = f"num_env_{unit}"
