@@ -20,7 +20,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.population = atari_population.population("")  # the fitness is the mean return
     config.population.size = {"smoke": 2, "desk": 8, "paper": 24}[scale]  # members
     config.population.burn_in = config.num_env_steps // 10  # environment steps
-    config.population.interval = config.num_env_steps // 40  # environment steps
+    config.population.interval = config.num_env_steps // (4 if scale == "smoke" else 40)  # environment steps
     config.population.episodes = 20
     config.population.threshold = 25.0  # of the mean return: 5 % of the most that CartPole gives
     return config

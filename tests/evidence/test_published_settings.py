@@ -9,8 +9,8 @@ import pytest
 from repro.evidence import published, settings, staleness
 from repro.evidence.settings import compare_settings
 
-# Printed entries of each table; a table whose columns are domains has one setting for each, and the four ranges and sizes
-# of IMPALA's Table C.1 are those of sweeps and, once more, of populations.
+# Printed entries of each table; a table whose columns are domains has one setting for each. Three ranges and the size
+# in Table C.1 of IMPALA are those of sweeps and, once more, of populations.
 COUNTS = {
     "impala": {"F.1": 22, "C.1": 5 + 4, "C.2": 9, "C.3": 12},
     "acer": {"Section 4": 19, "Section 6": 11},

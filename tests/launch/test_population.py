@@ -11,11 +11,16 @@ import pytest
 
 from paper_configs.impala import gymnasium
 from paper_configs.impala.atari_population import population as population_section
+from repro.evidence.commands import Run
+from repro.launch.jobs import make_job
 from repro.launch.lineage import Lineage, PopulationError, read_lineage
 from repro.launch.pieces import PieceResult
 from repro.launch.population import PARENTS, Population, apply_hparams, find_boundaries, member_folder
+from repro.launch.population_display import PopulationDisplay, describe
+from repro.launch.population_job import PopulationJob
 from repro.launch.recorded_job import Stopped
 from repro.papers.impala.population import read_settings
+from repro.training.progress_line import format_score
 from repro.training.run_directory import RunDirectoryError
 
 BUDGET = 100_000
@@ -29,7 +34,7 @@ def make_config(**fields):
     values = {
         "size": 6,
         "burn_in": 2_000,
-        "interval": 2_000,
+        "interval": 3_000,
         "episodes": EPISODES,
         "threshold": 0.005,
         "learning_rate": (5e-4, 2e-3),
@@ -269,3 +274,30 @@ def test_the_learning_rate_is_not_annealed():
     learner = applied["learner"]
     assert (learner["learning_rate"], learner["final_learning_rate"], learner["clip_global_norm"]) == (0.5, 0.5, 3.0)
     assert make_config().learner.final_learning_rate == 0.0
+
+
+def test_a_job_records_the_best_member(tmp_path):
+    job = make_job(Run("impala", "gymnasium_population", "pbt", "CartPole-v1", "smoke", 1), tmp_path, tmp_path / "runs")
+    assert isinstance(job, PopulationJob)
+    assert job.share_done() == 0.0
+    lineage = run(job.run_dir, make_config(burn_in=40_000, interval=30_000))
+    assert job.share_done() == 1.0
+    assert job._trained_dir == member_folder(job.run_dir, lineage.best)
+    Lineage(lineage.first, lineage.boundaries, lineage.rounds[:1]).write(job.run_dir)
+    assert job.share_done() == 0.4
+
+
+def test_each_member_has_a_line_at_each_comparison(tmp_path, capsys):
+    lineage = run(tmp_path, make_config(burn_in=40_000, interval=30_000))
+    with PopulationDisplay(lineage, [tmp_path] * 6, "steps") as display:
+        display.show(lineage)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [f"member {i}" for i in range(6)]
+    last = lineage.rounds[-1][3]
+    assert lines[3] == (
+        f"member 3  100k steps, fitness {last.fitness:.3f}, return {format_score(last.mean_return)}, 10 episodes, "
+        + ", ".join(f"{name} {value:.3g}" for name, value in last.hparams.items())
+    )
+    adopted = [m._replace(parent=5, diverged=True, fitness=None, mean_return=None) for m in lineage.rounds[-1]]
+    text = describe(lineage.with_round(adopted), 0)
+    assert text.startswith("10 episodes, diverged, adopts member 5, entropy_cost ")
