@@ -142,6 +142,23 @@ def test_a_member_that_diverged_goes_on_with_the_weights_and_the_optimizer_of_it
     assert any(np.any(a < 0.98 * b) for a, b in zip(slots[squares], own_slots[squares]))
 
 
+def test_a_piece_that_is_stopped_adopts_once(begun, continued, tmp_path):
+    """Its first update is saved, and the weights that it adopted again would be those before."""
+    member, copy = tmp_path / "member", tmp_path / "copy"
+    shutil.copytree(begun[0], member)
+    copy_checkpoint(begun[0], copy)
+    piece = make_piece(member, number=1, start=1, end=3, parent=copy)
+    assert train(piece, stop=lambda: True) is None
+    (stopped, _), (one_update, _) = read(member), read(continued[0])
+    for name, value in stopped.items():
+        np.testing.assert_array_equal(value, one_update[name])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnPolicyTrainer, "_update", lambda trainer: ({"loss": 0.0}, 0.0))  # learns nothing more
+        assert train(piece).updates == 3
+    for name, value in read(member)[0].items():
+        np.testing.assert_array_equal(value, one_update[name])
+
+
 def diverge(_):
     raise NonFiniteLossError("update 2 gave loss=nan")
 
