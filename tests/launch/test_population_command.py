@@ -74,6 +74,16 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     assert not (tmp_path / "x").exists()
 
 
+def test_a_population_is_not_trained_as_one_run(tmp_path):
+    command = [sys.executable, "-m", "repro.train", CONFIG, f"--run_dir={tmp_path / 'x'}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "repro.train: the configuration is of a population; train it with python -m repro.population.\n"
+    )
+    assert not (tmp_path / "x").exists()
+
+
 def test_what_is_asked_to_stop_begins_no_piece(tmp_path):
     piece = Piece(0, 0, tmp_path / "member", {}, 1, 0, 1, None, False)
     with WorkerPool(1) as pool:
