@@ -19,7 +19,10 @@ from repro.config import budget
 CONFIG = cli.define_config()
 SEED = flags.DEFINE_integer("seed", 1, "Seed of first hyper-parameters, comparisons and members.", lower_bound=0)
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder; one that holds this population resumes it.", required=True)
-JOBS = flags.DEFINE_integer("jobs", 1, "Members that train side by side, each on its share of the cores.", 1)
+JOBS = flags.DEFINE_integer(
+    "jobs", 1, "Members that train side by side on a machine, each on its share of the cores.", 1
+)
+RAY = flags.DEFINE_string("ray", None, "Address of a Ray cluster that trains the members; local begins one here.")
 flags.declare_key_flag("config")
 flags.mark_flag_as_required("config")
 
@@ -30,20 +33,21 @@ def main(argv: list[str]) -> None:
     from repro.launch.lineage import PopulationError
     from repro.launch.population import Population, member_folder
     from repro.launch.population_display import PopulationDisplay
+    from repro.launch.ray_workers import RayPool
     from repro.launch.recorded_job import Stopped
     from repro.launch.workers import WorkerPool
     from repro.report.lineages import write_figure
     from repro.training.run_directory import RunDirectoryError
 
-    pool = WorkerPool(JOBS.value)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: pool.stop())
-    run_dir = Path(RUN_DIR.value)
+    run_dir = Path(RUN_DIR.value).resolve() if RAY.value else Path(RUN_DIR.value)
     threads = max(1, len(os.sched_getaffinity(0)) // JOBS.value)
     try:
         unit, _ = budget(CONFIG.value)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)
         folders = [member_folder(run_dir, i) for i in range(population.settings.size)]
+        pool = RayPool(RAY.value, run_dir, threads) if RAY.value else WorkerPool(JOBS.value)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: pool.stop())
         with pool, PopulationDisplay(population.lineage, folders, unit) as display:
             population.train(pool, display.show)
         figure = write_figure(run_dir, population.lineage, unit)
