@@ -45,6 +45,7 @@ def main(argv: list[str]) -> None:
         unit, _ = budget(CONFIG.value)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)
         folders = [member_folder(run_dir, i) for i in range(population.settings.size)]
+        pool: WorkerPool | RayPool
         pool = RayPool(RAY.value, run_dir, threads) if RAY.value else WorkerPool(JOBS.value)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: pool.stop())
