@@ -38,6 +38,8 @@ def main(argv: list[str]) -> None:
     run_dir = Path(RUN_DIR.value)
     try:
         config, seed = _read_settings(run_dir)
+        if "population" in config:
+            raise ValueError("the configuration is of a population; train it with python -m repro.population.")
         run = RunDirectory(run_dir, config.to_dict(), seed)
         if run.complete_json.exists():
             _say(_describe_complete(run_dir, budget(config)[0]))

@@ -195,7 +195,13 @@ CASES: dict[str, Case] = {
     "impala.shallow": Case(
         "impala.atari_shallow",
         "impala_shallow",
-        ("atari_shallow/impala_shallow", "atari_table1_throughput/impala_*", "gymnasium/impala"),
+        (
+            "atari_shallow/impala_shallow",
+            "atari_table1_throughput/impala_*",
+            "gymnasium/impala",
+            "atari_population/*",
+            "gymnasium_population/*",
+        ),
         IMPALA,
     ),
     "impala.deep": Case("impala.atari_deep", "impala_deep", ("atari_deep/impala_deep",), IMPALA, 2),
@@ -213,7 +219,7 @@ CASES: dict[str, Case] = {
     **{
         f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, agents, IMPALA_LSTM)
         for agent, agents in (
-            ("vtrace", ("*/vtrace", "*/vtrace_lag_1", "dmlab_table1_throughput/impala_*")),
+            ("vtrace", ("*/vtrace", "*/vtrace_lag_1", "dmlab_table1_throughput/impala_*", "dmlab_population/*")),
             ("one_step", ("*/one_step",)),
             # 1e-6 in a logarithm shows where a probability is that small
             ("epsilon", ("*/epsilon", "*/no_correction", "*/epsilon_lag_1", "*/no_correction_lag_1")),

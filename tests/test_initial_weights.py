@@ -10,7 +10,7 @@ import ml_collections
 import numpy as np
 import pytest
 
-from repro.config import agents
+from repro.config import agents, tasks
 from repro.environments.dmlab_module import FOLDER_VARIABLE
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.papers import find_experiment
@@ -39,7 +39,7 @@ def initial_weights(config: ml_collections.ConfigDict) -> list[np.ndarray]:
     if "env_threads" in config.runtime:
         config.runtime.env_threads = 1
     experiment = find_experiment(config)
-    environment = experiment.make_environment(1, 0)
+    environment = experiment.make_environment(max(1, len(tasks(config))), 0)
     if isinstance(experiment, ControlExperiment):
         agent = experiment.make_agent(environment, np.random.default_rng(SEED))
         networks = [x for x in vars(agent).values() if isinstance(x, FlatWeights)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ale_py
@@ -56,6 +56,9 @@ _STEPS_PER_SEED = 16384
 # ALE's own frame limit stays out of the way: it would end a game before the last frame is rendered.
 _NO_LIMIT = 2**31 - 2
 
+NUM_CONSOLE_ACTIONS = 18
+"""Positions of joystick and button."""
+
 
 @dataclasses.dataclass(frozen=True)
 class AtariConfig:
@@ -74,7 +77,8 @@ class AtariConfig:
         reward_clip: rewards are clipped to [-reward_clip, reward_clip]; 0 leaves them as they are.
         fire_on_reset: FIRE is held for one emulator frame where a game begins, if it is among the actions.
         sticky_probability: probability, each emulator frame, that the previous action is held on, in [0, 1).
-        full_action_set: all 18 actions of the console instead of those that the game uses.
+        full_action_set: all 18 actions of the console instead of those that the game uses. Skiing, which ALE gives no
+            button, plays those with it as without.
         max_frames: a game ends with the step in which it reaches this many emulator frames, no-ops aside.
         time_limit_is_terminal: that end is reported as terminated, not as truncated.
         last_action_and_reward: observations are dicts with the last action and its reward besides the frame.
@@ -185,7 +189,10 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
             reward_clipping=False,
             use_fire_reset=fires,
         )
-        self.num_actions = len(self._ale.ale.get_action_set())
+        legal = [int(action.value) for action in self._ale.ale.get_action_set()]
+        actions = range(NUM_CONSOLE_ACTIONS) if config.full_action_set else legal
+        self.num_actions = len(actions)
+        self._place_in_ale = np.array([legal.index(_without_fire(a, legal)) for a in actions], np.int32)
         channels = config.stack * (1 if config.grey else 3)
         frame = gymnasium.spaces.Box(0, 255, (config.height, config.width, channels), np.uint8)
         self.single_action_space = gymnasium.spaces.Discrete(self.num_actions)
@@ -361,7 +368,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
         self._record_actions(actions)
-        self._stacked, reward, over, _, info = self._ale.step(actions)
+        self._stacked, reward, over, _, info = self._ale.step(self._place_in_ale[actions])
         life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
         self._lives = info["lives"]
         self._frames = info["episode_frame_number"] - self._first_frame
@@ -473,6 +480,14 @@ def _channels_last(stacked: np.ndarray) -> np.ndarray:
     planes = stacked.reshape(n, s, h * w)
     cv2.merge([planes[:, k] for k in range(s)], out)
     return out.reshape(n, h, w, s)
+
+
+def _without_fire(action: int, legal: Sequence[int]) -> int:
+    """A console's action, or the same with the button released where the game knows no button, as Skiing."""
+    if action in legal:
+        return action
+    fire, up_fire, up = ale_py.Action.FIRE.value, ale_py.Action.UPFIRE.value, ale_py.Action.UP.value
+    return ale_py.Action.NOOP.value if action == fire else action - up_fire + up
 
 
 def _uses_fire(game: str) -> bool:

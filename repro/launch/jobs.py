@@ -13,6 +13,7 @@ from repro.config import agents
 from repro.environments import dmlab_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
+from repro.launch.population_job import PopulationJob
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import RecordedJob
 from repro.launch.study_job import StudyJob
@@ -100,4 +101,5 @@ def make_job(run: Run, results_dir: Path, runs_dir: Path) -> RecordedJob:
     if run.agent == random_player.AGENT:
         return RandomJob(config, run.task, run.seed, results_dir)
     config.agent = run.agent
-    return TrainingJob(config, run.task, run.seed, results_dir, runs_dir)
+    job = PopulationJob if "population" in config else TrainingJob
+    return job(config, run.task, run.seed, results_dir, runs_dir)

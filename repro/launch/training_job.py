@@ -94,7 +94,8 @@ class TrainingJob(RecordedJob):
             self._call(
                 cores,
                 log,
-                "repro.train",
+                *self._training(len(cores)),
+                f"--run_dir={self.run_dir}",
                 f"--config={experiment}",
                 f"--config.env.task={self.config.env.task}",
                 f"--config.agent={self.config.agent}",
@@ -103,7 +104,8 @@ class TrainingJob(RecordedJob):
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
         if self._evaluations() is None:
-            self._call(cores, log, "repro.evaluate", f"--episodes={self.config.evaluation.episodes}")
+            episodes = f"--episodes={self.config.evaluation.episodes}"
+            self._call(cores, log, "repro.evaluate", f"--run_dir={self._trained_dir}", episodes)
         evaluations = self._evaluations()
         if evaluations is None:
             raise Stopped
@@ -151,6 +153,15 @@ class TrainingJob(RecordedJob):
             return f"the run in {self.run_dir} has other settings ({', '.join(changed[:5])}): move the folder away."
         return None
 
+    def _training(self, cores: int) -> Sequence[str]:
+        """The module that trains, and flags of its own."""
+        return ("repro.train",)
+
+    @property
+    def _trained_dir(self) -> Path:
+        """The folder of the run that is evaluated and recorded once all is trained."""
+        return self.run_dir
+
     def _was_begun(self) -> bool:
         return self._origin.exists() and has_saved(self.run_dir)
 
@@ -176,7 +187,7 @@ class TrainingJob(RecordedJob):
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
         if self._stopped:
             raise Stopped
-        command = [sys.executable, "-m", module, f"--run_dir={self.run_dir}", *arguments]
+        command = [sys.executable, "-m", module, *arguments]
         output = log.open("a") if log else None
         self._process = subprocess.Popen(
             command, stdout=output, stderr=output, preexec_fn=lambda: _prepare_process(cores)
@@ -199,10 +210,10 @@ class TrainingJob(RecordedJob):
 
     def _evaluations(self) -> dict[str, Mapping[str, object]] | None:
         """Each task's evaluation: the run's own, or of the protocol's number of games; None before there is one."""
-        complete = json.loads((self.run_dir / "complete.json").read_text())
+        complete = json.loads((self._trained_dir / "complete.json").read_text())
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
-        path = self.run_dir / "evaluation.json"
+        path = self._trained_dir / "evaluation.json"
         if not path.exists():
             return None
         played = json.loads(path.read_text())
@@ -216,8 +227,8 @@ class TrainingJob(RecordedJob):
         return behaviour.version_of(*names, CONFIGS_DIR)
 
     def _make_record(self, task: str, evaluation: Mapping[str, object], cores: int) -> dict[str, object]:
-        complete = json.loads((self.run_dir / "complete.json").read_text())
-        rows = read_progress(self.run_dir / "progress.csv")
+        complete = json.loads((self._trained_dir / "complete.json").read_text())
+        rows = read_progress(self._trained_dir / "progress.csv")
         config = resolve(self.config)
         unit, _ = budget(config)
         counted = f"num_env_{unit}"

@@ -114,6 +114,21 @@ def restore(
     return None
 
 
+def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
+    """Restores TensorFlow's part alone of one checkpoint.
+
+    Args:
+        path: a checkpoint's folder, or a copy of one.
+        variables: restored in place; every one of its variables must be in the checkpoint.
+
+    Raises:
+        CheckpointError: it is not whole.
+    """
+    if damage := _damage(path):
+        raise CheckpointError(f"Checkpoint {path} is broken ({damage}).")
+    variables.read(str(path / "variables")).assert_existing_objects_matched()
+
+
 def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> None:
     """Restores the newest whole checkpoint of a run that must have one; arguments as for `restore`.
 

@@ -42,7 +42,7 @@ class ProgressLine:
         self._newest = self._points[0]
         self._is_open = True
         console = Console(stderr=True)
-        self._bar = _make_bar(console) if console.is_interactive else None
+        self._bar = make_bar(console) if console.is_interactive else None
         if self._bar is not None:
             self._task = self._bar.add_task(label, total=total, completed=start, text="")
             self._bar.start()
@@ -98,7 +98,8 @@ def format_score(value: float, size: float | None = None) -> str:
     return f"{value:.{1 if size >= 10 or size == 0 else min(2 - math.floor(math.log10(size)), 9)}f}"
 
 
-def _make_bar(console: Console) -> Progress:
+def make_bar(console: Console) -> Progress:
+    """Returns a display of lines with a share, a bar and the field `text`, cut at the terminal's width."""
     one_line = Column(no_wrap=True)
     return Progress(
         TextColumn("{task.description} {task.percentage:3.0f}%", markup=False, table_column=one_line),

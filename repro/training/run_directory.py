@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import shutil
 from pathlib import Path
 from typing import Any, TextIO
 
 from repro.config import flatten
-from repro.files import try_lock, write_whole
+from repro.files import flush, try_lock, write_whole
 
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
+LINEAGE = "lineage.json"
+"""What has become of a population, in its folder."""
 
 
 CHANGEABLE = (".runtime.checkpoint_seconds", ".runtime.silent_seconds", ".runtime.threads", ".runtime.env_threads")
@@ -65,6 +68,20 @@ class RunDirectory:
         if _differences(path, config, seed):
             write_json(path / "config.json", read_settings(path) | {"config": config})
 
+    def release(self) -> None:
+        """Gives up the lock before the process ends."""
+        self._lock.close()
+
+
+def replace_config(path: Path, config: dict[str, Any]) -> None:
+    """Lets the run in a folder, if there is one, go on with another configuration, as the members of a population do.
+
+    Raises:
+        RunDirectoryError: the disk is full or not writable.
+    """
+    if (path / "config.json").exists():
+        write_json(path / "config.json", read_settings(path) | {"config": config})
+
 
 def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]:
     """Returns the names of the settings because of which the run in a folder cannot go on with the given ones.
@@ -81,9 +98,9 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
 
 
 def has_saved(path: Path) -> bool:
-    """Returns whether the run in a folder has a checkpoint or is complete, so that training would go on from there."""
+    """Returns whether training would go on from what is in a folder: a checkpoint, a complete run or a population."""
     saved = (path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")
-    return any(saved) or (path / "complete.json").exists()
+    return any(saved) or (path / "complete.json").exists() or (path / LINEAGE).exists()
 
 
 def is_in_use(path: Path) -> bool:
@@ -94,6 +111,29 @@ def is_in_use(path: Path) -> bool:
     if handle is not None:
         handle.close()
     return handle is None
+
+
+def copy_checkpoint(path: Path, target: Path) -> None:
+    """Copies the newest checkpoint of the run in a folder; a kill leaves no part at `target`, and what is there stays.
+
+    Args:
+        path: of a run that has a checkpoint.
+        target: of the copy; the folders above it are made.
+
+    Raises:
+        RunDirectoryError: the disk is full or not writable.
+    """
+    if target.exists():
+        return
+    partial = target.with_name(f"partial_{target.name}")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(max((path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")), partial)
+        for copied in [*partial.rglob("*"), partial]:
+            flush(copied)
+        partial.rename(target)
+    except OSError as error:
+        raise RunDirectoryError(f"Could not copy a checkpoint to {target} ({error.strerror}).") from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -108,14 +148,14 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise RunDirectoryError(f"{path} holds no readable run (no valid config.json).") from error
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Writes a file whole or not at all.
+def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
+    """Writes a file whole or not at all; without `indent` on one line, several times as fast.
 
     Raises:
         RunDirectoryError: the disk is full or not writable; a file already there stays as it was.
     """
     try:
-        write_whole(path, json.dumps(value, indent=1))
+        write_whole(path, json.dumps(value, indent=indent))
     except OSError as error:
         raise RunDirectoryError(f"Could not write {path} ({error.strerror}).") from error
 

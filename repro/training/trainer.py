@@ -34,6 +34,7 @@ class EpisodeLog:
         frames: learned from so far, set by the loop.
         trailing_returns: the paper's measure, where training brings its evaluation along.
         task_returns: of each task, where several are learned together.
+        collected: returns since the last `clear_collected`: their number and their mean, NaN where there are none.
     """
 
     def __init__(
@@ -44,10 +45,14 @@ class EpisodeLog:
         self.trailing_returns = trailing_returns
         self.task_returns = task_returns
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
+        self._collected_games = 0
+        self._collected_sum = 0.0
 
     def append(self, episode: Episode) -> None:
         self._recent.append(episode)
         self.games += 1
+        self._collected_games += 1
+        self._collected_sum += episode.score
         if self.trailing_returns:
             self.trailing_returns.append(self.frames, episode.score)
         if self.task_returns:
@@ -62,9 +67,19 @@ class EpisodeLog:
         """Returns what is logged of several tasks; empty where there is one."""
         return self.task_returns.scalars() if self.task_returns else {}
 
+    @property
+    def collected(self) -> tuple[int, float]:
+        games = self._collected_games
+        return games, self._collected_sum / games if games else float("nan")
+
+    def clear_collected(self) -> None:
+        """Collects from none on, as after a comparison of a population."""
+        self._collected_games, self._collected_sum = 0, 0.0
+
     def get_state(self) -> dict[str, Any]:
         recent = np.array([episode[:2] for episode in tuple(self._recent)], np.float64).reshape(-1, 2)  # no task
-        state: dict[str, Any] = {"games": self.games, "recent": recent}
+        collected = np.array([self._collected_games, self._collected_sum])
+        state: dict[str, Any] = {"games": self.games, "recent": recent, "collected": collected}
         if self.trailing_returns:
             state["window"] = self.trailing_returns.get_state()
         if self.task_returns:
@@ -74,6 +89,8 @@ class EpisodeLog:
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
+        collected_games, collected_sum = state.get("collected", (0, 0.0))  # runs of before have none
+        self._collected_games, self._collected_sum = int(collected_games), float(collected_sum)
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
         if self.task_returns:
@@ -217,6 +234,11 @@ class Trainer(abc.ABC):
         return self.updates * self.frames_per_update
 
     @property
+    def episodes(self) -> EpisodeLog:
+        """What is known of the games that ended."""
+        return self._episodes
+
+    @property
     def gradient_steps(self) -> int:
         """Made so far; one an update, where a subclass does not say otherwise."""
         return self.updates
@@ -275,6 +297,16 @@ class Trainer(abc.ABC):
             path = checkpoint.save(self._run.checkpoints, self.updates, self._variables, state, self._save_more)
             self.saved_updates = self.updates
         return path
+
+    def adopt(self, weights: Path) -> None:
+        """Takes weights and optimizer, with their counters, from a checkpoint of another run of the same shapes.
+
+        The run's own games, budget and random generators go on as they are.
+
+        Raises:
+            CheckpointError: the checkpoint is broken.
+        """
+        checkpoint.read_variables(weights, self._variables)
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""

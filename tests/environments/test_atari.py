@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import ale_py
 import ml_collections
 import numpy as np
 import pytest
@@ -78,6 +79,22 @@ def test_specs() -> None:
     assert environment.num_actions == environment.action_spec.maximum + 1 == 4
     assert environment.time_step_spec.observation == environment.observation_spec
     assert environment.time_step_spec.reward.dtype == tf.float32
+
+
+def test_the_full_action_set_is_the_same_for_all_games_with_and_without_a_button() -> None:
+    assert make(1, task="skiing").num_actions == 3
+    without, with_button = (make(1, task="skiing", full_action_set=True, noop_max=0) for _ in range(2))
+    assert with_button.num_actions == make(1, full_action_set=True).num_actions == 18
+    names = [action.name for action in sorted(ale_py.Action.__members__.values(), key=lambda a: a.value)]
+    for environment in (without, with_button):
+        environment.reset()
+    for name in ("RIGHT", "LEFT", "DOWNRIGHT", "UPLEFT", "NOOP") * 4:
+        fired = "FIRE" if name == "NOOP" else f"{name}FIRE"
+        frames = [
+            environment.step(np.array([names.index(n)]))[0]
+            for environment, n in ((without, name), (with_button, fired))
+        ]
+        np.testing.assert_array_equal(*frames)
 
 
 def test_full_action_set() -> None:

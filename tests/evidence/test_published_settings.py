@@ -9,9 +9,10 @@ import pytest
 from repro.evidence import published, settings, staleness
 from repro.evidence.settings import compare_settings
 
-# Printed entries of each table; a table whose columns are domains has one setting for each.
+# Printed entries of each table; a table whose columns are domains has one setting for each. Three ranges and the size
+# in Table C.1 of IMPALA are those of sweeps and, once more, of populations.
 COUNTS = {
-    "impala": {"F.1": 22, "C.1": 5 + 3, "C.2": 9, "C.3": 12},
+    "impala": {"F.1": 22, "C.1": 5 + 3 + 4, "C.2": 9, "C.3": 12},
     "acer": {"Section 4": 19, "Section 6": 11},
     "refer": {"Section 3": 7, "Appendix A": 48, "Section 5.4": 12, "smarties": 77},
     "ctrace": {"1": 13, "Appendix C": 16, "Appendix D.1": 9, "Figure 1": 2, "Figure 5": 4, "Section 2": 1},
@@ -53,6 +54,7 @@ def test_impala_is_as_printed():
     counts = collections.Counter((c.experiment, c.status) for c in judged)
     assert counts["atari_shallow", "as printed"] == counts["atari_deep", "as printed"] == 27
     assert counts["atari_table1_throughput", "as printed"] == 3
+    assert counts["atari_population", "as printed"] == counts["dmlab_population", "as printed"] == 9
     for comparison in judged:
         exists = staleness.config_path("impala", comparison.experiment).is_file()
         assert (comparison.status == "no config yet") == (not exists)

@@ -126,7 +126,7 @@ def test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again(tmp_path, mon
     monkeypatch.setattr(job, "_call", lambda cores, log, module, *arguments: called.append((module, *arguments)))
     with pytest.raises(Stopped):
         job.run([0], quiet=True)
-    assert called == [("repro.evaluate", "--episodes=4")]
+    assert called == [("repro.evaluate", f"--run_dir={job.run_dir}", "--episodes=4")]
     assert not (tmp_path / "results").exists()
 
 

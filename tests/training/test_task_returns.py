@@ -68,4 +68,4 @@ def test_a_log_of_one_task_says_nothing_of_tasks():
     log = EpisodeLog()
     log.append(Episode(1.0, 7))
     assert log.scalars() == {}
-    assert set(log.get_state()) == {"games", "recent"}
+    assert set(log.get_state()) == {"games", "recent", "collected"}

@@ -1,0 +1,26 @@
+"""Population-based training on any Gymnasium environment with discrete actions; docs/custom_environment.md.
+
+No paper prints these settings. They are those of `gymnasium.py` and, in the section `population`, of
+`atari_population.py`, sources included, but for the fields below. Budgets are in environment steps of each member.
+"""
+
+import ml_collections
+
+from paper_configs.impala import atari_population, gymnasium
+
+SCALES = gymnasium.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Settings that learn CartPole; `smoke` is shorter, `paper` has a larger population."""
+    config = gymnasium.get_config(scale)
+    config.experiment = "gymnasium_population"
+    config.variants = atari_population.variants()
+    config.agent = "pbt"  # one of them, and the name in records
+    config.population = atari_population.population("")  # the fitness is the mean return
+    config.population.size = {"smoke": 2, "desk": 8, "paper": 24}[scale]  # members
+    config.population.burn_in = config.num_env_steps // 10  # environment steps
+    config.population.interval = config.num_env_steps // (4 if scale == "smoke" else 40)  # environment steps
+    config.population.episodes = 20
+    config.population.threshold = 25.0  # of the mean return: 5 % of the most that CartPole gives
+    return config

@@ -1,0 +1,122 @@
+"""A member of a population: an ordinary run that is trained from one comparison to the next."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import time
+from collections.abc import Callable
+
+import ml_collections
+import tensorflow as tf
+
+from repro.launch.pieces import Piece, PieceResult
+from repro.papers import find_experiment
+from repro.training import devices
+from repro.training.experiment import Warn
+from repro.training.learner import NonFiniteLossError
+from repro.training.progress import Progress
+from repro.training.run_directory import RunDirectory, is_in_use, replace_config, write_json
+from repro.training.trainer import Trainer
+
+RESULT = "piece.json"
+"""In a member's folder: the result of its newest piece."""
+
+
+LEAVE_SECONDS = 180.0
+"""Longest wait for a process of before, which saves its member and ends."""
+
+
+def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResult | None:
+    """Trains a piece from its beginning or from the run's last checkpoint in it, and saves at its end.
+
+    The run is built with the hyper-parameters of this piece, since the compiled step holds them as constants.
+
+    Args:
+        piece: one that ended before is not trained again.
+        stop: asked after every update whether to save and end.
+        warn: called with one line when a broken checkpoint is passed over.
+
+    Returns:
+        None where it was stopped; it is saved then.
+
+    Raises:
+        ValueError: a field of the configuration has an impossible value.
+        CheckpointError, RunDirectoryError: as `repro.train` has them.
+    """
+    if (result := _read_result(piece)) is not None:
+        return result
+    _wait_until_free(piece)
+    replace_config(piece.folder, piece.config)
+    run = RunDirectory(piece.folder, piece.config, piece.seed)
+    try:
+        config = ml_collections.ConfigDict(piece.config)
+        lockstep, threads = config.runtime.schedule == "lockstep", config.runtime.get("threads", 0)
+        devices.configure_threads(deterministic=lockstep, threads=threads or piece.threads)
+        trainer = find_experiment(config).build_trainer(piece.seed, run, warn)
+        try:
+            _begin(piece, trainer)
+            result = _train(piece, trainer, run, stop)
+        finally:
+            trainer.close()
+    finally:
+        run.release()
+        tf.keras.backend.clear_session()
+        gc.collect()
+    if result is not None:
+        write_json(piece.folder / RESULT, {"number": piece.number} | result._asdict())
+    return result
+
+
+def _read_result(piece: Piece) -> PieceResult | None:
+    """The result of a piece that ended before."""
+    path = piece.folder / RESULT
+    stored = json.loads(path.read_text()) if path.exists() else {"number": None}
+    return PieceResult(**stored) if stored.pop("number") == piece.number else None
+
+
+def _wait_until_free(piece: Piece) -> None:
+    """Waits for a process that a killed population left behind, and that saves this member."""
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while is_in_use(piece.folder) and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+def _begin(piece: Piece, trainer: Trainer) -> None:
+    """Brings the run to the beginning of the piece, where it has no checkpoint in it."""
+    if trainer.updates > piece.start:
+        return
+    if trainer.complete:
+        raise ValueError(
+            f"population.interval={piece.config['population']['interval']} is too short for updates of "
+            f"{trainer.frames_per_update} {trainer.unit}."
+        )
+    if piece.parent is not None:
+        trainer.adopt(piece.parent)
+        trainer.updates = piece.start  # a member that diverged has lost some
+    if piece.collects_from_none:
+        trainer.episodes.clear_collected()
+
+
+def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[], bool]) -> PieceResult | None:
+    """Updates up to the end of the piece; None where it was stopped."""
+    end = min(trainer.total_updates, math.ceil(piece.end / trainer.frames_per_update))
+    totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
+    progress = Progress(run, *totals, f"member {piece.member}", trainer.unit, trainer.progress_scalars)
+    try:
+        for update in trainer:
+            progress(update)
+            if trainer.can_save and not trainer.complete and (trainer.updates >= end or stop()):
+                trainer.save()
+                break
+    except NonFiniteLossError:
+        return PieceResult(end, 0, None, diverged=True)
+    finally:
+        progress.close()
+    if trainer.updates < end:
+        return None
+    if trainer.complete:
+        write_json(run.complete_json, trainer.summary())
+    games, mean_return = trainer.episodes.collected
+    return PieceResult(trainer.updates, games, mean_return if games else None, diverged=False)

@@ -1,0 +1,220 @@
+"""The engine of population-based training: members train in pieces, are compared in between, and can be resumed."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from repro.config import budget, flatten, merge, resolve
+from repro.environments.names import task_name
+from repro.evidence import published
+from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
+from repro.launch.pieces import Piece, PieceResult, TrainPieces
+from repro.papers.impala.population import (
+    HPARAMS,
+    Candidate,
+    Hparams,
+    PopulationSettings,
+    Succession,
+    compute_fitness,
+    evolve,
+    read_settings,
+    sample_hparams,
+)
+from repro.training.run_directory import LINEAGE, RunDirectory, copy_checkpoint, write_json
+
+PARENTS = "parents"
+"""Folder of the checkpoints that members adopted at the newest comparison."""
+SEEDS = 1000
+"""Seeds of members that a population has for itself."""
+
+
+class Population:
+    """Members that train up to their budget and are compared on the way.
+
+    `lineage.json` is written after each comparison and everything follows from it: a population that is killed at any
+    moment repeats no comparison, and makes the next one as it would have. The random numbers of a comparison depend on
+    the seed and on its number alone.
+
+    Args:
+        config: of an experiment with a section `population`.
+        seed: of the first hyper-parameters, the comparisons and the members' runs.
+        path: folder of the population; one that holds this population resumes it.
+        threads: of TensorFlow for each member, as in `Piece`.
+
+    Attributes:
+        run: the folder and its lock.
+        settings: section `population`.
+        lineage: so far.
+
+    Raises:
+        ValueError: a field has an impossible value.
+        RunDirectoryError: another process uses the folder, or it holds something else.
+        PopulationError: `lineage.json` is not readable.
+    """
+
+    def __init__(self, config: ml_collections.ConfigDict, seed: int, path: Path, threads: int = 0) -> None:
+        if "population" not in config:
+            raise ValueError(f"{config.experiment} has no section 'population'; atari_population has one.")
+        resolved = resolve(config)
+        self._config, self._task = resolved.to_dict(), task_name(resolved.env.name, resolved.env.task)
+        self._seed = seed
+        self._threads = threads
+        self.settings = read_settings(resolved)
+        self._references = published.normaliser(self.settings.normaliser) if self.settings.normaliser else {}
+        compute_fitness({self._task: 0.0}, self._references)  # an unknown task fails before anything is trained
+        boundaries, rng = find_boundaries(self.settings, budget(resolved)[1]), self._rng(0)
+        first = [sample_hparams(self.settings, rng) for _ in range(self.settings.size)]
+        for hparams in first:
+            apply_hparams(self._config, hparams)  # likewise
+        self.run = RunDirectory(path, config.to_dict(), seed)
+        self.lineage = read_lineage(path) if (path / LINEAGE).exists() else Lineage(first, boundaries, [])
+        self.lineage.write(path)
+
+    def train(self, train_pieces: TrainPieces, show: Callable[[Lineage], None]) -> None:
+        """Trains until the budget is used up, and at last writes the number of the best member into `complete.json`.
+
+        Args:
+            train_pieces: see there.
+            show: called after each comparison.
+
+        Raises:
+            Stopped: it was interrupted, and all is saved.
+            PopulationError: all members diverged, or none has a fitness.
+        """
+        while not self.lineage.is_complete:
+            pieces = self._pieces()
+            if not pieces:
+                raise PopulationError("All members diverged; begin again with other ranges in population.")
+            self._compare(dict(train_pieces(pieces)))
+            show(self.lineage)
+        write_json(self.run.complete_json, {"best": self.lineage.best})
+
+    def _rng(self, number: int) -> np.random.Generator:
+        """Of the first hyper-parameters, 0, or of a comparison, from 1 on."""
+        return np.random.default_rng([self._seed, number])
+
+    def _pieces(self) -> list[Piece]:
+        """What is to be trained up to the next comparison; a member without usable weights rests."""
+        number, rounds = len(self.lineage.rounds), self.lineage.rounds
+        burned_in = number > 0 and self.lineage.boundaries[number - 1] <= self.settings.burn_in
+        pieces = []
+        for i, hparams in enumerate(self.lineage.hparams):
+            before = rounds[-1][i] if rounds else None
+            if before and before.diverged and before.parent is None:
+                continue
+            pieces.append(
+                Piece(
+                    member=i,
+                    number=number,
+                    folder=member_folder(self.run.path, i),
+                    config=apply_hparams(self._config, hparams),
+                    seed=SEEDS * self._seed + i,
+                    start=before.updates if before else 0,
+                    end=self.lineage.boundaries[number],
+                    parent=self._adopted(number, before.parent) if before and before.parent is not None else None,
+                    collects_from_none=burned_in or before is not None and before.due,
+                    threads=self._threads,
+                )
+            )
+        return pieces
+
+    def _compare(self, results: Mapping[int, PieceResult]) -> None:
+        """Makes the comparison at the end of the pieces, and writes it down once what it needs is on the disk."""
+        number = len(self.lineage.rounds)
+        frames = self.lineage.boundaries[number]
+        evolves = self.settings.evolves and self.settings.burn_in < frames < self.lineage.boundaries[-1]
+        rested = PieceResult(max(result.updates for result in results.values()), 0, None, diverged=True)
+        ended = [results.get(i, rested) for i in range(self.settings.size)]
+        due = [self._is_due(i, result, frames) for i, result in enumerate(ended)]
+        fitness = [self._fitness(i, result, due[i]) for i, result in enumerate(ended)]
+        goes_on = [Succession(None, None, hparams) for hparams in self.lineage.hparams]
+        if evolves:
+            members = [
+                Candidate(hparams, -math.inf if result.diverged else known, is_due)
+                for hparams, result, known, is_due in zip(self.lineage.hparams, ended, fitness, due, strict=True)
+            ]
+            goes_on = evolve(members, self.settings, self._rng(number + 1))
+        for parent in {succession.parent for succession in goes_on if succession.parent is not None}:
+            copy_checkpoint(member_folder(self.run.path, parent), self._adopted(number + 1, parent))
+        self.lineage = self.lineage.with_round(
+            [
+                MemberRound(
+                    hparams=hparams,
+                    updates=result.updates,
+                    episodes=result.episodes,
+                    mean_return=result.mean_return,
+                    due=is_due,
+                    fitness=known,
+                    diverged=result.diverged,
+                    opponent=succession.opponent,
+                    parent=succession.parent,
+                    next_hparams=succession.hparams,
+                )
+                for hparams, result, is_due, known, succession in zip(
+                    self.lineage.hparams, ended, due, fitness, goes_on, strict=True
+                )
+            ]
+        )
+        self.lineage.write(self.run.path)
+        shutil.rmtree(self._adopted(number, 0).parent, ignore_errors=True)
+
+    def _is_due(self, member: int, result: PieceResult, frames: int) -> bool:
+        """Whether a member has collected its returns after the burn-in, or at the end any, where it had no fitness."""
+        if frames <= self.settings.burn_in:
+            return False
+        is_last_chance = frames == self.lineage.boundaries[-1] and self.lineage.carried_fitness(member) is None
+        return result.diverged or result.episodes >= (1 if is_last_chance else self.settings.episodes)
+
+    def _fitness(self, member: int, result: PieceResult, is_due: bool) -> float | None:
+        """The fitness of now where a member is due, or else the last one; None where it diverged."""
+        if result.diverged:
+            return None
+        if is_due and result.mean_return is not None:
+            return compute_fitness({self._task: result.mean_return}, self._references)
+        return self.lineage.carried_fitness(member)
+
+    def _adopted(self, number: int, parent: int) -> Path:
+        """Where the weights of a parent are that members adopt before a piece."""
+        return self.run.path / PARENTS / f"piece_{number:04d}" / f"member_{parent:02d}"
+
+
+def find_boundaries(settings: PopulationSettings, frames: int) -> list[int]:
+    """Returns the frames at which members may be compared: the burn-in, then every interval, and at last the budget.
+
+    What is left of the budget below half an interval is added to the last one.
+
+    Raises:
+        ValueError: the burn-in leaves nothing of the budget.
+    """
+    if settings.burn_in >= frames:
+        raise ValueError(f"population.burn_in={settings.burn_in} leaves nothing of a budget of {frames}.")
+    inner = range(settings.burn_in, frames - settings.interval // 2, settings.interval)
+    return [*(boundary for boundary in inner if boundary > 0), frames]
+
+
+def member_folder(path: Path, member: int) -> Path:
+    """Returns the folder of a member's run."""
+    return path / f"member_{member:02d}"
+
+
+def apply_hparams(config: Mapping[str, Any], hparams: Hparams) -> dict[str, Any]:
+    """Returns a resolved configuration in which hyper-parameters have the values given.
+
+    Raises:
+        ValueError: it lacks one of their fields.
+    """
+    known, applied = flatten(config), dict(config)
+    for name, value in hparams.items():
+        for field in HPARAMS[name].fields:
+            if field not in known:
+                raise ValueError(f"population.{name} stands for {field}, which the configuration does not have.")
+            section, key = field.split(".")
+            applied = merge(applied, {section: {key: value}})
+    return applied

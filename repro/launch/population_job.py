@@ -1,0 +1,43 @@
+"""A population of the reproduce command, from training to the record of its best member."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from repro.launch.lineage import read_lineage
+from repro.launch.population import member_folder
+from repro.launch.training_job import TrainingJob
+from repro.training.run_directory import LINEAGE
+
+
+class PopulationJob(TrainingJob):
+    """Trains a population, evaluates its best member, and records it with its last hyper-parameters.
+
+    The record's budget and time are those of the best member, as in Figure 6: all together took `population.size` of
+    them. A job without an episode in any member fails.
+    """
+
+    def share_done(self) -> float:
+        """Share of the frames up to the last comparison."""
+        if not (self.run_dir / LINEAGE).exists():
+            return 0.0
+        lineage = read_lineage(self.run_dir)
+        return lineage.boundaries[len(lineage.rounds) - 1] / lineage.boundaries[-1] if lineage.rounds else 0.0
+
+    def seconds_done(self) -> float:
+        """Not known: 0."""
+        return 0.0
+
+    def _training(self, cores: int) -> Sequence[str]:
+        return "repro.population", f"--jobs={cores}"
+
+    @property
+    def _trained_dir(self) -> Path:
+        return member_folder(self.run_dir, json.loads((self.run_dir / "complete.json").read_text())["best"])
+
+    def _make_record(self, task: str, evaluation: Mapping[str, object], cores: int) -> dict[str, object]:
+        lineage = read_lineage(self.run_dir)
+        hparams = lineage.rounds[-1][lineage.best].hparams
+        return super()._make_record(task, evaluation, cores) | {"sampled_hparams": hparams}

@@ -1,0 +1,90 @@
+"""Trains the pieces of a population on a Ray cluster; needs the extra `[cluster]`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from repro import cli
+from repro.launch.lineage import PopulationError
+from repro.launch.pieces import Piece, PieceResult
+from repro.launch.recorded_job import Stopped
+
+STOP = "stop"
+"""File in the folder of a population while its members are to save and end."""
+POLL_SECONDS = 1.0
+
+
+class RayPool:
+    """Tasks of a Ray cluster, a piece each; a context that lets go of the cluster.
+
+    The machines share the population's folder, under the same path, and have this suite installed.
+
+    Args:
+        address: of the cluster, as `ray.init` takes it; `local` begins one on this machine.
+        path: folder of the population, absolute.
+        cores: of a task.
+
+    Raises:
+        PopulationError: Ray is not installed, or there is no cluster at the address.
+    """
+
+    def __init__(self, address: str, path: Path, cores: int) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise PopulationError("Ray is not installed: .venv/bin/pip install -e .[cluster]") from None
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError) as error:
+            raise PopulationError(f"no Ray cluster at {address} ({str(error).splitlines()[0]}).") from None
+        self._ray = ray
+        self._stop = path / STOP
+        self._train = ray.remote(num_cpus=cores, max_calls=1, max_retries=0)(_train)
+
+    def __enter__(self) -> RayPool:
+        self._stop.unlink(missing_ok=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()
+        self._stop.unlink(missing_ok=True)
+
+    def __call__(self, pieces: Sequence[Piece]) -> Iterator[tuple[int, PieceResult]]:
+        """See `pieces.TrainPieces`.
+
+        Raises:
+            PopulationError: a task failed.
+            Stopped: by `stop`.
+        """
+        running = {self._train.remote(piece, self._stop): piece.member for piece in pieces}
+        stopped = False
+        while running:
+            ended, _ = self._ray.wait(list(running), timeout=POLL_SECONDS)
+            for task in ended:
+                member = running.pop(task)
+                try:
+                    result = self._ray.get(task)
+                except self._ray.exceptions.RayError as error:
+                    raise PopulationError(f"member {member} failed: {str(error).strip().splitlines()[-1]}") from error
+                if result is None:
+                    stopped = True
+                else:
+                    yield member, result
+        if stopped:
+            raise Stopped
+
+    def stop(self) -> None:
+        """Lets members that train save and end, and no other begin; also from a signal's handler."""
+        self._stop.touch()
+
+
+def _train(piece: Piece, stop: Path) -> PieceResult | None:
+    """`train_piece` in a process of the cluster."""
+    cli.quiet()
+    if stop.exists():
+        return None
+    from repro.launch.member import train_piece  # TensorFlow is for these processes alone
+
+    return train_piece(piece, stop.exists, lambda line: print(line, file=sys.stderr))

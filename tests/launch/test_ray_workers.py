@@ -1,0 +1,118 @@
+"""Pieces on a Ray cluster, with a stand-in for Ray that runs each task when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from repro.launch import member
+from repro.launch.lineage import PopulationError
+from repro.launch.pieces import Piece, PieceResult
+from repro.launch.ray_workers import STOP, RayPool
+from repro.launch.recorded_job import Stopped
+
+
+class RayError(Exception):
+    pass
+
+
+class FakeRay(types.ModuleType):
+    """What is used of Ray; tasks end in the opposite order of their beginning.
+
+    Attributes:
+        options: of the tasks.
+        is_up: whether the cluster is there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.exceptions = types.SimpleNamespace(RayError=RayError)
+        self.options, self.is_up = {}, False
+
+    def init(self, address, **_):
+        if address == "nowhere":
+            raise ConnectionError("could not connect\nat all")
+        self.is_up = True
+
+    def shutdown(self):
+        self.is_up = False
+
+    def remote(self, **options):
+        self.options = options
+
+        def decorate(function):
+            return types.SimpleNamespace(remote=lambda *arguments: lambda: function(*arguments))
+
+        return decorate
+
+    def wait(self, tasks, timeout):
+        assert timeout > 0
+        return tasks[-1:], tasks[:-1]
+
+    def get(self, task):
+        try:
+            return task()
+        except RuntimeError as error:
+            raise RayError(f"task failed\n{error}") from error
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    fake = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    return fake
+
+
+def pieces(path):
+    return [Piece(i, 0, path / f"member_{i}", {}, i, 0, 1, None, False) for i in range(3)]
+
+
+def result(number):
+    return PieceResult(number, 1, 0.5, False)
+
+
+def test_each_piece_is_a_task_and_each_result_its_member_s(ray, tmp_path, monkeypatch):
+    monkeypatch.setattr(member, "train_piece", lambda piece, stop, warn: result(piece.member + 10))
+    with RayPool("local", tmp_path, 2) as pool:
+        assert ray.is_up
+        assert ray.options["num_cpus"] == 2
+        assert list(pool(pieces(tmp_path))) == [(i, result(i + 10)) for i in (2, 1, 0)]
+    assert not ray.is_up
+
+
+def test_what_is_asked_to_stop_saves_begins_no_piece_and_leaves_nothing_behind(ray, tmp_path, monkeypatch):
+    trained = []
+
+    def train_piece(piece, stop, warn):
+        trained.append(piece.member)
+        pool.stop()
+        return None if stop() else result(0)
+
+    monkeypatch.setattr(member, "train_piece", train_piece)
+    (tmp_path / STOP).touch()  # of a command that was killed
+    with RayPool("local", tmp_path, 1) as pool, pytest.raises(Stopped):
+        list(pool(pieces(tmp_path)))
+    assert trained == [2]
+    assert not (tmp_path / STOP).exists()
+
+
+def test_a_task_that_fails_is_named(ray, tmp_path, monkeypatch):
+    def train_piece(piece, stop, warn):
+        raise RuntimeError("the disk is full.")
+
+    monkeypatch.setattr(member, "train_piece", train_piece)
+    with (
+        RayPool("local", tmp_path, 1) as pool,
+        pytest.raises(PopulationError, match="member 2 failed: the disk is full."),
+    ):
+        list(pool(pieces(tmp_path)))
+
+
+def test_without_ray_or_a_cluster_there_is_a_sentence(ray, tmp_path, monkeypatch):
+    with pytest.raises(PopulationError, match=r"no Ray cluster at nowhere \(could not connect\)\."):
+        RayPool("nowhere", tmp_path, 1)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(PopulationError, match=r"Ray is not installed: .venv/bin/pip install -e .\[cluster\]"):
+        RayPool("local", tmp_path, 1)
