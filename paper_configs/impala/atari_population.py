@@ -18,6 +18,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.experiment = "atari_population"
     config.variants = variants()
     config.agent = "pbt"  # one of them, and the name in records
+    config.runtime.schedule = "lockstep"  # assumed: a member goes on with its games after a comparison
     config.population = population("atari57")
     config.population.clip_global_norm = (40.0,)  # adapted too; Table F.1, which also has the first value
     return apply_scale(config, config.num_env_frames)

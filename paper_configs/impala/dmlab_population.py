@@ -17,6 +17,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.experiment = "dmlab_population"
     config.variants = atari_population.variants()
     config.agent = "pbt"  # one of them, and the name in records
+    config.sweep.sampled = False  # the population has its own
+    config.env.stagger_steps = 0  # a piece begins new episodes, and those that are cut would count as returns
     config.env.task = "explore_goal_locations_small"  # level; one of DMLab-30 that Table 2 has as well
     config.population = atari_population.population("dmlab30")
     return atari_population.apply_scale(config, config.num_env_frames)

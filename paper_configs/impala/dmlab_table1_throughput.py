@@ -17,6 +17,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """`dmlab_table2` with the batch of Table 1, a budget for timing and a token evaluation."""
     config = dmlab_table2.get_config(scale)
     config.experiment = "dmlab_table1_throughput"
+    config.sweep.sampled = False  # nothing is learned here
     config.runtime.num_actors = 48 if scale == "paper" else 8  # of IMPALA; Table 1
     config.runtime.envs_per_actor = 1  # one environment per actor; Section 3
     config.runtime.dynamic_batching = False  # one policy answers all actors that wait; set by each variant; Table 1

@@ -17,6 +17,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.experiment = "gymnasium_population"
     config.variants = atari_population.variants()
     config.agent = "pbt"  # one of them, and the name in records
+    config.runtime.schedule = "lockstep"  # assumed: a member goes on with its games after a comparison
     config.population = atari_population.population("")  # the fitness is the mean return
     config.population.size = {"smoke": 2, "desk": 8, "paper": 24}[scale]  # members
     config.population.burn_in = config.num_env_steps // 10  # environment steps

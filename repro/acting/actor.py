@@ -72,8 +72,10 @@ class Actor:
         self._inference.sync()
 
     def take_weights(self, other: Actor) -> None:
-        """Takes the weights that another actor plays with, in whose place it comes."""
+        """Takes the weights that another actor plays with, in whose place it comes, and goes on behind its episodes."""
         self._inference.take_weights(other._inference)
+        if counters := other.get_counters():
+            self.set_counters(counters)
 
     def abandon(self) -> None:
         """Reports no more games; another actor plays in its place."""

@@ -20,7 +20,9 @@ from repro.training.run_directory import RunDirectory
 from repro.training.trainer import Trainer
 
 WARM_UP = 3
-"""Updates before the clock starts; one of 32 unrolls of 100 steps of DeepMind Lab takes seconds."""
+"""Updates before the clock starts, besides those of batches that were played while the first update was compiled."""
+WAITING = 6
+"""Most unrolls of an environment that may wait then: in its actor, the queue, the prefetching thread, the learner."""
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
@@ -45,7 +47,9 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
     for seed in range(repeats):
         for agent, experiment in experiments.items():
             build = functools.partial(_build, experiment, seed)
-            rates[agent].append(timing.whole(build, seconds, WARM_UP))
+            runtime, batch_size = experiment.config.runtime, experiment.config.learner.batch_size
+            waiting = WAITING * runtime.num_actors * runtime.envs_per_actor // batch_size
+            rates[agent].append(timing.whole(build, seconds, WARM_UP + waiting))
     impala = np.array(rates["impala_async"])
     return {
         "what": "table1",

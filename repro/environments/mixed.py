@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from repro.environments.batched import BatchedEnvironment
+from repro.environments.batched import BatchedEnvironment, CountsEpisodes
 
 _Result = TypeVar("_Result")
 
@@ -94,6 +94,18 @@ class MixedTasks:
         steps = self._of_each(lambda i, part: part.step(actions[i::n]))
         observation, reward, terminated, truncated, info = (_interleave(results) for results in zip(*steps))
         return observation, reward, terminated, truncated, info | {"task": self._task}
+
+    def get_counters(self) -> dict[str, np.ndarray]:
+        """How many episodes have begun, by place of the task, where tasks count them; from any thread."""
+        counting = {str(i): part for i, part in enumerate(self._parts) if isinstance(part, CountsEpisodes)}
+        return {place: part.get_counters()["episodes"] for place, part in counting.items()}
+
+    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
+        """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
+        for place, episodes in counters.items():
+            part = self._parts[int(place)]
+            assert isinstance(part, CountsEpisodes)
+            part.set_counters({"episodes": episodes})
 
     def get_state(self) -> dict[str, Any]:
         parts = self._of_each(lambda i, part: part.get_state())

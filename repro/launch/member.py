@@ -48,6 +48,8 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
     if (result := _read_result(piece)) is not None:
         return result
     _wait_until_free(piece)
+    if (result := _read_result(piece)) is not None:
+        return result
     replace_config(piece.folder, piece.config)
     run = RunDirectory(piece.folder, piece.config, piece.seed)
     try:
@@ -105,7 +107,8 @@ def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[],
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
     progress = Progress(run, *totals, f"member {piece.member}", trainer.unit, trainer.progress_scalars)
     try:
-        for update in trainer:
+        updates = iter(trainer) if trainer.updates < end else iter(())  # it may have been killed after its last one
+        for update in updates:
             progress(update)
             if trainer.can_save and not trainer.complete and (trainer.updates >= end or stop()):
                 trainer.save()

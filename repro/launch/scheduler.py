@@ -21,7 +21,7 @@ from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 Slot = list[int]
 """Numbers of the processor cores of one place for a job."""
 TICK_SECONDS = 0.5
-END_SECONDS = 15.0
+END_SECONDS = 60.0
 """From asking a job to end to killing it, at Ctrl-C and SIGTERM."""
 PAUSE_SECONDS = 120.0
 """The same for a pause and for room for a wider job, where there is more time to save."""

@@ -140,8 +140,12 @@ class OnPolicyExperiment(abc.ABC):
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         at_acting_weights = runtime.schedule == "a3c"
-        if at_acting_weights and (num_replayed or not hasattr(agent, "train_on_policy")):
-            raise ValueError("runtime.schedule=a3c: this agent takes no gradient at the weights that acted.")
+        shared = runtime.get("dynamic_batching", False)
+        if at_acting_weights and (num_replayed or shared or not hasattr(agent, "train_on_policy")):
+            raise ValueError(
+                "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
+                "or a replay, nor with an agent that has no such gradient."
+            )
         acting = agent.acting_variables if at_acting_weights else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
         episodes = self._make_episode_log()

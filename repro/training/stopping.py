@@ -65,7 +65,9 @@ class StopSignal:
 
     def _end(self) -> NoReturn:
         saved = self._trainer is None or self._trainer.saved_updates == self._trainer.updates
-        self._goodbye(saved)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(0 if saved else 1)
+        try:
+            self._goodbye(saved)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:  # the terminal may be gone
+            os._exit(0 if saved else 1)

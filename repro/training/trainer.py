@@ -47,16 +47,19 @@ class EpisodeLog:
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
         self._collected_games = 0
         self._collected_sum = 0.0
+        self._lock = threading.Lock()
 
     def append(self, episode: Episode) -> None:
-        self._recent.append(episode)
-        self.games += 1
-        self._collected_games += 1
-        self._collected_sum += episode.score
-        if self.trailing_returns:
-            self.trailing_returns.append(self.frames, episode.score)
-        if self.task_returns:
-            self.task_returns.append(episode.task, episode.score)
+        """Counts a game; actors call it from their threads."""
+        with self._lock:
+            self._recent.append(episode)
+            self.games += 1
+            self._collected_games += 1
+            self._collected_sum += episode.score
+            if self.trailing_returns:
+                self.trailing_returns.append(self.frames, episode.score)
+            if self.task_returns:
+                self.task_returns.append(episode.task, episode.score)
 
     def mean_return(self) -> float:
         """Mean unclipped return of the last `RECENT_GAMES` games of all tasks; NaN before the first game ended."""

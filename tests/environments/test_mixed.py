@@ -239,3 +239,24 @@ def test_evaluation_plays_test_levels(fake_engine, make):
     assert labels == [LEVELS[task].test for task in ("rooms_collect_good_objects_test", "rooms_watermaze")]
     assert labels[0].endswith("_test")
     played.close()
+
+
+def test_counters_of_episodes_are_those_of_the_tasks_that_count_them():
+    class Counting:
+        def __init__(self, begun):
+            self.begun = begun
+
+        def get_counters(self):
+            return {"episodes": np.array(self.begun)}
+
+        def set_counters(self, counters):
+            self.begun = counters["episodes"].tolist()
+
+    mixed = MixedTasks.__new__(MixedTasks)
+    mixed._parts = (Counting([3, 4]), object(), Counting([5, 6]))
+    counters = mixed.get_counters()
+    assert {place: x.tolist() for place, x in counters.items()} == {"0": [3, 4], "2": [5, 6]}
+    again = MixedTasks.__new__(MixedTasks)
+    again._parts = (Counting([0, 0]), object(), Counting([0, 0]))
+    again.set_counters(counters)
+    assert [part.begun for part in again._parts[::2]] == [[3, 4], [5, 6]]

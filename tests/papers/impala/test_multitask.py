@@ -8,7 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from paper_configs.impala import atari_57, atari_shallow, dmlab_30, dmlab_30_experts
+from paper_configs.impala import (
+    atari_57,
+    atari_shallow,
+    dmlab_30,
+    dmlab_30_experts,
+    dmlab_population,
+    dmlab_table1_throughput,
+    dmlab_table2,
+)
 from repro.acting.evaluation import configs_by_task
 from repro.config import budget, flatten, of_task, resolve, tasks, total_budget
 from repro.environments.dmlab_levels import DMLAB30
@@ -144,3 +152,12 @@ def test_experts_are_the_agent_of_all_levels_on_one(scale):
     assert set(config_difference(experts, plain_config(resolve(together)))) == {"experiment"}
     lost = set(flatten(plain_config(resolve(together)))) - set(flatten(experts))
     assert lost == {"env.tasks", "evaluation.normaliser"}
+
+
+@pytest.mark.parametrize("scale", ["smoke", "desk", "paper"])
+@pytest.mark.parametrize("module", [dmlab_30, dmlab_30_experts, dmlab_population, dmlab_table1_throughput])
+def test_only_table_2_samples_its_settings(module, scale):
+    config = module.get_config(scale)
+    experiment = find_experiment(resolve(config))
+    assert experiment.sample_hparams(1) == {}
+    assert dmlab_table2.get_config("paper").sweep.sampled
