@@ -247,7 +247,10 @@ CASES: dict[str, Case] = {
     },
     "impala.a2c": Case("impala.atari_table1_throughput", "a2c_sync_step", ("*/a2c_*",), IMPALA),
     "impala.a3c": Case(  # of one worker, since several do not take turns
-        "impala.atari_table1_throughput", "a3c", ("*/a3c",), IMPALA | {"runtime.schedule": "a3c"}
+        "impala.atari_table1_throughput",
+        "a3c",
+        ("*/a3c",),
+        IMPALA | {"runtime.schedule": "a3c", "learner.unroll_length": 6},
     ),
     "impala.lstm_deep": Case("impala.dmlab_table2", "vtrace_deep", ("*/vtrace_deep",), IMPALA_LSTM, 2),
     "acer.discrete": Case("acer.atari", "acer_ratio_4", ("atari/acer_ratio_[0-9]", "gymnasium/acer"), ACER),

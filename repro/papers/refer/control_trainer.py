@@ -11,6 +11,7 @@ import tensorflow as tf
 from repro.acting.rollout import Rollout, Transition
 from repro.acting.supervision import EnvironmentFailedError
 from repro.environments.batched import VectorEnvironment, one_line
+from repro.training.learner import NonFiniteLossError
 from repro.training.rng_state import pack_rng, unpack_rng
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
@@ -64,9 +65,12 @@ class ControlTrainer(Trainer):
 
         Raises:
             EnvironmentFailedError: that raised an error; the update under way is lost.
+            NonFiniteLossError: the network that acts gives NaN.
         """
         try:
             return self._rollout.step()
+        except NonFiniteLossError:
+            raise
         except Exception as error:  # an environment may raise anything
             raise EnvironmentFailedError(
                 f"The environment failed with {type(error).__name__}: {one_line(error)}"
