@@ -8,6 +8,7 @@ Core-hours are those of one run, on one core of an AMD EPYC with nothing beside 
 campaign replaces them by what it measures.
 """
 
+from paper_configs.impala.atari_57 import GAMES_10
 from repro.environments.games import all_games
 from repro.evidence import published
 from repro.launch.plan import Block
@@ -20,19 +21,6 @@ TWO = ("HalfCheetah", "Humanoid")
 """Tasks of the sentences about ReF-ER's Figure 7."""
 GAMES_57 = tuple(game for game in all_games() if game in published.normaliser("atari57"))
 """In alphabetical order."""
-GAMES_10 = (
-    "asteroids",
-    "beam_rider",
-    "breakout",
-    "enduro",
-    "ms_pacman",
-    "pong",
-    "qbert",
-    "road_runner",
-    "seaquest",
-    "space_invaders",
-)
-"""Those that public collections of trained agents have."""
 GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
 GAMES_3 = GAMES_5[:3]
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, compile_act
-from repro.acting.weights import Published, WeightsSnapshot
+from repro.acting.weights import Published
 
 
 class Inference(Protocol):
@@ -60,7 +60,7 @@ class LocalInference(CompiledPolicy):
         """
         latest = self._weights.latest
         if latest.version != self.version:
-            _assign(self._variables, latest)
+            latest.assign_to(self._variables)
             self.version, self.acting = latest.version, latest.acting
 
     def take_weights(self, other: LocalInference) -> None:
@@ -137,7 +137,7 @@ class DynamicBatching:
     def _answer(self, requests: Sequence[_Request]) -> None:
         latest = self.weights.latest
         if latest.version != self._version:
-            _assign(self._variables, latest)
+            latest.assign_to(self._variables)
             self._version = latest.version
         rows = sum(request.rows for request in requests)
         size = min(1 << (rows - 1).bit_length(), max(self._max_rows, rows))
@@ -208,11 +208,6 @@ class SharedInference:
         saved = state["policy_state"]
         self._state = tf.nest.pack_sequence_as(self._state, [saved[str(i)] for i in range(len(saved))])
         self.version = -1
-
-
-def _assign(variables: Sequence[tf.Variable], latest: WeightsSnapshot) -> None:
-    for variable, value in zip(variables, latest.values, strict=True):
-        variable.assign(value)
 
 
 def _filled_up(rows: np.ndarray, size: int) -> np.ndarray:

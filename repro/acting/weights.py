@@ -20,6 +20,15 @@ class WeightsSnapshot(NamedTuple):
     values: tuple[tf.Tensor, ...]
     acting: tuple[tf.Tensor, ...] = ()
 
+    def assign_to(self, variables: Sequence[tf.Variable]) -> None:
+        """Overwrites the variables of a policy.
+
+        Raises:
+            ValueError: there are not as many of them as values.
+        """
+        for variable, value in zip(variables, self.values, strict=True):
+            variable.assign(value)
+
 
 class Published(Protocol):
     """Where an actor finds the latest snapshot."""

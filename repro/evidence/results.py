@@ -165,14 +165,10 @@ def _summarize_tasks(
         field: the records' field that the budget is counted in; None for that of their own.
     """
     function = statistics.STATISTICS[statistic]
-
-    def normalised(task: str, scores: Sequence[float]) -> np.ndarray:
-        return np.asarray(statistics.human_normalised(np.array(scores, np.float64), **references[task]))
-
     several = all(len(records) > 1 for records in done.values())
-    means = {task: normalised(task, [r["evaluation"]["mean"] for r in records]) for task, records in done.items()}
-    games = {task: normalised(task, records[0]["evaluation"]["returns"]) for task, records in done.items()}
-    scores = means if several else games
+    means = _normalised_means(done, references)
+    returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
+    scores = means if several else statistics.normalised_scores(returns, references)
     interval = None
     if all(len(sample) > 1 for sample in scores.values()):
         low, high = statistics.stratified_interval(scores, function, np.random.default_rng(BOOTSTRAP_SEED))
@@ -198,12 +194,16 @@ def _of_tasks_at_hand(
     if not done or not all(tasks(record["config"]) for records in done.values() for record in records):
         return ""
     assert printed.statistic is not None
-    scores = {
-        task: np.array([statistics.human_normalised(r["evaluation"]["mean"], **references[task]) for r in records])
-        for task, records in done.items()
-    }
-    value = 100 * statistics.aggregate(scores, statistics.STATISTICS[printed.statistic])
+    value = 100 * statistics.aggregate(_normalised_means(done, references), statistics.STATISTICS[printed.statistic])
     return f", with a {printed.statistic.replace('_', ' ')} score of {value:.1f} %"
+
+
+def _normalised_means(
+    done: Mapping[str, Sequence[Mapping[str, Any]]], references: Mapping[str, Mapping[str, float]]
+) -> dict[str, np.ndarray]:
+    """The human-normalised mean of each run, by task."""
+    means = {task: [record["evaluation"]["mean"] for record in records] for task, records in done.items()}
+    return statistics.normalised_scores(means, references)
 
 
 def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:

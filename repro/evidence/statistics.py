@@ -137,6 +137,22 @@ def human_normalised(score: float | np.ndarray, random: float, human: float) -> 
     return (score - random) / (human - random)
 
 
+def normalised_scores(scores: Scores, references: Mapping[str, Mapping[str, float]]) -> dict[str, np.ndarray]:
+    """Returns the `human_normalised` score of each run, by task.
+
+    Args:
+        scores: in the unit of each task.
+        references: task to its `random` and `human` score.
+
+    Raises:
+        KeyError: a task has no reference.
+    """
+    return {
+        task: np.asarray(human_normalised(np.array(of_runs, np.float64), **references[task]))
+        for task, of_runs in scores.items()
+    }
+
+
 def _interval(
     caller: str,
     statistic: Statistic,

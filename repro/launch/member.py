@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import math
-import time
 from collections.abc import Callable
 
 import ml_collections
@@ -17,15 +16,11 @@ from repro.training import devices
 from repro.training.experiment import Warn
 from repro.training.learner import NonFiniteLossError
 from repro.training.progress import Progress
-from repro.training.run_directory import RunDirectory, is_in_use, replace_config, write_json
+from repro.training.run_directory import RunDirectory, replace_config, wait_until_free, write_json
 from repro.training.trainer import Trainer
 
 RESULT = "piece.json"
 """In a member's folder: the result of its newest piece."""
-
-
-LEAVE_SECONDS = 180.0
-"""Longest wait for a process of before, which saves its member and ends."""
 
 
 def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResult | None:
@@ -47,7 +42,7 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
     """
     if (result := _read_result(piece)) is not None:
         return result
-    _wait_until_free(piece)
+    wait_until_free(piece.folder)  # a process that a killed population left behind saves this member
     if (result := _read_result(piece)) is not None:
         return result
     replace_config(piece.folder, piece.config)
@@ -76,13 +71,6 @@ def _read_result(piece: Piece) -> PieceResult | None:
     path = piece.folder / RESULT
     stored = json.loads(path.read_text()) if path.exists() else {"number": None}
     return PieceResult(**stored) if stored.pop("number") == piece.number else None
-
-
-def _wait_until_free(piece: Piece) -> None:
-    """Waits for a process that a killed population left behind, and that saves this member."""
-    deadline = time.monotonic() + LEAVE_SECONDS
-    while is_in_use(piece.folder) and time.monotonic() < deadline:
-        time.sleep(0.2)
 
 
 def _begin(piece: Piece, trainer: Trainer) -> None:

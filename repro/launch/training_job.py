@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,24 +17,19 @@ from repro import cli
 from repro.config import budget, frames_per_step, resolve, tasks, total_budget
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
+from repro.launch.processes import end_with_parent
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.training.run_directory import (
     RunDirectoryError,
     changed_settings,
     has_saved,
-    is_in_use,
     read_progress,
     read_settings,
+    wait_until_free,
     write_json,
 )
 from repro.training.task_returns import return_of
-
-LEAVE_SECONDS = 180.0
-"""Longest wait for a process of before, which saves its run and ends."""
-PR_SET_PDEATHSIG = 1
-"""Option of Linux's prctl: the signal that a process gets when the thread that began it ends."""
-_LIBC = ctypes.CDLL(None)
 
 
 class TrainingJob(RecordedJob):
@@ -176,13 +169,10 @@ class TrainingJob(RecordedJob):
             InUseError: another process uses the folder for longer.
             Stopped: asked to.
         """
-        deadline = time.monotonic() + LEAVE_SECONDS
-        while is_in_use(self.run_dir):
+        if not wait_until_free(self.run_dir, stop=lambda: self._stopped):
             if self._stopped:
                 raise Stopped
-            if time.monotonic() > deadline:
-                raise InUseError(f"another process is running in {self.run_dir}.")
-            time.sleep(0.2)
+            raise InUseError(f"another process is running in {self.run_dir}.")
 
     def _call(self, cores: list[int], log: Path | None, module: str, *arguments: str) -> None:
         if self._stopped:
@@ -260,4 +250,4 @@ class TrainingJob(RecordedJob):
 def _prepare_process(cores: Sequence[int]) -> None:
     """Keeps a new process on its cores, and lets it save and end when this one is killed."""
     os.sched_setaffinity(0, cores)
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -16,14 +15,13 @@ from multiprocessing.synchronize import Event
 from repro import cli
 from repro.launch.lineage import PopulationError
 from repro.launch.pieces import Piece, PieceResult
+from repro.launch.processes import end_with_parent
 from repro.launch.recorded_job import Stopped
 
 LOG = "log.txt"
 """In a member's folder: what its processes print."""
 ROUNDS_PER_PROCESS = 10
 """After so many comparisons processes are replaced, for what TensorFlow keeps of the graphs that it has built."""
-PR_SET_PDEATHSIG = 1
-"""Option of Linux's prctl: the signal that a process gets when the thread that began it ends."""
 
 
 class WorkerPool:
@@ -98,7 +96,7 @@ def _begin(stop: Event) -> None:
     _Process.stop = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _on_end)
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent()
 
 
 def _on_end(*_: object) -> None:

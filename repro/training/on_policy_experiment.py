@@ -91,6 +91,11 @@ class OnPolicyExperiment(abc.ABC):
         return int(num_replayed)
 
     @property
+    def dynamic_batching(self) -> bool:
+        """Whether one policy answers all actors that wait."""
+        return self.config.runtime.get("dynamic_batching", False)
+
+    @property
     def overlap(self) -> int:
         """Steps that an unroll shares with the one before it."""
         return 0
@@ -140,8 +145,7 @@ class OnPolicyExperiment(abc.ABC):
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         at_acting_weights = runtime.schedule == "a3c"
-        shared = runtime.get("dynamic_batching", False)
-        if at_acting_weights and (num_replayed or shared or not hasattr(agent, "train_on_policy")):
+        if at_acting_weights and (num_replayed or self.dynamic_batching or not hasattr(agent, "train_on_policy")):
             raise ValueError(
                 "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
                 "or a replay, nor with an agent that has no such gradient."
@@ -174,7 +178,7 @@ class OnPolicyExperiment(abc.ABC):
         self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int
     ) -> Callable[[BatchedEnvironment, int], tf_policy.TFPolicy | DynamicBatching]:
         """What gives an actor its policy: a copy of its own, or with `runtime.dynamic_batching` one for all."""
-        if not self.config.runtime.get("dynamic_batching", False):
+        if not self.dynamic_batching:
             return lambda environment, _: self.make_local_policy(environment)
         rows = sum(environment.num_envs for environment in environments)
         shared = DynamicBatching(self.make_local_policy(environments[0]), weights, rows, seed)

@@ -6,6 +6,8 @@ import csv
 import datetime
 import json
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,7 +18,9 @@ CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 LINEAGE = "lineage.json"
 """What has become of a population, in its folder."""
-
+LEAVE_SECONDS = 180.0
+"""Longest wait for a process that saves its run and ends."""
+POLL_SECONDS = 0.2
 
 CHANGEABLE = (".runtime.checkpoint_seconds", ".runtime.silent_seconds", ".runtime.threads", ".runtime.env_threads")
 """Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
@@ -111,6 +115,24 @@ def is_in_use(path: Path) -> bool:
     if handle is not None:
         handle.close()
     return handle is None
+
+
+def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Waits for a process of before, which saves the run in a folder and ends, at most `LEAVE_SECONDS`.
+
+    Args:
+        path: of the run.
+        stop: asked on the way whether to wait no longer.
+
+    Returns:
+        Whether the run is in use no more.
+    """
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while is_in_use(path):
+        if stop() or time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
 
 
 def copy_checkpoint(path: Path, target: Path) -> None:

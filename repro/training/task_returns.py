@@ -32,13 +32,10 @@ def capped_score(returns: Mapping[str, float], references: Mapping[str, Mapping[
     Returns:
         NaN where no task has them, or where a mean return that counts is NaN.
     """
-    counted = {task: value for task, value in returns.items() if task in references}
-    if not counted or any(map(math.isnan, counted.values())):
+    counted = {task: [value] for task, value in returns.items() if task in references}
+    if not counted or any(math.isnan(value) for (value,) in counted.values()):
         return math.nan
-    scores = {
-        task: np.array([statistics.human_normalised(value, **references[task])]) for task, value in counted.items()
-    }
-    return 100 * statistics.aggregate(scores, statistics.mean_capped)
+    return 100 * statistics.aggregate(statistics.normalised_scores(counted, references), statistics.mean_capped)
 
 
 class TaskReturns:

@@ -7,10 +7,10 @@ import pytest
 from paper_configs.impala import atari_57
 from paper_configs.refer import figure_4_vracer
 from repro.evidence import records
-from repro.launch import training_job
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import InUseError, JobError, Stopped
 from repro.launch.training_job import TrainingJob
+from repro.training import run_directory
 from repro.training.run_directory import RunDirectory
 
 
@@ -51,7 +51,7 @@ def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
 
 
 def test_a_run_that_another_process_works_on_is_waited_for_and_then_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(training_job, "LEAVE_SECONDS", 0.3)
+    monkeypatch.setattr(run_directory, "LEAVE_SECONDS", 0.3)
     job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
     other = RunDirectory(job.run_dir, {}, 1)
     with pytest.raises(InUseError, match="another process is running in"):

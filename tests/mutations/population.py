@@ -72,8 +72,8 @@ VARIANTS = [
     Variant(
         "PBT: fitness without a cap",
         RULE,
-        "np.mean(np.minimum(1.0, np.array(scores)))",
-        "np.mean(np.array(scores))",
+        "statistics.mean_capped",
+        "statistics.mean",
         f"{TEST_RULE}::test_fitness_by_hand",
     ),
     Variant(

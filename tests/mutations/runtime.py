@@ -313,8 +313,8 @@ VARIANTS = [
     Variant(
         "several tasks: a task without a game counts for nothing",
         TASK_RETURNS,
-        "if not counted or any(map(math.isnan, counted.values())):",
-        "counted = {task: value for task, value in counted.items() if not math.isnan(value)}\n    if not counted:",
+        "if not counted or any(math.isnan(value) for (value,) in counted.values()):",
+        "counted = {task: value for task, value in counted.items() if not math.isnan(value[0])}\n    if not counted:",
         f"{TEST_TASK_RETURNS}::test_tasks_without_references_do_not_count_and_one_without_a_game_leaves_no_score",
     ),
     Variant(

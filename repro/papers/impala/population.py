@@ -142,8 +142,8 @@ def compute_fitness(means: Mapping[str, float], references: Mapping[str, Mapping
         return float(np.mean(list(means.values())))
     if missing := sorted(means.keys() - references.keys()):
         raise ValueError(f"population.normaliser has no scores of {', '.join(missing)}.")
-    scores = [statistics.human_normalised(score, **references[task]) for task, score in means.items()]
-    return float(np.mean(np.minimum(1.0, np.array(scores))))
+    scores = statistics.normalised_scores({task: [score] for task, score in means.items()}, references)
+    return statistics.aggregate(scores, statistics.mean_capped)
 
 
 def is_adopted(own: float, other: float | None, threshold: float) -> bool:
