@@ -23,21 +23,30 @@ Statistic: TypeAlias = Callable[..., np.ndarray]
 
 
 def stratified_interval(
-    scores: Scores, statistic: Statistic, rng: np.random.Generator, confidence: float = 0.95
+    scores: Scores,
+    statistic: Statistic,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    learned_together: bool = False,
 ) -> Interval:
     """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
+
+    Runs that learned all tasks together are resampled whole, since what is luck on one task may be luck on the others.
 
     Args:
         scores: at least two runs of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
         rng: for the resamples.
         confidence: probability content in (0, 1).
+        learned_together: whether the i-th score of each task is of the same run.
 
     Raises:
         TypeError: `scores` is not a mapping.
-        ValueError: no task, a task with fewer than two runs, or a score that is not finite.
+        ValueError: no task, a task with fewer than two runs, or a score that is not finite; or tasks that were learned
+            together have different numbers of runs.
     """
-    return _interval("stratified_interval", statistic, _checked("stratified_interval", scores), rng, confidence)
+    samples = _checked("stratified_interval", scores)
+    return _interval("stratified_interval", statistic, samples, rng, confidence, learned_together)
 
 
 def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
@@ -72,7 +81,7 @@ def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     Args:
         confidence: coverage asked for, in (0, 1).
         runs: fewest runs of a task, n, at least 2.
-        freedom: degrees of freedom, the sum of runs - 1 over tasks.
+        freedom: degrees of freedom, the sum of runs - 1 over tasks; runs - 1 where these are the same of all tasks.
     """
     t = scipy.stats.t.ppf(0.5 + confidence / 2, freedom)
     tail = scipy.stats.norm.cdf(-math.sqrt(runs / (runs - 1)) * t)
@@ -159,6 +168,7 @@ def _interval(
     samples: Mapping[str, np.ndarray],
     rng: np.random.Generator,
     confidence: float,
+    learned_together: bool,
 ) -> Interval:
     sizes = [sample.size for sample in samples.values()]
     if min(sizes) < 2:
@@ -169,12 +179,14 @@ def _interval(
     if all(np.ptp(sample) == 0 for sample in samples.values()):
         value = float(statistic(*samples.values(), axis=-1))
         return value, value
+    freedom = sizes[0] - 1 if learned_together else sum(sizes) - len(sizes)
     result = scipy.stats.bootstrap(
         tuple(samples.values()),
         statistic,
         n_resamples=RESAMPLES,
         vectorized=True,
-        confidence_level=expanded_level(confidence, min(sizes), sum(sizes) - len(sizes)),
+        paired=learned_together,
+        confidence_level=expanded_level(confidence, min(sizes), freedom),
         method="percentile",
         rng=rng,
     )

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from repro.evidence import intervals, published, rows
+from repro.evidence import intervals, published, results, rows, statistics
 from tests.evidence.printed_rows import full_runs, make_one, make_row
 from tests.evidence.synthetic_records import make_groups, make_record
 
@@ -172,6 +172,23 @@ def test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_se
     row = make_one(tmp_path, five)
     means = [record["evaluation"]["mean"] for record in five]
     assert (row.interval_over, row.interval) == ("seeds", intervals.mean_interval(means))
+
+
+def test_the_interval_of_tasks_learned_together_is_over_whole_runs():
+    """Where a seed is as good on all games, the interval of the aggregate is as wide as that of one game."""
+    references = published.normaliser("atari57")
+    made = [
+        make_record(seed, game, experiment="atari_57", agent="impala_multitask", final=r + share * (h - r))
+        for game, (r, h) in ((game, (of["random"], of["human"])) for game, of in references.items())
+        for seed, share in ((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4))
+    ]
+    found = rows.make_rows(make_groups(made), papers=["impala"])
+    (median,) = (row for row in found if (row.agent, row.statistic, row.table) == ("impala_multitask", "median", "4"))
+    low, high = statistics.stratified_interval(
+        {"one": [10.0, 20.0, 30.0, 40.0]}, statistics.median, np.random.default_rng(results.BOOTSTRAP_SEED)
+    )
+    assert median.value == pytest.approx(25.0, abs=1.0)  # returns of a record are scattered
+    assert median.interval == pytest.approx((low, high), abs=2.0)
 
 
 def test_an_aggregate_of_tasks_learned_together_says_what_those_at_hand_give():
