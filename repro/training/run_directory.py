@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from repro.config import flatten
+from repro.config import flatten, resolve_plain
 from repro.files import flush, try_lock, write_whole
 
 CHECKPOINT_PREFIX = "checkpoint_"
@@ -189,11 +189,15 @@ def read_progress(path: Path) -> list[dict[str, float]]:
 
 
 def _differences(path: Path, config: dict[str, Any], seed: int) -> list[str]:
-    """All of them, whatever they mean."""
+    """All of them, whatever they mean, in what the agent reads: other agents of the experiment make no difference."""
     saved = read_settings(path)
-    before = flatten({"seed": saved["seed"], "config": saved["config"]})
-    now = flatten(json.loads(json.dumps({"seed": seed, "config": config})))
+    before = flatten({"seed": saved["seed"], "config": _as_read(saved["config"])})
+    now = flatten(json.loads(json.dumps({"seed": seed, "config": _as_read(config)})))
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
+
+def _as_read(config: dict[str, Any]) -> dict[str, Any]:
+    return resolve_plain(config, config["agent"]) if "variants" in config else config
 
 
 def _lock(path: Path) -> TextIO:

@@ -50,6 +50,22 @@ def test_fields_that_change_no_algorithm_may_change(tmp_path):
     assert run_directory.read_settings(tmp_path)["config"] == changed
 
 
+def test_other_agents_of_the_experiment_may_change(tmp_path):
+    own, other = {"learner": {"rate": 0.2}}, {"learner": {"rate": 0.3}}
+    config = {"agent": "own", "learner": {"rate": 0.1}, "variants": {"own": own, "other": other}}
+    del_me = RunDirectory(tmp_path, config, seed=1)
+    del del_me
+    save_something(tmp_path)
+    same = {"agent": "own", "learner": {"rate": 0.2}, "variants": {"own": {}, "new": own}}
+    assert run_directory.changed_settings(tmp_path, same, seed=1) == []
+    changed = config | {"variants": {"own": other, "other": other}}
+    assert run_directory.changed_settings(tmp_path, changed, seed=1) == ["config.learner.rate"]
+    assert run_directory.changed_settings(tmp_path, config | {"agent": "other"}, seed=1) == [
+        "config.agent",
+        "config.learner.rate",
+    ]
+
+
 def test_a_run_that_saved_nothing_is_not_in_the_way(tmp_path):
     del_me = RunDirectory(tmp_path, {"env": {"task": "Pendulum-v1"}}, seed=1)
     del del_me
