@@ -13,13 +13,18 @@ PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/_
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-setup: .venv/complete  ## install everything into .venv
+setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv; CUDA=1: with the libraries of a GPU
 
 .venv/complete: requirements.lock setup.cfg pyproject.toml
 	@echo "Installing into .venv, some minutes the first time."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/cuda: .venv/complete
+	@echo "Installing the libraries of a GPU, some gigabytes."
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --editable .[cuda]
 	touch $@
 
 $(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 JOBS=1
