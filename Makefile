@@ -8,7 +8,7 @@ FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=
 WHAT    ?= operators impala_atari table1 acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup smoke dmlab campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,6 +38,12 @@ smoke-%: setup
 dmlab: setup  ## DeepMind Lab's module in build/dmlab; SOURCE=<checkout or git directory of google-deepmind/lab>
 	@test -n "$(SOURCE)" || { echo "make dmlab: SOURCE=<checkout or git directory of google-deepmind/lab> is missing."; exit 2; }
 	$(BIN)/python -m repro.environments.dmlab_build --source=$(SOURCE)
+
+vizdoom: .venv/vizdoom  ## ViZDoom's 3D scenarios, without pygame-ce, which overwrites files of pygame
+
+.venv/vizdoom: .venv/complete requirements-vizdoom.lock
+	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --requirement requirements-vizdoom.lock
+	touch $@
 
 campaign: setup  ## work through paper_configs/campaign.py on all cores, for days; it commits nothing
 	$(BIN)/python -m repro.campaign
@@ -76,11 +82,11 @@ serve: setup  ## the report on http://127.0.0.1:8001
 benchmark: setup  ## throughput against the machine's own bound; WHAT=table1 for one of them
 	@for what in $(WHAT); do $(BIN)/python -m repro.benchmark --what=$$what --json=runs/benchmark_$$what.json || exit 1; done
 
-mutations: setup  ## wrong variants of the code, which named tests and the reference trainings must catch
+mutations: setup vizdoom  ## wrong variants of the code, which named tests and the reference trainings must catch
 	$(BIN)/python -m tests.mutations
 	$(BIN)/python -m tests.mutations --training
 
-mutations-fast: setup  ## some of them, some minutes
+mutations-fast: setup vizdoom  ## some of them, some minutes
 	$(BIN)/python -m tests.mutations --fast
 	$(BIN)/python -m tests.mutations --training --fast
 

@@ -12,6 +12,7 @@ from typing import Any
 from absl import flags
 
 from repro import benchmarks, cli
+from repro.environments.dmlab_module import MissingModuleError
 
 WHAT = flags.DEFINE_enum(
     "what",
@@ -37,7 +38,7 @@ def main(argv: list[str]) -> None:
     try:
         result = measure(SECONDS.value, REPEATS.value, **settings)
     except ValueError as error:
-        if CONFIG.value is None:
+        if CONFIG.value is None and not isinstance(error, MissingModuleError):
             raise
         cli.fail(error)
     Console().print(_table(result))

@@ -219,7 +219,16 @@ CASES: dict[str, Case] = {
     **{
         f"impala.lstm_{agent}": Case("impala.dmlab_table2", agent, agents, IMPALA_LSTM)
         for agent, agents in (
-            ("vtrace", ("*/vtrace", "*/vtrace_lag_1", "dmlab_table1_throughput/impala_*", "dmlab_population/*")),
+            (
+                "vtrace",
+                (
+                    "*/vtrace",
+                    "*/vtrace_lag_1",
+                    "dmlab_table1_throughput/impala_*",
+                    "dmlab_figure5/impala",
+                    "dmlab_population/*",
+                ),
+            ),
             ("one_step", ("*/one_step",)),
             # 1e-6 in a logarithm shows where a probability is that small
             ("epsilon", ("*/epsilon", "*/no_correction", "*/epsilon_lag_1", "*/no_correction_lag_1")),
@@ -245,7 +254,7 @@ CASES: dict[str, Case] = {
             ("epsilon", "epsilon", "no_correction"),
         )
     },
-    "impala.a2c": Case("impala.atari_table1_throughput", "a2c_sync_step", ("*/a2c_*",), IMPALA),
+    "impala.a2c": Case("impala.atari_table1_throughput", "a2c_sync_step", ("*/a2c_*", "*/a2c"), IMPALA),
     "impala.a3c": Case(  # of one worker, since several do not take turns
         "impala.atari_table1_throughput",
         "a3c",

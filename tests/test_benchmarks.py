@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from paper_configs.impala import atari_shallow
 from paper_configs.stac import atari
 from repro import benchmark
-from repro.benchmarks import stac
+from repro.benchmarks import impala_dmlab, stac
 from repro.benchmarks.measuring import actor_learner, timing
+from repro.environments.dmlab_module import MISSING
 
 
 def test_serial_bound_is_the_rate_of_one_after_the_other():
@@ -117,6 +120,38 @@ def test_a_configuration_chooses_what_is_measured(monkeypatch):
     config = atari.get_config("paper")
     _, measured = _stac(monkeypatch, config=config)
     assert {(c.agent, c.env.task, c.network.torso) for c in measured} == {("stacx", "pong", "deep")}
+
+
+def test_a_level_of_deepmind_lab_is_measured_at_desk_scale(monkeypatch, tmp_path):
+    """Each update takes seconds: the whole is warm after three."""
+    measured = []
+
+    def measure_on_policy(experiment, seed, seconds, warm_up):
+        measured.append((experiment.config, seed, seconds, warm_up))
+        return {"parts": {"environment": 300.0, "inference": 600.0, "learner": 200.0}, "whole": 90.0 - 10 * seed}
+
+    (tmp_path / "deepmind_lab").mkdir()
+    (tmp_path / "provenance.json").write_text('{"text": "commit b1db91a"}')
+    monkeypatch.setenv("REPRO_DMLAB", str(tmp_path))
+    monkeypatch.setattr(impala_dmlab.devices, "configure_threads", lambda **arguments: 1)
+    monkeypatch.setattr(actor_learner, "measure_on_policy", measure_on_policy)
+    result = impala_dmlab.measure(5.0, 2)
+    assert [others for _, *others in measured] == [[0, 5.0, 3], [1, 5.0, 3]]
+    (config, *_), _ = measured
+    assert (config.env.task, config.agent, config.runtime.envs_per_actor) == ("seekavoid_arena_01", "vtrace", 8)
+    assert (result["ratio"], result["bound"]) == (pytest.approx(0.85), 100.0)
+    assert result["versions"]["deepmind_lab"] == "commit b1db91a"
+    assert dict(benchmark._lines(result))["whole"] == "85 (340 frames)"
+    with pytest.raises(ValueError, match="measures levels of DeepMind Lab, not env.name='atari'"):
+        impala_dmlab.measure(5.0, 2, atari_shallow.get_config("desk"))
+
+
+def test_what_is_not_built_is_one_sentence(tmp_path):
+    command = [sys.executable, "-m", "repro.benchmark", "--what=impala_dmlab"]
+    environment = {**os.environ, "REPRO_DMLAB": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"repro.benchmark: {MISSING}\n"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paper_configs.impala import atari_deep, atari_shallow, dmlab_table2
+from paper_configs.impala import atari_deep, atari_shallow, dmlab_figure5, dmlab_table2
 from paper_configs.refer import figure_4_vracer, figure_7_sensitivity, figure_8_sensitivity
-from repro.config import agents, flatten
+from repro.config import agents, flatten, resolve_plain
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 
@@ -63,6 +63,16 @@ def test_deepmind_lab_has_the_settings_of_table_c3_and_of_the_sweep():
     assert {name: config[name] for name in swept} == swept  # the released code's
     for name, (low, high) in {"loss.entropy_cost": (5e-5, 1e-2), "learner.learning_rate": (5e-6, 5e-3)}.items():
         assert low < config[name] < high
+
+
+def test_the_agents_of_figure_5_differ_in_their_schedule_alone():
+    config = dmlab_figure5.get_config("paper")
+    assert config.sweep.sampled
+    impala, a2c, a3c = (flatten(resolve_plain(config.to_dict(), agent)) for agent in ("impala", "a2c", "a3c"))
+    own = {"agent", "loss.correction"} | {f"runtime.{name}" for name in ("num_actors", "envs_per_actor", "schedule")}
+    assert {name for name in impala if impala[name] != a2c[name]} == own | {"runtime.lockstep_lag"}
+    assert {name for name in impala if impala[name] != a3c[name]} == own | {"learner.batch_size"}
+    assert (a2c["runtime.num_actors"], a2c["runtime.envs_per_actor"], a3c["runtime.num_actors"]) == (1, 48, 32)
 
 
 @pytest.mark.parametrize("module", [atari_shallow, atari_deep])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -19,6 +19,7 @@ from repro.environments.batched import check_batch, check_reset, read_config
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import LEVELS, level_name
 from repro.environments.dmlab_process import GameFailedError, GameProcess
+from repro.environments.reward_clips import check_reward_clip, clip_rewards
 from repro.environments.stepped import SteppedEnvironment
 
 KIND = "DeepMind Lab"
@@ -30,14 +31,6 @@ MAX_FAILURES = 3
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
-REWARD_CLIPS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
-    "none": lambda reward: reward,
-    "unit": lambda reward: np.clip(reward, -1.0, 1.0),
-    "optimistic": lambda reward: 0.3 * np.minimum(np.tanh(reward), 0) + 5.0 * np.maximum(np.tanh(reward), 0),
-    "optimistic_released": lambda reward: np.where(reward < 0, 1.5, 5.0) * np.tanh(reward / 5.0),
-}
-"""What a learner gets of a reward: IMPALA's for single levels, Figure C.1's, and that of its released code."""
-
 
 @dataclasses.dataclass(frozen=True)
 class DmlabConfig:
@@ -48,7 +41,7 @@ class DmlabConfig:
         frame_skip: frames of the engine, 60 a second, for which an action is held; at least 1.
         height: height of the observation in pixels.
         width: width of the observation in pixels.
-        reward_clip: one of `REWARD_CLIPS`.
+        reward_clip: one of `reward_clips.REWARD_CLIPS`.
         instruction_length: most words of an instruction; 0 for observations without instructions.
         instruction_vocabulary: numbers of words, see `dmlab_language.word_id`; at least 2.
         last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
@@ -92,8 +85,7 @@ class DmlabConfig:
             raise ValueError(f"{KIND}: level_set must be below 2^31, got {self.level_set}.")
         if not self.timeout > 0:
             raise ValueError(f"{KIND}: timeout must be above 0 seconds, got {self.timeout}.")
-        if self.reward_clip not in REWARD_CLIPS:
-            raise ValueError(f"{KIND}: reward_clip must be one of {', '.join(REWARD_CLIPS)}, got {self.reward_clip!r}.")
+        check_reward_clip(KIND, self.reward_clip)
 
     @property
     def label(self) -> str:
@@ -273,8 +265,7 @@ class DmlabEnvironment(SteppedEnvironment):
         """
         frames, reward, terminated, truncated, info = super().step(actions)
         info["episode_frames"] *= self.config.frame_skip
-        info["last_reward"] = REWARD_CLIPS["none" if self.config.reward_clip == "none" else "unit"](reward)
-        reward = REWARD_CLIPS[self.config.reward_clip](reward).astype(np.float32)
+        reward, info["last_reward"] = clip_rewards(self.config.reward_clip, reward)
         return self._observe(frames), reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:

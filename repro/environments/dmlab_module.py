@@ -20,7 +20,7 @@ MISSING = (
 
 
 class MissingModuleError(ImportError, ValueError):
-    """`deepmind_lab` cannot be found; the message says how to get it."""
+    """The module of an environment cannot be found; the message says how to get it."""
 
 
 def module_folder() -> str | None:

@@ -11,7 +11,7 @@ from repro.config import of_task, tasks
 from repro.environments.batched import BatchedEnvironment, VectorEnvironment
 from repro.environments.last_step import WithLastStep
 from repro.environments.mixed import MixedTasks, share_of
-from repro.environments.names import task_names
+from repro.environments.names import PACKAGES, task_names
 
 FOR_DISCRETE, FOR_BOX = "paper_configs/impala/gymnasium.py", "paper_configs/refer/gymnasium.py"
 """Configurations whose agents fit each kind of actions, for the message."""
@@ -116,7 +116,11 @@ def _make_vectors(env: ml_collections.ConfigDict, num_envs: int, seed: int) -> V
         from repro.environments.gymnasium import make_gymnasium
 
         return make_gymnasium(env, num_envs, seed)
-    raise ValueError(f"env.name={env.name!r}: choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.")
+    if env.name == "vizdoom":
+        from repro.environments.vizdoom import make_vizdoom
+
+        return make_vizdoom(env, num_envs, seed)
+    raise ValueError(f"env.name={env.name!r}: choose {PACKAGES}.")
 
 
 _Environment = TypeVar("_Environment", bound=BatchedEnvironment)

@@ -8,12 +8,15 @@ import ml_collections
 
 from repro import config as configs
 
+PACKAGES = "atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium, dmlab or vizdoom"
+"""Names of packages of environments, for messages."""
+
 
 def task_name(package: str, task: str) -> str:
     """Returns this suite's name of a task.
 
     Args:
-        package: `config.env.name`: atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.
+        package: `config.env.name`, one of `PACKAGES`.
         task: in any spelling that the package knows.
 
     Raises:
@@ -47,7 +50,11 @@ def task_name(package: str, task: str) -> str:
         from repro.environments import dmlab_levels
 
         return dmlab_levels.level_name(task)
-    raise ValueError(f"env.name={package!r}: choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab.")
+    if package == "vizdoom":
+        from repro.environments import vizdoom_scenarios
+
+        return vizdoom_scenarios.scenario_name(task)
+    raise ValueError(f"env.name={package!r}: choose {PACKAGES}.")
 
 
 def task_names(package: str, tasks: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import ml_collections
 
 from repro import cli
 from repro.config import agents
-from repro.environments import dmlab_module
+from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.launch.population_job import PopulationJob
@@ -77,10 +77,13 @@ def check_modules(jobs: Iterable[RecordedJob]) -> None:
     """Checks that what jobs need besides the installed packages is there.
 
     Raises:
-        ValueError: DeepMind Lab is missing; the message says how to get it.
+        ValueError: DeepMind Lab or ViZDoom is missing; the message says how to get it.
     """
-    if any(job.config.env.get("name") == "dmlab" for job in jobs):
+    packages = {job.config.env.get("name") for job in jobs}
+    if "dmlab" in packages:
         dmlab_module.module_folder()
+    if "vizdoom" in packages:
+        vizdoom_module.check_module()
 
 
 def make_job(run: Run, results_dir: Path, runs_dir: Path) -> RecordedJob:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import ml_collections
 import numpy as np
 
-from repro.environments import dmlab_module
+from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import migrations, records
 
 
@@ -50,6 +50,8 @@ def circumstances(cores: int, env: str = "") -> dict[str, object]:
     versions = records.versions()
     if env == "dmlab":
         versions["deepmind_lab"] = dmlab_module.provenance()
+    if env == "vizdoom":
+        versions["vizdoom"] = vizdoom_module.version()
     return {"versions": versions, "hardware": {**records.hardware(), "cores": cores}}
 
 

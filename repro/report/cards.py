@@ -13,7 +13,7 @@ from repro.evidence.groups import Group, stale_records
 from repro.evidence.records import RecordError, StoredRecord, task_folder
 from repro.evidence.rows import Row
 from repro.evidence.statistics import human_normalised
-from repro.report import agent_table, aggregates, curves, densities, figures, metaparameters, tables
+from repro.report import agent_table, aggregates, curves, densities, figures, metaparameters, stability, tables
 from repro.report.videos import Video, find_videos
 
 
@@ -59,8 +59,8 @@ class Card:
     Attributes:
         anchor: id of its place in the page.
         experiment, task: as in the records.
-        images: learning curves by frames and by wall time, and densities of contraction rates, where records have
-            them.
+        images: learning curves by frames and by wall time, densities of contraction rates and returns of a sweep, where
+            records have them.
         runs: of each agent.
         scores: of the runs of each agent with an evaluation in the same unit, the experiment's own agent first.
         context: numbers of other publications.
@@ -184,6 +184,7 @@ def _card(
     if rates:
         alt = " ".join(densities.densities_title(made, agent, row.task) for agent, (_, made) in rates.items())
         images.append(figures.Image(f"{place}-rates", alt, figures.svg_text(densities.plot_densities(rates)), "rates"))
+    images += _stability_images(place, runs, index)
     scores = _scores(runs, configs_dir)
     context = _context(row, config, published_dir)
     shown = find_videos(runs[0].stored[0].path.parents[1])
@@ -225,6 +226,21 @@ def _curve_images(place: str, runs: Sequence[Runs], index: Mapping[str, int], ti
         alt = ("The same against the wall time of training. " if timed else "") + _curve_alt(same_unit)
         images.append(figures.Image(name, alt, svg, "by-time" if timed else "by-steps"))
     return images
+
+
+def _stability_images(place: str, runs: Sequence[Runs], index: Mapping[str, int]) -> list[figures.Image]:
+    """A figure of the agents of a sweep whose returns have the unit of the first; none where no agent has one."""
+    swept = [item for item in runs if stability.has_settings(item.records)]
+    units = [item.records[0]["evaluation"]["unit"] for item in swept]
+    returns = {
+        str(item.row.agent): (index[str(item.row.agent)], stability.sort_returns(item.records))
+        for item, unit in zip(swept, units)
+        if unit == units[0]
+    }
+    if not returns:
+        return []
+    svg = figures.svg_text(stability.plot_stability(returns, units[0]))
+    return [figures.Image(f"{place}-stability", stability.describe(returns, runs[0].row.task), svg, "stability")]
 
 
 def _curve_alt(runs: Sequence[Runs]) -> str:

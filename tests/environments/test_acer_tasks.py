@@ -494,7 +494,7 @@ def test_unknown_names_give_the_nearest(task: str, message: str) -> None:
 
 def test_names_and_wrong_settings() -> None:
     assert names.task_name("acer_tasks", "Reacher_3") == "reacher3"
-    with pytest.raises(ValueError, match="choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium or dmlab"):
+    with pytest.raises(ValueError, match="choose atari, mujoco, acer_tasks, dm_control, rwrl, gymnasium, dmlab or"):
         names.task_name("gym", "walker")
     with pytest.raises(ValueError, match="max_steps must be at least 1, got 0"):
         make("walker", max_steps=0)

@@ -15,7 +15,7 @@ from paper_configs.impala import atari_shallow, dmlab_table2
 from repro.acting import evaluation
 from repro.acting.rollout import Rollout
 from repro.environments import dmlab_language
-from repro.environments.dmlab import MAX_FAILURES, REWARD_CLIPS, make_dmlab
+from repro.environments.dmlab import MAX_FAILURES, make_dmlab
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import DMLAB30, LEVELS, UnknownLevelError, level_name
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING, MissingModuleError, provenance
@@ -23,6 +23,7 @@ from repro.environments.dmlab_process import ROOT, GameProcess
 from repro.environments.last_step import WithLastStep
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_name
+from repro.environments.reward_clips import REWARD_CLIPS
 from repro.evidence import published
 from repro.papers import find_experiment
 from repro.training.run_directory import RunDirectory

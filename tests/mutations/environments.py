@@ -12,6 +12,9 @@ MIXED = "repro/environments/mixed.py"
 MIXED_TEST = "tests/environments/test_mixed.py"
 DMLAB = "repro/environments/dmlab.py"
 DMLAB_TEST = "tests/environments/test_dmlab.py"
+VIZDOOM = "repro/environments/vizdoom.py"
+VIZDOOM_GAME = "repro/environments/vizdoom_game.py"
+VIZDOOM_TEST = "tests/environments/test_vizdoom.py"
 
 VARIANTS = [
     Variant(
@@ -178,15 +181,15 @@ VARIANTS = [
     Variant(
         "DeepMind Lab: returns are of clipped rewards",
         DMLAB,
-        "reward = REWARD_CLIPS[self.config.reward_clip](reward).astype(np.float32)",
-        'reward = info["episode_return"] = REWARD_CLIPS[self.config.reward_clip](reward).astype(np.float32)',
+        "clip_rewards(self.config.reward_clip, reward)",
+        'clip_rewards(self.config.reward_clip, reward)\n        info["episode_return"] = reward',
         f"{DMLAB_TEST}::test_returns_are_of_rewards_that_are_not_clipped",
     ),
     Variant(
         "DeepMind Lab: the optimistic reward is observed",
-        DMLAB,
-        'REWARD_CLIPS["none" if self.config.reward_clip == "none" else "unit"](reward)',
-        "REWARD_CLIPS[self.config.reward_clip](reward)",
+        "repro/environments/reward_clips.py",
+        'seen = "none" if clip == "none" else "unit"',
+        "seen = clip",
         f"{DMLAB_TEST}::test_negative_last_rewards_are_not_shown_as_the_optimistic_ones",
     ),
     Variant(
@@ -265,5 +268,68 @@ VARIANTS = [
         'if config.env.name == "atari" and not config.env.full_action_set:',
         "if False:",
         f"{MIXED_TEST}::test_what_cannot_be_learned_together_is_a_sentence",
+    ),
+    Variant(
+        "ViZDoom: an episode begins with the swing of the last",
+        VIZDOOM_GAME,
+        "for _ in range(SETTLING_PICTURES):",
+        "for _ in range(0):",
+        f"{VIZDOOM_TEST}::test_an_episode_does_not_depend_on_those_before_it",
+    ),
+    Variant(
+        "ViZDoom: the engine's time limit hides the last picture",
+        VIZDOOM_GAME,
+        "game.set_episode_timeout(0)",
+        "pass",
+        f"{VIZDOOM_TEST}::test_rewards_pictures_and_the_time_limit_are_the_engine_s",
+    ),
+    Variant(
+        "ViZDoom: Ctrl-C reaches the engine",
+        VIZDOOM_GAME,
+        "os.setsid()",
+        "pass",
+        f"{VIZDOOM_TEST}::test_an_engine_has_a_session_of_its_own_and_leaves_no_files",
+    ),
+    Variant(
+        "ViZDoom: engines outlive a run that is killed",
+        VIZDOOM_GAME,
+        "PR_SET_PDEATHSIG, SIGKILL = 1, 9",
+        "PR_SET_PDEATHSIG, SIGKILL = 1, 0",
+        f"{VIZDOOM_TEST}::test_an_engine_ends_with_a_process_that_is_killed",
+    ),
+    Variant(
+        "ViZDoom: pictures are sampled, not averaged",
+        VIZDOOM_GAME,
+        "cv2.INTER_AREA",
+        "cv2.INTER_LINEAR",
+        f"{VIZDOOM_TEST}::test_rewards_pictures_and_the_time_limit_are_the_engine_s",
+    ),
+    Variant(
+        "ViZDoom: a death is a truncation",
+        VIZDOOM,
+        "return self._observation[row], reward, True, False",
+        "return self._observation[row], reward, False, True",
+        f"{VIZDOOM_TEST}::test_a_death_is_an_end_and_shows_the_frame_before_it",
+    ),
+    Variant(
+        "ViZDoom: a run that goes on repeats its first episodes",
+        VIZDOOM,
+        'self._episodes = np.asarray(counters["episodes"]).tolist()',
+        "pass",
+        f"{VIZDOOM_TEST}::test_no_episode_is_played_twice",
+    ),
+    Variant(
+        "ViZDoom: every episode has the same seed",
+        VIZDOOM,
+        "self._episodes[row] += 1\n        self._played[row] = []\n",
+        "self._played[row] = []\n",
+        f"{VIZDOOM_TEST}::test_no_episode_is_played_twice",
+    ),
+    Variant(
+        "ViZDoom: actions are kept over the end of an episode",
+        VIZDOOM,
+        "        self._played[row] = []\n",
+        "",
+        f"{VIZDOOM_TEST}::test_a_restored_batch_goes_on_the_same",
     ),
 ]

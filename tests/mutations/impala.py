@@ -243,4 +243,18 @@ VARIANTS = [
         "lambda x: x[:, 1]",
         f"{TEST_AGENT}::test_a_recurrent_core_starts_from_the_state_before_the_unroll",
     ),
+    Variant(
+        "stability: returns from low to high",
+        "repro/report/stability.py",
+        "for record in records])[::-1]",
+        "for record in records])",
+        "tests/report/test_stability.py::test_returns_are_sorted_from_high_to_low_whatever_the_seeds",
+    ),
+    Variant(
+        "stability: runs of one setting count as a sweep",
+        "repro/report/stability.py",
+        '.get("sampled", False) for',
+        '.get("sampled", False) or "sweep" in record["config"] for',
+        "tests/report/test_stability.py::test_only_several_settings_of_a_sweep_are_shown",
+    ),
 ]

@@ -108,7 +108,9 @@ def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
     return body
 
 
-def measure_on_policy(experiment: OnPolicyExperiment, seed: int, seconds: float) -> dict[str, Any]:
+def measure_on_policy(
+    experiment: OnPolicyExperiment, seed: int, seconds: float, warm_up: int = 10 * timing.WARM_UP
+) -> dict[str, Any]:
     """Parts and whole of an agent that learns from each unroll once, in agent steps per second.
 
     Every part runs as in the system: as many threads as actors, the same number of games, the same batch.
@@ -117,6 +119,7 @@ def measure_on_policy(experiment: OnPolicyExperiment, seed: int, seconds: float)
         experiment: builds the parts and the whole run.
         seed: of environments and run.
         seconds: for each measurement.
+        warm_up: updates of the whole before its clock starts.
     """
     config = experiment.config
     environments = [
@@ -128,7 +131,9 @@ def measure_on_policy(experiment: OnPolicyExperiment, seed: int, seconds: float)
         "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
         "learner": timing.rate([on_policy_learner_body(experiment)], seconds),
     }
-    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
+    for environment in environments:
+        environment.close()
+    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds, warm_up)
     return {"parts": parts, "whole": whole / frames_per_step(config)}
 
 

@@ -1,0 +1,233 @@
+"""Batches of ViZDoom scenarios: 3D levels whose engine installs with pip; docs/vizdoom.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from repro.environments.batched import check_batch, check_reset, read_config
+from repro.environments.reward_clips import check_reward_clip, clip_rewards
+from repro.environments.stepped import SteppedEnvironment
+from repro.environments.vizdoom_game import Game
+from repro.environments.vizdoom_scenarios import scenario_name
+
+KIND = "ViZDoom"
+"""Name of this kind of environments in messages."""
+
+ENGINE_FPS = 35
+ENGINE_HEIGHT, ENGINE_WIDTH = 120, 160
+
+
+@dataclasses.dataclass(frozen=True)
+class VizdoomConfig:
+    """The protocol, one field an item.
+
+    Attributes:
+        task: a scenario in any spelling that `vizdoom_scenarios.scenario_name` knows.
+        frame_skip: frames of the engine, 35 a second, for which an action is held; at least 1.
+        height: height of the observation in pixels, at most 120.
+        width: width of the observation in pixels, at most 160.
+        reward_clip: one of `reward_clips.REWARD_CLIPS`.
+        last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
+    """
+
+    task: str
+    frame_skip: int
+    height: int
+    width: int
+    reward_clip: str
+    last_action_and_reward: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "task", scenario_name(self.task))
+        if self.frame_skip < 1:
+            raise ValueError(f"{KIND}: frame_skip must be at least 1, got {self.frame_skip}.")
+        for name, limit in (("height", ENGINE_HEIGHT), ("width", ENGINE_WIDTH)):
+            if not 1 <= getattr(self, name) <= limit:
+                raise ValueError(f"{KIND}: {name} must lie between 1 and {limit}, got {getattr(self, name)}.")
+        check_reward_clip(KIND, self.reward_clip)
+
+    def make_task(self) -> Game:
+        """One scenario in an engine of its own.
+
+        Raises:
+            MissingModuleError: ViZDoom is not installed.
+        """
+        return Game(self.task, self.height, self.width, self.frame_skip, ENGINE_FPS / self.frame_skip)
+
+
+def make_vizdoom(env_config: Mapping[str, Any], num_envs: int, seed: int) -> VizdoomEnvironment:
+    """Returns a batch of one scenario of ViZDoom.
+
+    Args:
+        env_config: the fields of `VizdoomConfig`, of which those with defaults may be left out; an entry `name` is
+            allowed and not read.
+        num_envs: number of engines stepped one after the other, at least 1.
+        seed: the run's seed, at least 0. Environments of one run need seeds of their own.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of its range.
+        UnknownTaskError: no scenario has this name.
+        MissingModuleError: ViZDoom is not installed; the message says how to do that.
+    """
+    return VizdoomEnvironment(read_config(KIND, VizdoomConfig, env_config), num_envs, seed)
+
+
+class VizdoomEnvironment(SteppedEnvironment):
+    """A batch of one scenario of ViZDoom; see `SteppedEnvironment` for how it is stepped.
+
+    Observations are frames, uint8 [height, width, 3]. The frame of a step in which the player dies or the map ends is
+    the one before it: the engine has none.
+
+    Ends. A death and a map's end are terminated, the scenario's time limit is truncated: what follows it has a value.
+    The limit is kept in whole actions, so an episode's last one counts in full.
+
+    Episodes. Number e of environment i has a seed made of the run's, i and e, and depends on nothing but that and its
+    actions. None is used twice: not by a run that goes on with new episodes from saved counters either.
+
+    Saved states hold the actions of open episodes, which `set_state` plays again: what follows is equal to the bit.
+
+    Attributes:
+        config: the protocol.
+        actions: names of the buttons that each action presses.
+    """
+
+    def __init__(self, config: VizdoomConfig, num_envs: int, seed: int) -> None:
+        check_batch(KIND, num_envs, seed)
+        self.config = config
+        tasks = [config.make_task() for _ in range(num_envs)]
+        self.actions = tasks[0].actions
+        self._max_steps = math.ceil(tasks[0].time_limit / config.frame_skip)
+        frames = spaces.Box(0, 255, (config.height, config.width, 3), np.uint8)
+        super().__init__(KIND, config.task, tasks, frames, spaces.Discrete(len(self.actions)), self._max_steps, seed)
+        self._episodes = [0] * num_envs  # begun
+        self._played: list[list[int]] = [[] for _ in tasks]  # actions of the present episodes
+
+    @property
+    def state_size(self) -> int:
+        """Raises ValueError: observations are images."""
+        raise ValueError(f"{KIND}: scenarios are observed by images, and this agent needs vectors.")
+
+    @property
+    def max_steps(self) -> int:
+        """Steps after which an episode is cut.
+
+        Raises:
+            ValueError: the scenario has no time limit.
+        """
+        if not self._max_steps:
+            raise ValueError(f"{KIND}: {self.config.task} has no time limit, and this agent needs one.")
+        return self._max_steps
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins a new episode everywhere.
+
+        Args:
+            seed: replaces the run's and begins its sequence of episodes again; None goes on in the sequence.
+            options: none are known.
+
+        Returns:
+            observation: [N, height, width, 3]; an info that is empty.
+
+        Raises:
+            ValueError: an option was given or the seed is negative.
+        """
+        check_reset(KIND, seed, options)
+        if seed is not None:
+            self._episodes = [0] * self.num_envs
+        return super().reset(seed=seed)
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Steps every scenario; see `SteppedEnvironment.step`.
+
+        Rewards are clipped as the config says, `episode_return` has them as they are. `episode_frames` counts those of
+        the engine, an episode's last action in full. The info also has `last_reward`, float32 [N], the reward as an
+        observation shows it.
+
+        Raises:
+            ValueError: the actions have a wrong shape or range.
+            RuntimeError: called before `reset` or `set_state`.
+        """
+        frames, reward, terminated, truncated, info = super().step(actions)
+        info["episode_frames"] *= self.config.frame_skip
+        reward, info["last_reward"] = clip_rewards(self.config.reward_clip, reward)
+        return frames, reward, terminated, truncated, info
+
+    def get_state(self) -> dict[str, Any]:
+        played = {str(row): np.array(actions, np.int32) for row, actions in enumerate(self._played)}
+        return super().get_state() | {"episodes": np.array(self._episodes), "played": played}
+
+    def set_state(self, state: Mapping[str, Any]) -> np.ndarray:
+        """Brings every environment to where `get_state` was called, by playing its open episode again.
+
+        Args:
+            state: from `get_state` of a batch of the same scenario and size.
+
+        Returns:
+            The current observation, as `step` or `reset` returned it.
+
+        Raises:
+            ValueError: the state is of another scenario, another number of environments or other observations, or an
+                episode comes out differently.
+        """
+        observation = super().set_state(state)
+        self._episodes = np.asarray(state["episodes"]).tolist()
+        self._played = [np.asarray(state["played"][str(row)]).tolist() for row in range(self.num_envs)]
+        for row in range(self.num_envs):
+            if self._over[row]:
+                continue
+            frame = self._replay(row)
+            if frame is None or not np.array_equal(frame, observation[row]):
+                raise ValueError(
+                    f"{KIND}: an episode of the saved {self.config.task} cannot be played again, as with another "
+                    "version of ViZDoom."
+                )
+        return observation
+
+    def get_counters(self) -> dict[str, np.ndarray]:
+        """How many episodes each environment has begun; may be called while another thread steps."""
+        return {"episodes": np.array(self._episodes)}
+
+    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
+        """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
+        self._episodes = np.asarray(counters["episodes"]).tolist()
+
+    def render_first(self) -> np.ndarray:
+        """Returns the frame that the agent sees of the first scenario, uint8 [height, width, 3]."""
+        return self._observation[0].copy()
+
+    def _episode_seed(self, row: int) -> int:
+        """Seed of the episode that a task is in or begins, in [0, 2^31)."""
+        return int(np.random.SeedSequence((self._seed, row, self._episodes[row])).generate_state(1)[0] >> 1)
+
+    def _begin(self, row: int, seed: int | None) -> np.ndarray:
+        del seed  # follows from the episode's number
+        self._episodes[row] += 1
+        self._played[row] = []
+        return self._tasks[row].begin(self._episode_seed(row))
+
+    def _decode(self, actions: np.ndarray) -> Sequence[int]:
+        if actions.min() < 0 or actions.max() >= self.num_actions:
+            raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
+        return actions.tolist()
+
+    def _advance(self, row: int, action: int) -> tuple[np.ndarray, float, bool, bool]:
+        self._played[row].append(action)
+        reward, frame = self._tasks[row].step(action)
+        if frame is None:
+            return self._observation[row], reward, True, False
+        return frame, reward, False, False
+
+    def _replay(self, row: int) -> np.ndarray | None:
+        """The last frame of a task's open episode, played from its beginning; None where it ends."""
+        frame = self._tasks[row].begin(self._episode_seed(row))
+        for action in self._played[row]:
+            _, frame = self._tasks[row].step(action)
+        return frame

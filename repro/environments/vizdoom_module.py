@@ -1,0 +1,29 @@
+"""Whether the package `vizdoom` is here, and which."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+
+from repro.environments.dmlab_module import MissingModuleError
+
+MISSING = (
+    "ViZDoom is not installed here: run make vizdoom, which leaves out its dependency pygame-ce, "
+    "as that overwrites files of pygame."
+)
+
+
+def check_module() -> None:
+    """Raises MissingModuleError where ViZDoom is not installed; the message says how to do that."""
+    if importlib.util.find_spec("vizdoom") is None:
+        raise MissingModuleError(MISSING)
+
+
+def version() -> str:
+    """Returns the version of ViZDoom.
+
+    Raises:
+        MissingModuleError: it is not installed.
+    """
+    check_module()
+    return importlib.metadata.version("vizdoom")

@@ -1,0 +1,44 @@
+"""Scenarios of ViZDoom: their names and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SCENARIOS = (
+    "basic",
+    "deadly_corridor",
+    "defend_the_center",
+    "defend_the_line",
+    "health_gathering",
+    "health_gathering_supreme",
+    "my_way_home",
+    "predict_position",
+    "take_cover",
+)
+"""Those that come with the package, for one player, whose buttons are all pressed or not."""
+
+FORWARD, TURNS = "MOVE_FORWARD", ("TURN_LEFT", "TURN_RIGHT")
+
+
+def scenario_name(task: str) -> str:
+    """Returns this suite's name of a scenario; letter case, underscores and blanks make no difference.
+
+    Args:
+        task: `my_way_home`, `MyWayHome`.
+
+    Raises:
+        UnknownTaskError: no scenario has this name; the message lists the nearest.
+    """
+    from repro.environments.mujoco import match_task  # brings TensorFlow, which an engine does not need
+
+    return match_task(task, SCENARIOS, "scenario of ViZDoom")
+
+
+def actions_of(buttons: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Returns the buttons that each action presses: none, each alone, and forward with each turn where there are both.
+
+    Args:
+        buttons: of a scenario, in its order.
+    """
+    together = [(FORWARD, turn) for turn in TURNS if {FORWARD, turn} <= set(buttons)]
+    return ((), *((button,) for button in buttons), *together)
