@@ -35,7 +35,7 @@ def save(
     state: dict[str, Any],
     write_more: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Writes `directory/checkpoint_<updates>` and removes all but the newest `KEEP`.
+    """Writes `directory/checkpoint_<updates>`, unless it is there and whole, and removes all but the newest `KEEP`.
 
     All files are written to a temporary folder, with their sizes and checksums in a manifest, flushed to the
     disk and only then renamed into place. So a kill at any moment leaves the previous checkpoints untouched.
@@ -56,7 +56,7 @@ def save(
         directory.mkdir(parents=True, exist_ok=True)
         for leftover in directory.glob("partial_*"):
             shutil.rmtree(leftover)
-        if final.exists():
+        if final.exists() and not _damage(final):
             return final
         partial.mkdir()
         variables.write(str(partial / "variables"))
@@ -68,6 +68,7 @@ def save(
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
         for path in [*partial.rglob("*"), partial]:
             flush(path)
+        shutil.rmtree(final, ignore_errors=True)  # a broken one
         os.rename(partial, final)
         flush(directory)
     except (OSError, tf.errors.OpError) as error:

@@ -67,6 +67,16 @@ def test_a_broken_newest_falls_back_with_one_line(tmp_path, file, damage):
     assert "checkpoint_000000002 is broken" in lines[0]
 
 
+def test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not(tmp_path):
+    save(tmp_path, 1)
+    (save(tmp_path, 2) / "state.npz").write_bytes(b"")
+    save(tmp_path, 2)
+    state, value, lines = restore(tmp_path)
+    assert (state["updates"], value, lines) == (2, 2.0, [])
+    checkpoint.save(tmp_path, 2, variables(5.0), {"updates": 2})
+    assert restore(tmp_path)[1] == 2.0
+
+
 def test_all_broken_is_an_error(tmp_path):
     (save(tmp_path, 1) / "state.npz").write_bytes(b"")
     with pytest.raises(checkpoint.CheckpointError, match="start again in a new run_dir"):
