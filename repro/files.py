@@ -37,6 +37,11 @@ def write_whole(path: Path, text: str) -> None:
         flush(path.parent)
 
 
+def reason(error: Exception) -> str:
+    """Returns what the system said of a file: of an OSError, or of an error of TensorFlow's that ends a line with it."""
+    return getattr(error, "strerror", None) or str(error).splitlines()[0].split("; ")[-1]
+
+
 def flush(path: Path) -> None:
     """Waits until a file's bytes, or the names in a folder, have reached the disk.
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
-from repro.files import flush
+from repro.files import flush, reason
 from repro.training.run_directory import CHECKPOINT_PREFIX
 
 KEEP = 3
@@ -74,7 +74,7 @@ def save(
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
-            f"Could not write a checkpoint to {directory} ({_reason(error)}); free some space and resume "
+            f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume "
             "the run: its earlier checkpoints are intact."
         ) from error
     for old in _newest_first(directory)[KEEP:]:
@@ -162,7 +162,7 @@ def _damage(path: Path) -> str | None:
             if _fingerprint(path / name) != expected:
                 return f"{name} was changed or cut short"
     except (OSError, ValueError) as error:
-        return _reason(error)
+        return reason(error)
     return None
 
 
@@ -172,10 +172,6 @@ def _fingerprint(path: Path) -> dict[str, int]:
         while chunk := file.read(CHUNK_BYTES):
             checksum = zlib.crc32(chunk, checksum)
     return {"bytes": path.stat().st_size, "crc32": checksum}
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error).splitlines()[0]
 
 
 def _flatten(state: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
