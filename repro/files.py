@@ -38,7 +38,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def reason(error: Exception) -> str:
-    """Returns what the system said of a file: of an OSError, or of an error of TensorFlow's that ends a line with it."""
+    """Returns what the system said of a file, by an OSError or one of TensorFlow's, whose first line ends with it."""
     return getattr(error, "strerror", None) or str(error).splitlines()[0].split("; ")[-1]
 
 

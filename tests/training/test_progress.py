@@ -39,9 +39,7 @@ def test_a_full_disk_is_a_sentence_and_a_row_that_was_cut_is_left_out(tmp_path, 
     progress, update = Progress(run, 9, 1, 0, "test"), Update(1, 1, 1.0, {"loss": 0.0}, 0.0, 0.0, 0)
     progress(update)
     limit(run.progress_csv.stat().st_size + 10 if file == "progress.csv" else 300)
-    with pytest.raises(
-        RunDirectoryError, match=r"the progress to .*run \(File too large\); free some space and resume"
-    ):
+    with pytest.raises(RunDirectoryError, match=r"the progress to .*run \(File too large\); free some space"):
         progress(update._replace(updates=2))
     progress.close()
     with pytest.raises(RunDirectoryError, match="File too large"):
