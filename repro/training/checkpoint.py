@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,10 @@ from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
 from repro.files import flush, reason
+from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import CHECKPOINT_PREFIX
 
 KEEP = 3
-MANIFEST = "manifest.json"
-CHUNK_BYTES = 1 << 24
-"""Bytes of a file that are read at once."""
 
 
 class CheckpointError(RuntimeError):
@@ -56,16 +52,14 @@ def save(
         directory.mkdir(parents=True, exist_ok=True)
         for leftover in directory.glob("partial_*"):
             shutil.rmtree(leftover)
-        if final.exists() and not _damage(final):
+        if final.exists() and not find_damage(final):
             return final
         partial.mkdir()
         variables.write(str(partial / "variables"))
         np.savez(partial / "state.npz", **dict(_flatten(state)))
         if write_more is not None:
             write_more(partial)
-        files = sorted(path for path in partial.rglob("*") if path.is_file())
-        manifest = {str(path.relative_to(partial)): _fingerprint(path) for path in files}
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        write_manifest(partial)
         for path in [*partial.rglob("*"), partial]:
             flush(path)
         shutil.rmtree(final, ignore_errors=True)  # a broken one
@@ -101,7 +95,7 @@ def restore(
     """
     candidates = _newest_first(directory)
     for path in candidates:
-        damage = _damage(path)
+        damage = find_damage(path)
         if damage:
             warn(f"Checkpoint {path} is broken ({damage}); falling back to the one before.")
             continue
@@ -125,7 +119,7 @@ def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
     Raises:
         CheckpointError: it is not whole.
     """
-    if damage := _damage(path):
+    if damage := find_damage(path):
         raise CheckpointError(f"Checkpoint {path} is broken ({damage}).")
     variables.read(str(path / "variables")).assert_existing_objects_matched()
 
@@ -152,26 +146,6 @@ def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str
 
 def _newest_first(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
-
-
-def _damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint, or None."""
-    try:
-        manifest = json.loads((path / MANIFEST).read_text())
-        for name, expected in manifest.items():
-            if _fingerprint(path / name) != expected:
-                return f"{name} was changed or cut short"
-    except (OSError, ValueError) as error:
-        return reason(error)
-    return None
-
-
-def _fingerprint(path: Path) -> dict[str, int]:
-    checksum = 0
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            checksum = zlib.crc32(chunk, checksum)
-    return {"bytes": path.stat().st_size, "crc32": checksum}
 
 
 def _flatten(state: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

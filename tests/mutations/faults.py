@@ -191,7 +191,7 @@ VARIANTS = [
     Variant(
         "faults: a damaged checkpoint counts as saved",
         CHECKPOINT,
-        "if final.exists() and not _damage(final):",
+        "if final.exists() and not find_damage(final):",
         "if final.exists():",
         f"{TEST_CHECKPOINT}::test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not",
     ),
