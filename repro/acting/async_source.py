@@ -100,6 +100,7 @@ class AsyncSource:
         deadline = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        self._actors.close()
 
     def _check(self) -> None:
         """Looks after the actors, in the learner's thread.

@@ -127,6 +127,7 @@ class LockstepSource:
             player.end()
         for player in self._players:
             player.join(max(0.0, deadline - time.monotonic()))
+        self._actors.close()
 
     def _begin_round(self) -> None:
         self._finish_playing()

@@ -132,6 +132,12 @@ class SupervisedActors:
         """Actors that were replaced so far, in this process."""
         return sum(place.restarts for place in self.places)
 
+    def close(self) -> None:
+        """Frees what environments hold, but for those in which a thread still plays; the threads were asked to end."""
+        for place in self.places:
+            if place.began is None:
+                _close(place.actor)
+
     def get_counters(self) -> dict[str, dict[str, np.ndarray]]:
         """Numbers of the games that have begun, by actor, where they are numbered (`Actor.get_counters`)."""
         counters = {str(place.index): place.actor.get_counters() for place in self.places}

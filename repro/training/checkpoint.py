@@ -18,6 +18,11 @@ from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import CHECKPOINT_PREFIX
 
 KEEP = 3
+STATE, LARGE = "state.npz", "large"
+"""In a checkpoint: the file of the state, and the folder of its large arrays."""
+LARGE_BYTES = 1 << 26
+"""An array of so many bytes has a file of its own, which is mapped into memory at a resume and read as it is copied: a
+replay of half of the memory can be restored."""
 
 
 class CheckpointError(RuntimeError):
@@ -56,7 +61,7 @@ def save(
             return final
         partial.mkdir()
         variables.write(str(partial / "variables"))
-        np.savez(partial / "state.npz", **dict(_flatten(state)))
+        _write_state(partial, state)
         if write_more is not None:
             write_more(partial)
         write_manifest(partial)
@@ -102,8 +107,7 @@ def restore(
         variables.read(str(path / "variables")).assert_existing_objects_matched()
         if read_more is not None:
             read_more(path)
-        with np.load(path / "state.npz", allow_pickle=False) as arrays:
-            return _unflatten({name: arrays[name] for name in arrays.files})
+        return _read_state(path)
     if candidates:
         raise CheckpointError(f"All checkpoints in {directory} are broken; start again in a new run_dir.")
     return None
@@ -146,6 +150,27 @@ def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str
 
 def _newest_first(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
+
+
+def _write_state(path: Path, state: dict[str, Any]) -> None:
+    small = {}
+    for name, value in _flatten(state):
+        if isinstance(value, np.ndarray) and value.nbytes >= LARGE_BYTES:
+            file = path / LARGE / f"{name}.npy"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.save(file, value)
+        else:
+            small[name] = value
+    np.savez(path / STATE, **small)
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """The state; large arrays are of the file's pages, and stay when it is removed."""
+    with np.load(path / STATE, allow_pickle=False) as arrays:
+        state = {name: arrays[name] for name in arrays.files}
+    for file in (path / LARGE).rglob("*.npy"):
+        state[str(file.relative_to(path / LARGE).with_suffix(""))] = np.load(file, mmap_mode="c")
+    return _unflatten(state)
 
 
 def _flatten(state: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -254,21 +254,31 @@ def raise_error():
     raise OSError("the emulator is gone")
 
 
-@pytest.mark.parametrize("schedule", ["async", "lockstep"])
-def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, schedule):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedule": "async"},
+        {"schedule": "lockstep"},
+        {"schedule": "a3c", "envs_per_actor": 8, "batch_size": 8},
+        {"schedule": "async", "dynamic_batching": True},
+        {"schedule": "lockstep", "dynamic_batching": True},
+    ],
+    ids=lambda settings: " and ".join(map(str, settings.values())),
+)
+def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, settings):
     fail_at(monkeypatch, {5, 47, 130}, raise_error)
     said = []
-    loop, episodes, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append)
+    loop, episodes, agent = make_loop(tmp_path, updates=30, warn=said.append, **settings)
     updates = list(loop)
     loop.close()
     assert int(agent.train_step_counter) == 30
     assert updates[-1].actor_restarts == loop.summary()["actor_restarts"] == 3
     assert len(said) == 3
     assert episodes.games > 100
-    assert all(update.lag <= 3 for update in updates) or schedule == "async"
+    assert all(update.lag <= 3 for update in updates) or settings["schedule"] != "lockstep"
 
     monkeypatch.undo()
-    again, _, _ = make_loop(tmp_path, updates=30, schedule=schedule)
+    again, _, _ = make_loop(tmp_path, updates=30, **settings)
     assert again.actor_restarts == again._source._actors.get_restarts().sum() == 3
     again.close()
 
@@ -291,21 +301,31 @@ def test_in_lockstep_an_unroll_is_played_again_under_its_own_weights(tmp_path, m
     assert lags == [0, 1] + 5 * [2 * lag, 2 * lag + 1]
 
 
-@pytest.mark.parametrize("schedule", ["async", "lockstep"])
+@pytest.mark.parametrize("schedule", ["async", "lockstep", "a3c"])
 def test_a_run_goes_on_while_a_thread_hangs(tmp_path, monkeypatch, schedule):
-    awake = threading.Event()
+    """At its end all environments are closed but the one that the thread is in, which is closed when it wakes up."""
+    awake, closed = threading.Event(), []
     fail_at(monkeypatch, {25}, lambda: awake.wait(SECONDS))
+    monkeypatch.setattr(Catch, "close", lambda environment: closed.append(environment))
+    for source in ("async", "lockstep"):
+        monkeypatch.setattr(f"repro.acting.{source}_source.CLOSE_SECONDS", 0.5)
     said = []
-    loop, _, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append, silent_seconds=1.0)
+    loop, _, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append, silent_seconds=2.0)
     for _ in loop:
         pass
     while not said:  # the other actor was enough for all updates
         loop._source._check()
         time.sleep(0.05)
-    awake.set()
     loop.close()
+    before = list(closed)
+    assert {id(place.actor.environment) for place in loop._source._actors.places} <= set(map(id, before))
+    awake.set()
+    deadline = time.monotonic() + SECONDS
+    while len(closed) == len(before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert closed[-1] not in before
     assert int(agent.train_step_counter) == 30
-    assert "no unroll for 1 seconds" in said[0]
+    assert "no unroll for 2 seconds" in said[0]
 
 
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 
 import numpy as np
 import pytest
@@ -36,6 +37,29 @@ def test_round_trip(tmp_path):
     assert state["none"] == {}
     np.testing.assert_array_equal(state["a"]["b"], [0, 1, 2])
     assert lines == []
+
+
+def test_a_large_array_is_mapped_from_a_file_of_its_own(tmp_path, monkeypatch):
+    large = np.arange(12.0).reshape(3, 4)
+    monkeypatch.setattr(checkpoint, "LARGE_BYTES", large.nbytes)
+    state = {"replay": {"arrays": {"0": large, "1": large[0]}}, "end": 7}
+    path = checkpoint.save(tmp_path, 1, variables(1.0), state)
+    restored = checkpoint.restore(tmp_path, variables(-1.0), print)
+    shutil.rmtree(path)
+    arrays = restored["replay"]["arrays"]
+    assert [isinstance(arrays[i], np.memmap) for i in "01"] == [True, False]
+    np.testing.assert_array_equal(arrays["0"], large)
+    arrays["0"][0] = -1.0  # a copy of the page
+    np.testing.assert_array_equal(arrays["1"], large[0])
+    assert restored["end"] == 7
+
+
+def test_a_broken_large_array_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGE_BYTES", 1)
+    file = save(tmp_path, 1) / "large" / "a" / "b.npy"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(checkpoint.CheckpointError, match="All checkpoints in .* are broken"):
+        restore(tmp_path)
 
 
 def test_no_checkpoint(tmp_path):
