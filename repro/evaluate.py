@@ -41,12 +41,11 @@ def main(argv: list[str]) -> None:
     from repro.acting import video
     from repro.acting.evaluation import configs_by_task
     from repro.config import resolve, tasks
-    from repro.environments.make import make_evaluation_environment
     from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.run_directory import RunDirectoryError, read_settings, write_json
+    from repro.training.run_directory import RunDirectoryError, read_settings
 
     run_dir = Path(RUN_DIR.value)
     if VIDEO.value and not VIDEO.value.endswith(video.SUFFIX):
@@ -66,15 +65,8 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
-    evaluations: dict[str, dict[str, Any]] = {}
-    for task, own in by_task.items():
-        if evaluations:  # one policy, and environments of each task in turn
-            environment = make_evaluation_environment(own.config, num_envs, seed)
-        evaluations[task] = evaluate_task(own, policy, environment, episodes, seed)
-        if len(by_task) > 1:
-            environment.close()
     together = bool(tasks(resolve(config)))
-    write_json(run_dir / "evaluation.json", {"tasks": evaluations} if together else evaluations[task])
+    evaluations = evaluate_tasks(by_task, policy, environment, episodes, seed, run_dir, together)
     for task, found in evaluations.items():
         print(f"{task}: {describe(found)}" if together else describe(found))
     if together:
@@ -87,6 +79,52 @@ def main(argv: list[str]) -> None:
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
+
+
+def evaluate_tasks(
+    experiments: Mapping[str, Experiment],
+    policy: tf_policy.TFPolicy,
+    environment: BatchedEnvironment,
+    episodes: int,
+    seed: int,
+    run_dir: Path,
+    together: bool,
+) -> dict[str, dict[str, Any]]:
+    """Evaluates one task after the other, and writes `evaluation.json` after each; an error ends the process.
+
+    Args:
+        experiments: of each task.
+        policy: chooses the actions on all of them.
+        environment: games of the first task.
+        episodes, seed: as for `evaluate_task`.
+        run_dir: folder of the run.
+        together: whether the agent learned several tasks.
+
+    Returns:
+        the evaluation of each task.
+    """
+    from repro.acting.supervision import log_traceback
+    from repro.environments.batched import one_line
+    from repro.environments.make import make_evaluation_environment
+    from repro.training.run_directory import RunDirectoryError, write_json
+
+    evaluations: dict[str, dict[str, Any]] = {}
+    path, num_envs = run_dir / "evaluation.json", environment.num_envs
+    for task, own in experiments.items():
+        try:
+            if evaluations:
+                environment = make_evaluation_environment(own.config, num_envs, seed)
+            evaluations[task] = evaluate_task(own, policy, environment, episodes, seed)
+            write_json(path, {"tasks": evaluations} if together else evaluations[task])
+        except RunDirectoryError as error:
+            cli.fail(error, code=1)
+        except Exception as error:  # an environment may raise anything
+            log = log_traceback(run_dir / "evaluation_errors.txt")
+            kept = f"; {path} has the tasks before it" if evaluations else ""
+            cli.fail(f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}.", 1)
+        if len(experiments) > 1:
+            environment.close()
+    return evaluations
 
 
 def evaluate_task(

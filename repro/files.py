@@ -37,6 +37,11 @@ def write_whole(path: Path, text: str) -> None:
         flush(path.parent)
 
 
+def reason(error: Exception) -> str:
+    """Returns what the system said of a file, by an OSError or one of TensorFlow's, whose first line ends with it."""
+    return getattr(error, "strerror", None) or str(error).splitlines()[0].split("; ")[-1]
+
+
 def flush(path: Path) -> None:
     """Waits until a file's bytes, or the names in a folder, have reached the disk.
 

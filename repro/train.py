@@ -48,14 +48,14 @@ def main(argv: list[str]) -> None:
         runtime = experiment.config.runtime
         devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
         trainer = experiment.build_trainer(seed, run, _say)
+        label = f"{config.agent} {config.env.task} seed {seed}"
+        totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
+        progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
     stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
     if trainer.updates:
         _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
-    label = f"{config.agent} {config.env.task} seed {seed}"
-    totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
-    progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
     try:
         for update in trainer:
             progress(update)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,13 @@ from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
 SECONDS = 120.0
 """Longest wait in a test, for a machine that is busy."""
+
+
+def _wait(condition: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
 
 
 class Run:
@@ -30,15 +38,28 @@ class Run:
     def start(self, *settings: str) -> subprocess.Popen:
         arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--config.env.task={TASK}", *settings]
         command = [sys.executable, "-m", "repro.train", f"--run_dir={self.run_dir}", *arguments]
-        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        with self.stderr.open("w") as file:
+            return subprocess.Popen(command, stderr=file)
+
+    def wait_for(self, line: str) -> None:
+        """Waits until the run has said it."""
+        _wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
+
+    def end(self, process: subprocess.Popen) -> tuple[int, str]:
+        """Waits for the end of the process; its exit code and what it said."""
+        try:
+            return process.wait(timeout=SECONDS), self.stderr.read_text()
+        finally:
+            process.kill()
 
     def cause(self, fault: str, rows: int = 3) -> None:
         """Brings the environment into a fault once the run has logged some rows."""
-        deadline = time.monotonic() + SECONDS
-        while not (self.progress.exists() and len(read_progress(self.progress)) >= rows):
-            assert time.monotonic() < deadline, "the run logs nothing"
-            time.sleep(0.05)
+        _wait(lambda: self.progress.exists() and len(read_progress(self.progress)) >= rows, "the run logs nothing")
         (self.folder / fault).touch()
+
+    @property
+    def stderr(self) -> Path:
+        return self.folder / "stderr.txt"
 
     @property
     def progress(self) -> Path:
@@ -62,8 +83,8 @@ RARELY = "--config.runtime.checkpoint_seconds=100000"
 def test_a_run_goes_on_after_an_error_of_its_environment(run):
     process = run.start()
     run.cause("raise_once", rows=1)
-    _, stderr = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, stderr
+    code, stderr = run.end(process)
+    assert code == 0, stderr
     assert (
         stderr.count("Actor 0 was restarted (restart 1 of this process): OSError: the simulator is gone for once") == 1
     )
@@ -75,8 +96,8 @@ def test_an_environment_that_always_fails_and_one_that_hangs(run):
     """The run is saved and ends; it goes on with another checkpoint interval, hangs, and is saved again."""
     process = run.start(LONG, RARELY)
     run.cause("raise")
-    _, stderr = process.communicate(timeout=SECONDS)
-    assert process.returncode == 1, stderr
+    code, stderr = run.end(process)
+    assert code == 1, stderr
     sentence = stderr.splitlines()[-1]
     assert sentence.startswith(
         "repro.train: Actor 0 failed 3 times in a row, the last time with OSError: the simulator"
@@ -93,8 +114,8 @@ def test_an_environment_that_always_fails_and_one_that_hangs(run):
     process.send_signal(signal.SIGTERM)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, stderr
+    code, stderr = run.end(process)
+    assert code == 0, stderr
     assert re.search(rf"Resuming {run.run_dir} at [0-9,]+ steps\.", stderr)
     assert "Stopped and saved. Resume with: python -m repro.train" in stderr
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"] > before
@@ -104,15 +125,12 @@ def test_an_environment_that_always_fails_and_one_that_hangs(run):
 def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_run(run):
     process = run.start(LONG, RARELY, "--config.runtime.schedule=lockstep", "--config.runtime.silent_seconds=8")
     run.cause("hang_once")
-    line = ""
-    while "Actor 0 was restarted (restart 1 of this process): no unroll for 8 seconds." not in line:
-        line = process.stderr.readline()
-        assert line, "the run ended"
+    run.wait_for("Actor 0 was restarted (restart 1 of this process): no unroll for 8 seconds.")
     run.cause("hang")
     time.sleep(1.0)
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=SECONDS)
-    assert process.returncode == 0, stderr
+    code, stderr = run.end(process)
+    assert code == 0, stderr
     assert "Stopped and saved" in stderr
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
 

@@ -85,20 +85,22 @@ class AsyncSource:
             self._memory_of(group.actor).put(group)
 
     def get_state(self) -> dict[str, Any]:
-        """Numbers of the games that have begun, by actor."""
-        counters = {str(place.index): place.actor.get_counters() for place in self._actors.places}
-        return {index: counted for index, counted in counters.items() if counted}
+        """Numbers of the games that have begun, by actor, and how many actors were replaced."""
+        return self._actors.get_counters() | {"restarts": self._actors.get_restarts()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """New games begin, behind those of `get_state`."""
-        for index, counted in state.items():
-            self._actors.places[int(index)].actor.set_counters(counted)
+        counters = dict(state)
+        if (restarts := counters.pop("restarts", None)) is not None:  # checkpoints of before have none
+            self._actors.set_restarts(restarts)
+        self._actors.set_counters(counters)
 
     def close(self) -> None:
         self._stop.set()
         deadline = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        self._actors.close()
 
     def _check(self) -> None:
         """Looks after the actors, in the learner's thread.

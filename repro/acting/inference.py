@@ -100,6 +100,15 @@ class DynamicBatching:
         self._busy = False
         self._changed = threading.Condition()
 
+    @property
+    def calls(self) -> int:
+        """Calls so far, in the whole run; each samples with the number of its own."""
+        return int(self._seed[1])
+
+    def go_on_behind(self, calls: int) -> None:
+        """Numbers the next call at least `calls`, as where another process was stopped."""
+        self._seed[1] = max(self._seed[1], calls)
+
     def initial_state(self, num_envs: int) -> Any:
         """The policy's state at the start, [num_envs, ...]."""
         return self._policy.get_initial_state(num_envs)
@@ -200,13 +209,15 @@ class SharedInference:
         return step.action, step.info
 
     def get_state(self) -> dict[str, Any]:
-        """The policy's state of this actor's games."""
-        return {"policy_state": {str(i): np.asarray(x) for i, x in enumerate(tf.nest.flatten(self._state))}}
+        """The policy's state of this actor's games, and the calls of all actors."""
+        state = {str(i): np.asarray(x) for i, x in enumerate(tf.nest.flatten(self._state))}
+        return {"policy_state": state, "calls": self._batching.calls}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues where `get_state` was taken."""
         saved = state["policy_state"]
         self._state = tf.nest.pack_sequence_as(self._state, [saved[str(i)] for i in range(len(saved))])
+        self._batching.go_on_behind(state.get("calls", 0))  # checkpoints of before have none
         self.version = -1
 
 

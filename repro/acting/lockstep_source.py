@@ -57,6 +57,7 @@ class LockstepSource:
         self._players = [_Player(actors, place) for place in actors.places]
         self._in_flight: list[Future] = []  # one for each player
         self._learning: deque[UnrollGroup] = deque()  # of the current round or the one before, not yet learned from
+        self._begins_games = False  # whether the next round follows none of those that were restored
         self._patient_until: float | None = None  # set by `interrupt`
 
     @property
@@ -85,21 +86,29 @@ class LockstepSource:
         try:
             self._finish_playing()
         except (ActorPoolError, Interrupted):
-            return {"rounds": {}, "acting": {}, "actors": {}}
+            games = {"actors": {}, "counters": self._actors.get_counters()}
+        else:
+            places = [place for place in self._actors.places if place.actor.started]
+            games = {"actors": {str(place.index): place.actor.get_state() for place in places}}
         rounds = {
             str(i): {str(j): _group_state(group) for j, group in enumerate(groups)}
             for i, groups in enumerate(self._rounds)
         }
-        actors = {str(place.index): place.actor.get_state() for place in self._actors.places if place.actor.started}
         acting = {str(i): _acting_state(groups[0]) for i, groups in enumerate(self._rounds)}
         left = {
             str(i): _group_state(group) | {"acting": _acting_state(group)} for i, group in enumerate(self._learning)
         }
-        return {"rounds": rounds, "acting": acting, "actors": actors} | ({"left": left} if left else {})
+        restarts = self._actors.get_restarts()
+        return {"rounds": rounds, "acting": acting, "left": left, "restarts": restarts} | games
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Goes on where `get_state` was taken; new games begin where it has none, behind those that had begun."""
         for i, actor_state in state["actors"].items():
             self._actors.places[int(i)].actor.set_state(actor_state)
+        self._actors.set_counters(state.get("counters", {}))
+        if "restarts" in state:  # not in checkpoints of before
+            self._actors.set_restarts(state["restarts"])
+        self._begins_games = not state["actors"]
         for i in range(len(state["rounds"])):
             saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
             groups = [self._free.popleft() for _ in saved]
@@ -118,6 +127,7 @@ class LockstepSource:
             player.end()
         for player in self._players:
             player.join(max(0.0, deadline - time.monotonic()))
+        self._actors.close()
 
     def _begin_round(self) -> None:
         self._finish_playing()
@@ -136,7 +146,11 @@ class LockstepSource:
 
     def _finish_playing(self) -> None:
         if self._in_flight:
-            self._rounds.append([group for i in range(len(self._players)) for group in self._wait_for(i)])
+            played = [group for i in range(len(self._players)) for group in self._wait_for(i)]
+            for group in played:
+                group.new_games |= self._begins_games
+            self._begins_games = False
+            self._rounds.append(played)
             self._in_flight = []
 
     def _wait_for(self, index: int) -> list[UnrollGroup]:
@@ -205,7 +219,7 @@ class _Player:
 
 def _group_state(group: UnrollGroup) -> dict[str, Any]:
     arrays = {str(i): array for i, array in enumerate(tf.nest.flatten(group.arrays))}
-    return {"arrays": arrays, "version": np.int64(group.version)}
+    return {"arrays": arrays, "version": np.int64(group.version), "new_games": int(group.new_games)}
 
 
 def _acting_state(group: UnrollGroup) -> dict[str, Any]:
@@ -218,5 +232,6 @@ def _restored_acting(state: dict[str, Any]) -> tuple[tf.Tensor, ...]:
 
 def _restore_group(group: UnrollGroup, state: dict[str, Any], acting: tuple[tf.Tensor, ...]) -> None:
     group.version, group.acting = int(state["version"]), acting
+    group.new_games = bool(state.get("new_games", False))  # not in checkpoints of before
     for i, array in enumerate(tf.nest.flatten(group.arrays)):
         np.copyto(array, state["arrays"][str(i)])

@@ -9,15 +9,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError, Interrupted, PatientClock, Supervision
+from repro.environments.batched import one_line
 from repro.replay.sequences import SequenceReplay
 
 POLL_SECONDS = 0.02
 QUICK_SECONDS = 20.0
 """An actor that ends sooner than this failed to start, and so did one that ends before its first report."""
 MOST_FAILED_STARTS = 3
+START_SECONDS = 60.0
+"""An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
 
 
 class RemoteActorPool:
@@ -30,7 +35,7 @@ class RemoteActorPool:
     Args:
         replay: that is filled; its server has `remote.make_tables`.
         weights: the learner's.
-        command: of an actor, given its number, how often it was started before, and the server's address.
+        command: of an actor, given its number, how often it was started before in the run, and the server's address.
         count: actors.
         on_episode: called with every finished game.
         supervision: how they are watched; its folder also gets what actors write on the screen.
@@ -58,9 +63,10 @@ class RemoteActorPool:
         self._frames = 0  # of unrolls that were read, of the whole run
         self._unroll_frames = 0  # of the last unroll; 0 before the first
         self._version = 0.0
-        self._clock = PatientClock()  # of the learner, near the reports
+        self._clock = PatientClock(supervision.silent_seconds)  # of the learner, near the reports
         self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
         self._reported: set[int] = set()  # actors that did so since their start
+        self._starts_before = [0] * count  # in processes of the learner before this one
         self._starts = [0] * count
         self._stop = threading.Event()
         self._interrupted = threading.Event()
@@ -113,10 +119,12 @@ class RemoteActorPool:
         """What actors have not sent yet is not in the replay that is saved; they send it later."""
 
     def get_state(self) -> dict[str, Any]:
-        return {"frames": self._frames}
+        starts = [before + now for before, now in zip(self._starts_before, self._starts)]
+        return {"frames": self._frames, "starts": np.array(starts)}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
+        self._starts_before = np.asarray(state.get("starts", self._starts_before)).tolist()  # older runs have none
 
     def close(self) -> None:
         self._stop.set()
@@ -144,24 +152,32 @@ class RemoteActorPool:
 
     def _look(self) -> None:
         """Kills actors that hang; they are then started again."""
-        now, limit = self._clock.look(), self._supervision.silent_seconds
+        now, silent_seconds = self._clock.look(), self._supervision.silent_seconds
         for i, process in tuple(self._processes.items()):
+            limit = silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
             if now - self._seen[i] > limit:
                 self._seen[i] = now
                 self._warnings.append(f"Actor {i} reported nothing for {limit:g} seconds.")
                 process.kill()
 
     def _supervise(self, i: int) -> None:
-        """Runs actor i until the run ends."""
+        """Runs actor i until the run ends, or until it cannot be started."""
+        try:
+            self._keep_alive(i)
+        except Exception as error:  # a full disk, no memory for a process
+            self._error = ActorPoolError(f"Actor {i} could not be started ({type(error).__name__}: {one_line(error)}).")
+
+    def _keep_alive(self, i: int) -> None:
         failed = 0
         while not self._stop.is_set():
             began = time.monotonic()
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
-            command = self._command(i, self._starts[i], self._replay.address)
+            command = self._command(i, self._starts_before[i] + self._starts[i], self._replay.address)
             self._starts[i] += 1
             with (self._supervision.logs / f"actor_{i}.txt").open("a") as log:
-                process = subprocess.Popen(command, stdout=log, stderr=log)
+                # A session of its own keeps Ctrl-C away: the learner saves first, and then ends it.
+                process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
                 self._processes[i] = process
                 if self._stop.is_set():
                     process.terminate()

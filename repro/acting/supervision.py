@@ -26,7 +26,8 @@ SILENT_SECONDS = 1800.0
 """An actor that brought no unroll for so long hangs. Environments with a limit of their own must be able to reach it
 first: DeepMind Lab ends a level after 600 seconds, and one unroll may meet several."""
 AWAY_SECONDS = 10.0
-"""The most that counts of the time between two looks at the actors: the learner may save, or the process be stopped."""
+"""The most that counts of the time between two looks at the actors: the learner may save, or the process be stopped.
+Half of the time after which an actor hangs is the most as well, so that one absence never makes it silent."""
 
 
 class ActorPoolError(Exception):
@@ -42,20 +43,24 @@ class EnvironmentFailedError(Exception):
 
 
 class PatientClock:
-    """Seconds in which somebody looked: at most `AWAY_SECONDS` count of the time between two looks.
+    """Seconds in which somebody looked: of the time between two looks counts at most what `AWAY_SECONDS` says.
+
+    Args:
+        silent_seconds: after which an actor hangs.
 
     Attributes:
         seconds: so far, at the last look.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, silent_seconds: float) -> None:
         self.seconds = 0.0
+        self._most = min(AWAY_SECONDS, silent_seconds / 2)
         self._looked = time.monotonic()
 
     def look(self) -> float:
         """Returns the seconds so far."""
         now = time.monotonic()
-        self.seconds += min(now - self._looked, AWAY_SECONDS)
+        self.seconds += min(now - self._looked, self._most)
         self._looked = now
         return self.seconds
 
@@ -101,7 +106,8 @@ class SupervisedActors:
 
     Args:
         actors: at the beginning.
-        remake: returns another actor, given the number of its place and how many were there before; raises what it may.
+        remake: returns another actor, given the number of its place and how many were there before in the run; raises
+            what it may.
         supervision: see there.
 
     Raises:
@@ -114,8 +120,9 @@ class SupervisedActors:
         self.places = [Place(i, actor) for i, actor in enumerate(actors)]
         self._remake = remake
         self._supervision = supervision
-        self._clock = PatientClock()
+        self._clock = PatientClock(supervision.silent_seconds)
         self._lines: deque[str] = deque()  # of the actors' threads, for the learner's thread to say
+        self._restarts_before = [0] * len(actors)  # of each place, in processes before this one
 
     def __len__(self) -> int:
         return len(self.places)
@@ -124,6 +131,30 @@ class SupervisedActors:
     def restarts(self) -> int:
         """Actors that were replaced so far, in this process."""
         return sum(place.restarts for place in self.places)
+
+    def close(self) -> None:
+        """Frees what environments hold, but for those in which a thread still plays; the threads were asked to end."""
+        for place in self.places:
+            if place.began is None:
+                _close(place.actor)
+
+    def get_counters(self) -> dict[str, dict[str, np.ndarray]]:
+        """Numbers of the games that have begun, by actor, where they are numbered (`Actor.get_counters`)."""
+        counters = {str(place.index): place.actor.get_counters() for place in self.places}
+        return {index: counted for index, counted in counters.items() if counted}
+
+    def set_counters(self, counters: dict[str, dict[str, np.ndarray]]) -> None:
+        """Begins behind the games of `get_counters`; to be called before actors play."""
+        for index, counted in counters.items():
+            self.places[int(index)].actor.set_counters(counted)
+
+    def get_restarts(self) -> np.ndarray:
+        """How many actors of each place were replaced in the whole run, for its state."""
+        return np.array([before + place.restarts for before, place in zip(self._restarts_before, self.places)])
+
+    def set_restarts(self, restarts: np.ndarray) -> None:
+        """Goes on behind those of `get_restarts`, so that no replacement has the seeds of one before."""
+        self._restarts_before = restarts.tolist()
 
     def collect(self, place: Place, groups: Sequence[UnrollGroup]) -> bool:
         """Fills `groups` as `Actor.collect` does; an actor that fails is replaced, and the unroll played again.
@@ -186,7 +217,7 @@ class SupervisedActors:
             )
         if not place.actor.abandoned:  # a thread that hangs may still be in its environment
             _close(place.actor)
-        successor = self._remake(place.index, place.restarts + 1)
+        successor = self._remake(place.index, self._restarts_before[place.index] + place.restarts + 1)
         if not self._is_current(place):  # it took too long
             _close(successor)
             return

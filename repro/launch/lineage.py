@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,15 +67,19 @@ class Lineage:
 
     @property
     def best(self) -> int:
-        """The member with the highest fitness, the first of several.
+        """The member with the highest fitness; of several, as at its cap, the one with the highest last mean return.
 
         Raises:
             PopulationError: no member has a fitness.
         """
-        known = [(m.fitness, -i) for i, m in enumerate(self.rounds[-1] if self.rounds else []) if m.fitness is not None]
+        known = {
+            i: (m.fitness, -math.inf if m.mean_return is None else m.mean_return)
+            for i, m in enumerate(self.rounds[-1] if self.rounds else [])
+            if m.fitness is not None
+        }
         if not known:
             raise PopulationError("No member has a fitness: too few episodes ended, or all members diverged.")
-        return -max(known)[1]
+        return max(known, key=known.__getitem__)
 
     def carried_fitness(self, member: int) -> float | None:
         """The last fitness of the weights that a member goes on with: its own, or that of the parent it adopted."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 import ml_collections
 import tensorflow as tf
@@ -21,6 +23,8 @@ from repro.training.trainer import Trainer
 
 RESULT = "piece.json"
 """In a member's folder: the result of its newest piece."""
+POLL_SECONDS = 0.5
+"""How often a thread asks whether to stop, while the member may wait for its actors."""
 
 
 def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResult | None:
@@ -30,7 +34,7 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
 
     Args:
         piece: one that ended before is not trained again.
-        stop: asked after every update whether to save and end.
+        stop: asked whether to save and end, after every update and by another thread.
         warn: called with one line when a broken checkpoint is passed over.
 
     Returns:
@@ -74,19 +78,41 @@ def _read_result(piece: Piece) -> PieceResult | None:
 
 
 def _begin(piece: Piece, trainer: Trainer) -> None:
-    """Brings the run to the beginning of the piece, where it has no checkpoint in it."""
+    """Brings the run to the beginning of the piece, where it has no checkpoint in it.
+
+    Raises:
+        ValueError: pieces may have no update, since the last one may be half as long as the others.
+    """
+    interval = piece.config["population"]["interval"]
+    if interval < 2 * trainer.frames_per_update:
+        raise ValueError(
+            f"population.interval={interval} is too short for updates of {trainer.frames_per_update} {trainer.unit}: "
+            "take two updates or more."
+        )
     if trainer.updates > piece.start:
         return
-    if trainer.complete:
-        raise ValueError(
-            f"population.interval={piece.config['population']['interval']} is too short for updates of "
-            f"{trainer.frames_per_update} {trainer.unit}."
-        )
     if piece.parent is not None:
-        trainer.adopt(piece.parent)
-        trainer.updates = piece.start  # a member that diverged has lost some
+        trainer.adopt(piece.parent, piece.start)
     if piece.collects_from_none:
         trainer.episodes.clear_collected()
+
+
+@contextlib.contextmanager
+def _interrupts(trainer: Trainer, stop: Callable[[], bool]) -> Iterator[None]:
+    """Ends a wait for actors once the piece is to stop."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(POLL_SECONDS):
+            if stop():
+                trainer.interrupt()
+                return
+
+    threading.Thread(target=watch, name="stop", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[], bool]) -> PieceResult | None:
@@ -96,11 +122,13 @@ def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[],
     progress = Progress(run, *totals, f"member {piece.member}", trainer.unit, trainer.progress_scalars)
     try:
         updates = iter(trainer) if trainer.updates < end else iter(())  # it may have been killed after its last one
-        for update in updates:
-            progress(update)
-            if trainer.can_save and not trainer.complete and (trainer.updates >= end or stop()):
-                trainer.save()
-                break
+        with _interrupts(trainer, stop):
+            for update in updates:
+                progress(update)
+                if trainer.can_save and not trainer.complete and (trainer.updates >= end or stop()):
+                    break
+        if trainer.saved_updates < trainer.updates:
+            trainer.save()
     except NonFiniteLossError:
         return PieceResult(end, 0, None, diverged=True)
     finally:

@@ -94,6 +94,7 @@ class Population:
                 raise PopulationError("All members diverged; begin again with other ranges in population.")
             self._compare(dict(train_pieces(pieces)))
             show(self.lineage)
+        shutil.rmtree(self.run.path / PARENTS, ignore_errors=True)
         write_json(self.run.complete_json, {"best": self.lineage.best})
 
     def _rng(self, number: int) -> np.random.Generator:

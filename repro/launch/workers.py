@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
@@ -52,7 +53,8 @@ class WorkerPool:
         """See `pieces.TrainPieces`.
 
         Raises:
-            PopulationError: a process was killed, or a member's folder cannot be used.
+            PopulationError: a process was killed, or a member cannot go on.
+            ValueError: a field of the configuration has an impossible value.
             Stopped: by `stop`.
         """
         if self._rounds % ROUNDS_PER_PROCESS == 0:
@@ -67,9 +69,13 @@ class WorkerPool:
                     raise Stopped
                 yield waiting[future], result
         except BrokenProcessPool:
+            self.stop()
             raise PopulationError(
                 "A member's process was killed, perhaps for want of memory: go on with fewer --jobs."
             ) from None
+        except Exception:
+            self.stop()  # the others save and end now, as after a signal
+            raise
 
     def stop(self) -> None:
         """Lets members that train save and end, and no other begin; also from a signal's handler."""
@@ -109,14 +115,13 @@ def _train(piece: Piece) -> PieceResult | None:
     """`train_piece`, whose output goes to the member's folder.
 
     Raises:
-        PopulationError: the member's folder cannot be used.
+        PopulationError: the member cannot go on.
         ValueError: a field of the configuration has an impossible value.
     """
     if _Process.stop.is_set():
         return None
-    from repro.launch.member import train_piece  # TensorFlow is for these processes alone
-    from repro.training.checkpoint import CheckpointError
-    from repro.training.run_directory import RunDirectoryError
+    from repro.environments.batched import one_line  # TensorFlow is for these processes alone
+    from repro.launch.member import train_piece
 
     piece.folder.mkdir(parents=True, exist_ok=True)
     with (piece.folder / LOG).open("a") as log:
@@ -130,8 +135,13 @@ def _train(piece: Piece) -> PieceResult | None:
             lambda: _Process.stop.is_set() or _Process.orphaned.is_set(),
             lambda line: print(line, file=sys.stderr),
         )
-    except (CheckpointError, RunDirectoryError) as error:
-        raise PopulationError(str(error)) from error
+    except ValueError:
+        raise
+    except Exception as error:  # of an actor, an environment, the disk or TensorFlow
+        traceback.print_exc()
+        raise PopulationError(
+            f"Member {piece.member} failed with {type(error).__name__}: {one_line(error)}; see {piece.folder / LOG}."
+        ) from None
     finally:
         _Process.trains = False
         if _Process.orphaned.is_set():

@@ -14,7 +14,7 @@ from repro.replay.unrolls import UnrollReplay
 
 NO_VERSION = -1
 """Of a place where no unroll lies yet."""
-MEMINFO, CGROUP_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+MEMINFO, CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 class MixedBatch(NamedTuple):
@@ -100,13 +100,19 @@ class MixedBatches:
         self._versions[: len(state["versions"])] = state["versions"]
 
 
-def available_bytes(meminfo: Path = MEMINFO, limit: Path = CGROUP_LIMIT) -> int:
+def available_bytes(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int:
     """Memory that this process may still take: what the machine has left, or less where its control group has less.
 
     Args:
-        meminfo, limit: files of Linux; without the latter, or with the word `max` in it, there is no limit.
+        meminfo, cgroup: a file and a folder of Linux; without `memory.max` in it, or with the word `max` there, there
+            is no limit. What the group uses does not count as far as it is a cache of files that can be given up.
     """
     lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
     available = int(lines["MemAvailable"].split()[0]) * 1024
+    limit = cgroup / "memory.max"
     allowed = limit.read_text().strip() if limit.exists() else "max"
-    return available if allowed == "max" else min(available, int(allowed))
+    if allowed == "max":
+        return available
+    statistics = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
+    used = int((cgroup / "memory.current").read_text()) - int(statistics["inactive_file"])
+    return min(available, max(0, int(allowed) - used))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,16 @@ import tensorflow as tf
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
-from repro.files import flush
+from repro.files import flush, reason
+from repro.training.manifest import find_damage, write_manifest
 from repro.training.run_directory import CHECKPOINT_PREFIX
 
 KEEP = 3
-MANIFEST = "manifest.json"
-CHUNK_BYTES = 1 << 24
-"""Bytes of a file that are read at once."""
+STATE, LARGE = "state.npz", "large"
+"""In a checkpoint: the file of the state, and the folder of its large arrays."""
+LARGE_BYTES = 1 << 26
+"""An array of so many bytes has a file of its own, which is mapped into memory at a resume and read as it is copied: a
+replay of half of the memory can be restored."""
 
 
 class CheckpointError(RuntimeError):
@@ -35,7 +36,7 @@ def save(
     state: dict[str, Any],
     write_more: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Writes `directory/checkpoint_<updates>` and removes all but the newest `KEEP`.
+    """Writes `directory/checkpoint_<updates>`, unless it is there and whole, and removes all but the newest `KEEP`.
 
     All files are written to a temporary folder, with their sizes and checksums in a manifest, flushed to the
     disk and only then renamed into place. So a kill at any moment leaves the previous checkpoints untouched.
@@ -56,24 +57,23 @@ def save(
         directory.mkdir(parents=True, exist_ok=True)
         for leftover in directory.glob("partial_*"):
             shutil.rmtree(leftover)
-        if final.exists():
+        if final.exists() and not find_damage(final):
             return final
         partial.mkdir()
         variables.write(str(partial / "variables"))
-        np.savez(partial / "state.npz", **dict(_flatten(state)))
+        _write_state(partial, state)
         if write_more is not None:
             write_more(partial)
-        files = sorted(path for path in partial.rglob("*") if path.is_file())
-        manifest = {str(path.relative_to(partial)): _fingerprint(path) for path in files}
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        write_manifest(partial)
         for path in [*partial.rglob("*"), partial]:
             flush(path)
+        shutil.rmtree(final, ignore_errors=True)  # a broken one
         os.rename(partial, final)
         flush(directory)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise CheckpointError(
-            f"Could not write a checkpoint to {directory} ({_reason(error)}); free some space and resume "
+            f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume "
             "the run: its earlier checkpoints are intact."
         ) from error
     for old in _newest_first(directory)[KEEP:]:
@@ -100,15 +100,14 @@ def restore(
     """
     candidates = _newest_first(directory)
     for path in candidates:
-        damage = _damage(path)
+        damage = find_damage(path)
         if damage:
             warn(f"Checkpoint {path} is broken ({damage}); falling back to the one before.")
             continue
         variables.read(str(path / "variables")).assert_existing_objects_matched()
         if read_more is not None:
             read_more(path)
-        with np.load(path / "state.npz", allow_pickle=False) as arrays:
-            return _unflatten({name: arrays[name] for name in arrays.files})
+        return _read_state(path)
     if candidates:
         raise CheckpointError(f"All checkpoints in {directory} are broken; start again in a new run_dir.")
     return None
@@ -124,7 +123,7 @@ def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
     Raises:
         CheckpointError: it is not whole.
     """
-    if damage := _damage(path):
+    if damage := find_damage(path):
         raise CheckpointError(f"Checkpoint {path} is broken ({damage}).")
     variables.read(str(path / "variables")).assert_existing_objects_matched()
 
@@ -153,28 +152,25 @@ def _newest_first(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
 
 
-def _damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint, or None."""
-    try:
-        manifest = json.loads((path / MANIFEST).read_text())
-        for name, expected in manifest.items():
-            if _fingerprint(path / name) != expected:
-                return f"{name} was changed or cut short"
-    except (OSError, ValueError) as error:
-        return _reason(error)
-    return None
+def _write_state(path: Path, state: dict[str, Any]) -> None:
+    small = {}
+    for name, value in _flatten(state):
+        if isinstance(value, np.ndarray) and value.nbytes >= LARGE_BYTES:
+            file = path / LARGE / f"{name}.npy"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.save(file, value)
+        else:
+            small[name] = value
+    np.savez(path / STATE, **small)
 
 
-def _fingerprint(path: Path) -> dict[str, int]:
-    checksum = 0
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            checksum = zlib.crc32(chunk, checksum)
-    return {"bytes": path.stat().st_size, "crc32": checksum}
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error).splitlines()[0]
+def _read_state(path: Path) -> dict[str, Any]:
+    """The state; large arrays are of the file's pages, and stay when it is removed."""
+    with np.load(path / STATE, allow_pickle=False) as arrays:
+        state = {name: arrays[name] for name in arrays.files}
+    for file in (path / LARGE).rglob("*.npy"):
+        state[str(file.relative_to(path / LARGE).with_suffix(""))] = np.load(file, mmap_mode="c")
+    return _unflatten(state)
 
 
 def _flatten(state: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from repro.files import write_whole
+from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
-from repro.training.run_directory import RunDirectory, read_progress
+from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
 from repro.training.trainer import Update
 
 POINTS = 500
@@ -29,6 +30,9 @@ class Progress:
         label: names the run in the line.
         unit: of the budget: frames or steps.
         progress_scalars: names of scalars in the line.
+
+    Raises:
+        RunDirectoryError: the disk is full or not writable.
     """
 
     def __init__(
@@ -48,12 +52,17 @@ class Progress:
         self._total = total_updates
         self._last: Update | None = None
         self._lags: list[float] = []  # of the updates since the last row
-        self._keep_rows_until(first_update)
-        self._writer = tf.summary.create_file_writer(str(run.tensorboard))
+        with self._writing():
+            self._keep_rows_until(first_update)
+            self._writer = tf.summary.create_file_writer(str(run.tensorboard))
         self._line = ProgressLine(label, total_updates * frames_per_update, unit, first_update * frames_per_update)
 
     def __call__(self, update: Update) -> None:
-        """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then."""
+        """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then.
+
+        Raises:
+            RunDirectoryError: the disk is full or not writable. A row that was cut short is left out at a resume.
+        """
         mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
         texts = [f"return {mean_return} ({min(update.games, 100)} episodes)"]
         if update.actor_restarts:
@@ -63,7 +72,8 @@ class Progress:
         self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))
         self._lags.append(update.lag)
         if update.updates % self._every == 0 or update.updates == self._total:
-            self._log(update)
+            with self._writing():
+                self._log(update)
 
     def close(self) -> None:
         self._line.close()
@@ -92,6 +102,17 @@ class Progress:
             for name, value in row.items():
                 if name not in ("updates", f"num_env_{self._unit}"):
                     tf.summary.scalar(name, value)
+        self._writer.flush()  # here, since `close` passes over what cannot be written
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, tf.errors.OpError) as error:
+            raise RunDirectoryError(
+                f"Could not write the progress to {self._path.parent} ({reason(error)}); free some space and resume "
+                "the run."
+            ) from error
 
     def _keep_rows_until(self, update: int) -> None:
         if self._path.exists():

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from repro.config import flatten, resolve_plain
 from repro.files import flush, try_lock, write_whole
+from repro.training.manifest import find_damage
 
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
@@ -136,21 +137,26 @@ def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> boo
 
 
 def copy_checkpoint(path: Path, target: Path) -> None:
-    """Copies the newest checkpoint of the run in a folder; a kill leaves no part at `target`, and what is there stays.
+    """Copies the newest whole checkpoint of the run in a folder; a kill leaves no part at `target`.
 
     Args:
         path: of a run that has a checkpoint.
-        target: of the copy; the folders above it are made.
+        target: of the copy, which is not made again where it is whole; the folders above it are made.
 
     Raises:
-        RunDirectoryError: the disk is full or not writable.
+        RunDirectoryError: there is no whole checkpoint, or the disk is full or not writable.
     """
-    if target.exists():
+    if target.exists() and not find_damage(target):
         return
     partial = target.with_name(f"partial_{target.name}")
+    checkpoints = sorted((path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
+    newest = next((checkpoint for checkpoint in checkpoints if not find_damage(checkpoint)), None)
+    if newest is None:
+        raise RunDirectoryError(f"{path} has no whole checkpoint; begin again in a new run_dir.")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(max((path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")), partial)
+        for leftover in (partial, target):
+            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.copytree(newest, partial)
         for copied in [*partial.rglob("*"), partial]:
             flush(copied)
         partial.rename(target)

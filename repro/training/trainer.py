@@ -150,6 +150,7 @@ class Trainer(abc.ABC):
         updates: made so far.
         frames_per_update: units of the budget that one update learns from.
         total_updates: in which the budget is used up.
+        skipped_updates: of them, that were not made: the run went on behind them with the weights of another.
         saved_updates: of them, in the last checkpoint.
         saving: held while a checkpoint is written.
 
@@ -176,7 +177,7 @@ class Trainer(abc.ABC):
         self._lag_sum = self._lag_max = 0.0
         self._restarts_before = 0  # of this process
         self.saving = threading.Lock()
-        self.saved_updates = 0
+        self.saved_updates = self.skipped_updates = 0
         if episodes.task_returns:
             self.progress_scalars = (CAPPED_SCORE, *self.progress_scalars)
         self.unit = run.unit
@@ -291,6 +292,7 @@ class Trainer(abc.ABC):
             own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
             counters = {
                 "updates": self.updates,
+                "skipped_updates": self.skipped_updates,
                 "seconds": self._seconds,
                 "lag": np.array([self._lag_sum, self._lag_max]),
                 "actor_restarts": self.actor_restarts,
@@ -301,25 +303,31 @@ class Trainer(abc.ABC):
             self.saved_updates = self.updates
         return path
 
-    def adopt(self, weights: Path) -> None:
+    def adopt(self, weights: Path, updates: int) -> None:
         """Takes weights and optimizer, with their counters, from a checkpoint of another run of the same shapes.
 
         The run's own games, budget and random generators go on as they are.
+
+        Args:
+            weights: the checkpoint.
+            updates: at which the run goes on, at least those that it has made; the ones between are not learned from.
 
         Raises:
             CheckpointError: the checkpoint is broken.
         """
         checkpoint.read_variables(weights, self._variables)
+        self.skipped_updates += updates - self.updates
+        self.updates = updates
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
-        trailing_returns = self._episodes.trailing_returns
+        trailing_returns, made = self._episodes.trailing_returns, self.updates - self.skipped_updates
         return {
             "gradient_steps": self.gradient_steps,
-            f"num_env_{self.unit}": self.frames,
+            f"num_env_{self.unit}": made * self.frames_per_update,
             "seconds": self._seconds,
             "games": self._episodes.games,
-            "policy_lag": {"mean": self._lag_sum / self.updates if self.updates else 0.0, "max": self._lag_max},
+            "policy_lag": {"mean": self._lag_sum / made if made else 0.0, "max": self._lag_max},
             **({"actor_restarts": self.actor_restarts} if self.actor_restarts else {}),
             **({"evaluation": trailing_returns.evaluation(self.frames)} if trailing_returns else {}),
         }
@@ -329,6 +337,7 @@ class Trainer(abc.ABC):
         state = checkpoint.restore(self._run.checkpoints, self._variables, self._run.warn, self._restore_more)
         if state is not None:
             self.updates = self.saved_updates = state["updates"]
+            self.skipped_updates = state.get("skipped_updates", 0)  # checkpoints of before have none
             self._seconds = state["seconds"]
             self._lag_sum, self._lag_max = map(float, state["lag"])
             self._restarts_before = state.get("actor_restarts", 0)  # checkpoints of before have none

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -121,10 +123,11 @@ def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
         left.append(len(actor_pool._reports.unrolls))
     assert left == [9, 6, 3]
     assert lags == [10 - 1, 10 - 4, 10 - 7]  # the mean of each update's three, not the last's
-    assert actor_pool.get_state() == {"frames": 180}
+    assert actor_pool.get_state()["frames"] == 180
 
 
-def test_hung_actor_is_ended_and_started_again(tmp_path):
+def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote_actor_pool, "START_SECONDS", 0.5)
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([])
@@ -134,6 +137,48 @@ def test_hung_actor_is_ended_and_started_again(tmp_path):
     assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MOST_FAILED_STARTS - 1
     assert any("ended with code -9 and was started again" in line for line in warnings)
     assert actor_pool.restarts == MOST_FAILED_STARTS - 1
+
+
+def test_an_actor_has_time_to_start_however_short_its_silence_may_be(tmp_path):
+    actor_pool, killed, clock = _actor_pool(tmp_path, silent_seconds=2.0), [], SimpleNamespace(look=lambda: now)
+    actor_pool._clock, actor_pool._seen = clock, {0: 0.0, 1: 0.0}
+    actor_pool._processes = {i: SimpleNamespace(kill=lambda i=i: killed.append(i)) for i in (0, 1)}
+    actor_pool._reported = {1}
+    for now, expected in ((2.0, []), (2.1, [1]), (60.0, [1, 1]), (60.1, [1, 1, 0])):  # noqa: B007 - the clock's
+        actor_pool._look()
+        assert killed == expected
+
+
+def test_an_actor_that_cannot_be_started_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(subprocess, "Popen", full)
+    actor_pool = _actor_pool(tmp_path, ["actor"])
+    actor_pool._reports = _Reports([])
+    actor_pool._keepers[0].start()
+    with pytest.raises(ActorPoolError, match="Actor 0 could not be started .*Cannot allocate memory"):
+        actor_pool.play(0, 20)
+
+
+def test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors(tmp_path):
+    starts, code = [], "import os; print(os.getpid() == os.getsid(0), flush=True)"
+
+    def command(index, start, address):
+        starts.append(start)
+        return [sys.executable, "-c", code]
+
+    watched = Supervision(print, tmp_path)
+    actor_pool = RemoteActorPool(_Anything(), _Anything(), command, 1, print, watched, frames_per_step=4)
+    actor_pool.set_state({"frames": 0, "starts": np.array([5])})
+    actor_pool._reports = _Reports([])
+    actor_pool._keepers[0].start()
+    with pytest.raises(ActorPoolError, match="at its start"):
+        actor_pool.play(0, 20)
+    assert starts == [5, 6, 7]
+    assert actor_pool.get_state()["starts"].tolist() == [8]
+    assert actor_pool.restarts == 2  # of this process
+    assert (tmp_path / "actor_0.txt").read_text() == 3 * "True\n"
 
 
 def test_wait_for_actors_ends_when_it_is_interrupted(tmp_path):

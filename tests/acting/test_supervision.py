@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from repro.acting import supervision
 from repro.acting.supervision import (
@@ -191,10 +192,38 @@ def test_an_actor_between_unrolls_does_not_hang(tmp_path, clock):
 
 
 def test_time_in_which_nobody_looked_hardly_counts(clock):
-    patient = PatientClock()
-    for clock["seconds"] in (3.0, 5.0, 1e6, 1e6 + 1.0):
-        patient.look()
-    assert patient.seconds == 5.0 + supervision.AWAY_SECONDS + 1.0
+    for silent_seconds, most in ((1800.0, supervision.AWAY_SECONDS), (8.0, 4.0)):
+        clock["seconds"] = 0.0
+        patient = PatientClock(silent_seconds)
+        for clock["seconds"] in (3.0, 5.0, 1e6, 1e6 + 1.0):
+            patient.look()
+        assert patient.seconds == 5.0 + most + 1.0
+
+
+def test_one_absence_of_the_learner_makes_no_actor_silent(tmp_path, clock):
+    hung = threading.Event()
+    actors, _, _ = supervise(tmp_path, _Actor("plays", hung), silent_seconds=4.0)
+    thread = threading.Thread(target=lambda: actors.collect(actors.places[0], [_Group()]), daemon=True)
+    thread.start()
+    while actors.places[0].began is None:
+        time.sleep(0.01)
+    for clock["seconds"] in (1.0, 100.0, 101.0):
+        assert actors.check() == []
+    clock["seconds"] = 102.0
+    assert actors.check() == [actors.places[0]]
+    hung.set()
+    thread.join(SECONDS)
+
+
+def test_restarts_after_a_resume_have_other_numbers(tmp_path):
+    error = OSError("gone")
+    actors, asked, said = supervise(tmp_path, *[_Actor(str(i), None, error) for i in range(2)], _Actor("last"))
+    actors.set_restarts(np.array([4]))
+    for _ in range(3):
+        assert actors.collect(actors.places[0], [])
+    assert asked == [(0, 5), (0, 6)]
+    assert actors.restarts == 2  # of this process
+    assert actors.get_restarts().tolist() == [6]
 
 
 def test_no_time_at_all_is_refused(tmp_path):
@@ -216,26 +245,41 @@ def fail_at(monkeypatch, calls, fault):
     monkeypatch.setattr(Catch, "step", faulty)
 
 
+def waiting(source):
+    """Unrolls of a lockstep source that wait to be learned from."""
+    return [*source._learning, *(group for groups in source._rounds for group in groups)]
+
+
 def raise_error():
     raise OSError("the emulator is gone")
 
 
-@pytest.mark.parametrize("schedule", ["async", "lockstep"])
-def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, schedule):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedule": "async"},
+        {"schedule": "lockstep"},
+        {"schedule": "a3c", "envs_per_actor": 8, "batch_size": 8},
+        {"schedule": "async", "dynamic_batching": True},
+        {"schedule": "lockstep", "dynamic_batching": True},
+    ],
+    ids=lambda settings: " and ".join(map(str, settings.values())),
+)
+def test_a_run_goes_on_after_failures_and_says_how_many(tmp_path, monkeypatch, settings):
     fail_at(monkeypatch, {5, 47, 130}, raise_error)
     said = []
-    loop, episodes, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append)
+    loop, episodes, agent = make_loop(tmp_path, updates=30, warn=said.append, **settings)
     updates = list(loop)
     loop.close()
     assert int(agent.train_step_counter) == 30
     assert updates[-1].actor_restarts == loop.summary()["actor_restarts"] == 3
     assert len(said) == 3
     assert episodes.games > 100
-    assert all(update.lag <= 3 for update in updates) or schedule == "async"
+    assert all(update.lag <= 3 for update in updates) or settings["schedule"] != "lockstep"
 
     monkeypatch.undo()
-    again, _, _ = make_loop(tmp_path, updates=30, schedule=schedule)
-    assert again.actor_restarts == 3
+    again, _, _ = make_loop(tmp_path, updates=30, **settings)
+    assert again.actor_restarts == again._source._actors.get_restarts().sum() == 3
     again.close()
 
 
@@ -257,21 +301,31 @@ def test_in_lockstep_an_unroll_is_played_again_under_its_own_weights(tmp_path, m
     assert lags == [0, 1] + 5 * [2 * lag, 2 * lag + 1]
 
 
-@pytest.mark.parametrize("schedule", ["async", "lockstep"])
+@pytest.mark.parametrize("schedule", ["async", "lockstep", "a3c"])
 def test_a_run_goes_on_while_a_thread_hangs(tmp_path, monkeypatch, schedule):
-    awake = threading.Event()
+    """At its end all environments are closed but the one that the thread is in, which is closed when it wakes up."""
+    awake, closed = threading.Event(), []
     fail_at(monkeypatch, {25}, lambda: awake.wait(SECONDS))
+    monkeypatch.setattr(Catch, "close", lambda environment: closed.append(environment))
+    for source in ("async", "lockstep"):
+        monkeypatch.setattr(f"repro.acting.{source}_source.CLOSE_SECONDS", 0.5)
     said = []
-    loop, _, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append, silent_seconds=1.0)
+    loop, _, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append, silent_seconds=2.0)
     for _ in loop:
         pass
     while not said:  # the other actor was enough for all updates
         loop._source._check()
         time.sleep(0.05)
-    awake.set()
     loop.close()
+    before = list(closed)
+    assert {id(place.actor.environment) for place in loop._source._actors.places} <= set(map(id, before))
+    awake.set()
+    deadline = time.monotonic() + SECONDS
+    while len(closed) == len(before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert closed[-1] not in before
     assert int(agent.train_step_counter) == 30
-    assert "no unroll for 1 seconds" in said[0]
+    assert "no unroll for 2 seconds" in said[0]
 
 
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])
@@ -320,6 +374,48 @@ def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch,
     resumed, _, _ = make_loop(tmp_path, updates=10**6, schedule=schedule)
     assert resumed.updates == loop.updates
     resumed.close()
+
+
+def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_path, monkeypatch):
+    """With lag 2 the third round fails: of the first a batch was learned from, its last unroll and the second wait."""
+    settings = {"updates": 100, "num_actors": 3, "batch_size": 16, "lag": 2}
+    begun = []
+    monkeypatch.setattr(Catch, "get_counters", lambda self: {"episodes": np.array([7])}, raising=False)
+    monkeypatch.setattr(Catch, "set_counters", lambda self, counters: begun.append(counters["episodes"]), raising=False)
+    fail_at(monkeypatch, set(range(75, 10**4)), raise_error)
+    loop, _, _ = make_loop(tmp_path, **settings)
+    with pytest.raises(ActorPoolError):
+        for _ in loop:
+            pass
+    loop.close()
+    assert loop.updates == 1
+    assert [len(loop._source._learning), *map(len, loop._source._rounds)] == [1, 3]
+    begun.clear()
+    resumed, _, _ = make_loop(tmp_path, **settings)
+    assert begun == [[7]] * 3
+    for kept, restored in zip(waiting(loop._source), waiting(resumed._source), strict=True):
+        assert (kept.version, restored.new_games) == (restored.version, False)
+        for a, b in zip(tf.nest.flatten(kept.arrays), tf.nest.flatten(restored.arrays), strict=True):
+            np.testing.assert_array_equal(a, b)
+    monkeypatch.undo()
+    fresh = [group.new_games for _ in zip(resumed, range(3)) for group in waiting(resumed._source)]
+    assert fresh.count(True) >= 3  # the first round of the actors that begin anew
+    resumed._source._finish_playing()
+    assert not any(group.new_games for group in resumed._source._rounds[-1])
+    resumed.close()
+
+
+def test_an_unroll_that_waits_keeps_that_its_games_are_new(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=9, lag=2)
+    next(iter(loop))
+    loop._source._finish_playing()
+    loop._source._rounds[0][1].new_games = True
+    state = loop._source.get_state()
+    loop.close()
+    other, _, _ = make_loop(tmp_path / "other", updates=9, lag=2)
+    other._source.set_state(state)
+    assert [group.new_games for group in other._source._rounds[0]] == [False, True]
+    other.close()
 
 
 def test_an_interrupt_in_lockstep_waits_for_an_unroll_that_ends_soon(tmp_path, monkeypatch):

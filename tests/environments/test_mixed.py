@@ -2,6 +2,7 @@
 
 import collections
 import math
+import threading
 
 import ml_collections
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from paper_configs.impala import atari_57, dmlab_30, dmlab_table2
 from repro.acting.rollout import Rollout
+from repro.environments import mixed
 from repro.environments.atari import make_atari
 from repro.environments.dmlab_levels import LEVELS
 from repro.environments.dmlab_module import FOLDER_VARIABLE
@@ -181,6 +183,63 @@ def test_tasks_with_other_actions_or_observations_are_refused():
     larger.time_step_spec = larger.time_step_spec._replace(observation=None)
     with pytest.raises(ValueError, match="env.tasks: a and b have other observations"):
         MixedTasks(("a", "b"), [Marked(1, 0), larger])
+
+
+class Hung(Marked):
+    """Steps once it may, and is closed only between two steps."""
+
+    def __init__(self):
+        super().__init__(1, 0)
+        self.inside, self.awake, self.closed = threading.Event(), threading.Event(), threading.Event()
+
+    def step(self, actions):
+        self.inside.set()
+        assert self.awake.wait(60)
+        self.inside.clear()
+        return super().step(actions)
+
+    def close(self):
+        assert not self.inside.is_set()
+        self.closed.set()
+
+
+def test_a_task_that_hangs_keeps_neither_the_others_nor_the_process(monkeypatch):
+    monkeypatch.setattr(mixed, "CLOSE_SECONDS", 0.2)
+    before = set(threading.enumerate())
+    healthy, hung = Hung(), Hung()
+    healthy.awake.set()
+    env = MixedTasks(("healthy", "hung"), [healthy, hung])
+    env.reset()
+    playing = threading.Thread(target=env.step, args=(np.zeros(2, np.int32),), daemon=True)
+    playing.start()
+    assert hung.inside.wait(60)
+    closing = threading.Thread(target=env.close, daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive()
+    assert healthy.closed.is_set()
+    assert not hung.closed.is_set()
+    assert all(thread.daemon for thread in set(threading.enumerate()) - before)
+    hung.awake.set()
+    assert hung.closed.wait(60)
+    playing.join(60)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_an_error_of_a_task_is_raised_and_the_others_have_made_their_step():
+    class Failing(Marked):
+        def step(self, actions):
+            raise OSError("gone")
+
+    other = Marked(1, 0)
+    env = MixedTasks(("a", "b"), [Failing(1, 0), other])
+    env.reset()
+    with pytest.raises(OSError, match="gone"):
+        env.step(np.zeros(2, np.int32))
+    env.close()
+    assert other.actions == [[0]]
 
 
 def test_tasks_of_a_flag_stand_with_commas_between(make):

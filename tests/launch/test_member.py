@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.impala import gymnasium_population
+from repro.acting.supervision import Interrupted
 from repro.config import resolve
 from repro.launch.member import train_piece
 from repro.launch.pieces import Piece
@@ -31,7 +34,7 @@ def make_config(updates):
     config.learner.batch_size = config.runtime.envs_per_actor = 4
     config.learner.unroll_length = 40
     config.runtime.schedule = "lockstep"
-    config.population.interval = STEPS
+    config.population.interval = 2 * STEPS
     return resolve(config).to_dict()
 
 
@@ -118,6 +121,13 @@ def test_a_changed_epsilon_and_entropy_cost_reach_the_compiled_step(begun, conti
     assert now["entropy_loss"] == pytest.approx(3 * before["entropy_loss"], rel=1e-5)
 
 
+def test_a_changed_clip_reaches_the_compiled_step(begun, continued, tmp_path):
+    """Gradients of a millionth of their size hardly move the weights."""
+    shutil.copytree(begun[0], tmp_path / "member")
+    train(make_piece(tmp_path / "member", number=1, start=1, end=2, clip_global_norm=1e-6))
+    assert np.abs(moved(tmp_path / "member", begun[0])).max() < 1e-3 * np.abs(moved(continued[0], begun[0])).max()
+
+
 def test_a_member_that_diverged_goes_on_with_the_weights_and_the_optimizer_of_its_parent(begun, tmp_path, monkeypatch):
     """It loses the updates of the piece; its own games go on. A rate of 0 keeps the weights where they are."""
     child, parent, copy = (tmp_path / name for name in ("child", "parent", "copy"))
@@ -132,7 +142,8 @@ def test_a_member_that_diverged_goes_on_with_the_weights_and_the_optimizer_of_it
     result = train(make_piece(child, number=2, start=2, end=3, parent=copy, learning_rate=0.0))
 
     assert (result.updates, result.diverged) == (3, False)
-    assert (child / "complete.json").exists()
+    summary = json.loads((child / "complete.json").read_text())
+    assert (summary["num_env_steps"], summary["gradient_steps"]) == (2 * STEPS, 2)  # the second update was not made
     (weights, slots), (of_parent, slots_of_parent), (own, own_slots) = read(child), read(parent), read(begun[0])
     for name, value in weights.items():
         np.testing.assert_array_equal(value, of_parent[name])
@@ -163,8 +174,26 @@ def diverge(_):
     raise NonFiniteLossError("update 2 gave loss=nan")
 
 
-def test_an_interval_below_an_update_is_an_error(tmp_path, begun):
-    shutil.copytree(begun[0], tmp_path / "member")
-    piece = make_piece(tmp_path / "member", number=1, start=1, end=1, updates=1)
-    with pytest.raises(ValueError, match="population.interval=160 is too short for updates of 160 steps."):
+def test_an_interval_below_two_updates_is_an_error_of_the_first_piece(tmp_path):
+    piece = make_piece(tmp_path / "member")
+    piece.config["population"]["interval"] = 2 * STEPS - 1
+    with pytest.raises(ValueError, match="population.interval=319 is too short for updates of 160 steps: take two"):
         train(piece)
+
+
+def test_a_member_that_waits_for_its_actors_is_stopped_and_saved(begun, tmp_path, monkeypatch):
+    """Its second update waits until it is interrupted; the first is saved."""
+    shutil.copytree(begun[0], tmp_path / "member")
+    waiting, interrupted, update = threading.Event(), threading.Event(), OnPolicyTrainer._update
+
+    def wait(trainer):
+        if trainer.updates < 2:
+            return update(trainer)
+        waiting.set()
+        assert interrupted.wait(60), "the wait was not interrupted"
+        raise Interrupted
+
+    monkeypatch.setattr(OnPolicyTrainer, "_update", wait)
+    monkeypatch.setattr(OnPolicyTrainer, "interrupt", lambda trainer: interrupted.set())
+    assert train(make_piece(tmp_path / "member", number=1, start=1, end=3), stop=waiting.is_set) is None
+    assert max(path.name for path in tmp_path.glob("member/checkpoints/*")) == "checkpoint_000000002"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.impala import gymnasium_population
-from repro.launch.lineage import read_lineage
+from repro.launch.lineage import PopulationError, read_lineage
 from repro.launch.member import train_piece
 from repro.launch.pieces import Piece
 from repro.launch.population import Population
@@ -91,6 +92,27 @@ def test_what_is_asked_to_stop_begins_no_piece(tmp_path):
         with pytest.raises(Stopped):
             list(pool([piece]))
     assert not piece.folder.exists()
+
+
+class _Killer:
+    """Ends the process in which it is unpickled."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+def test_a_process_that_is_killed_is_a_sentence(tmp_path):
+    with WorkerPool(1) as pool, pytest.raises(PopulationError, match="A member's process was killed"):
+        list(pool([Piece(0, 0, tmp_path / "member", {"killer": _Killer()}, 1, 0, 1, None, False)]))
+
+
+def test_a_member_that_fails_is_a_sentence_and_the_others_are_asked_to_stop(tmp_path):
+    """Its configuration is empty."""
+    with WorkerPool(1) as pool:
+        with pytest.raises(PopulationError, match=r"Member 3 failed with AttributeError: .*; see .*member/log.txt\."):
+            list(pool([Piece(3, 0, tmp_path / "member", {}, 1, 0, 1, None, False)]))
+        assert pool._stop.is_set()
+    assert "Traceback" in (tmp_path / "member" / "log.txt").read_text()
 
 
 def test_a_kill_leaves_the_lineage_and_the_weights_as_they_would_have_been(tmp_path, monkeypatch):

@@ -5,13 +5,17 @@ from tests.mutations.variant import Variant
 SUPERVISION = "repro/acting/supervision.py"
 ACTOR = "repro/acting/actor.py"
 ACTOR_POOL = "repro/acting/actor_pool.py"
+REMOTE_POOL = "repro/acting/remote_actor_pool.py"
 ASYNC = "repro/acting/async_source.py"
 LOCKSTEP = "repro/acting/lockstep_source.py"
 TRAINER = "repro/training/trainer.py"
+CHECKPOINT = "repro/training/checkpoint.py"
 STOPPING = "repro/training/stopping.py"
 RUN_DIRECTORY = "repro/training/run_directory.py"
 TEST = "tests/acting/test_supervision.py"
+TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_POOL = "tests/acting/test_actor_pool.py"
+TEST_CHECKPOINT = "tests/training/test_checkpoint.py"
 TEST_STOPPING = "tests/training/test_stopping.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
 
@@ -33,7 +37,7 @@ VARIANTS = [
     Variant(
         "faults: all restarts of an actor play the same games",
         SUPERVISION,
-        "self._remake(place.index, place.restarts + 1)",
+        "self._remake(place.index, self._restarts_before[place.index] + place.restarts + 1)",
         "self._remake(place.index, 1)",
         f"{TEST}::test_failures_in_a_row_end_the_run_and_an_unroll_between_them_does_not",
     ),
@@ -61,9 +65,23 @@ VARIANTS = [
     Variant(
         "faults: a pause of the process counts as silence",
         SUPERVISION,
-        "min(now - self._looked, AWAY_SECONDS)",
+        "min(now - self._looked, self._most)",
         "now - self._looked",
         f"{TEST}::test_time_in_which_nobody_looked_hardly_counts",
+    ),
+    Variant(
+        "faults: one absence of the learner is as long as an actor may be silent",
+        SUPERVISION,
+        "min(AWAY_SECONDS, silent_seconds / 2)",
+        "AWAY_SECONDS",
+        f"{TEST}::test_one_absence_of_the_learner_makes_no_actor_silent",
+    ),
+    Variant(
+        "faults: restarts after a resume play the games of those before",
+        SUPERVISION,
+        "self._remake(place.index, self._restarts_before[place.index] + ",
+        "self._remake(place.index, ",
+        f"{TEST}::test_restarts_after_a_resume_have_other_numbers",
     ),
     Variant(
         "faults: durations follow the machine's clock",
@@ -134,11 +152,48 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
+        "faults: in lockstep unrolls of new games follow those that were restored",
+        LOCKSTEP,
+        "group.new_games |= self._begins_games",
+        "pass",
+        f"{TEST}::test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish",
+        slow=True,
+    ),
+    Variant(
+        "faults: in lockstep an unroll that waits is no more of new games",
+        LOCKSTEP,
+        'bool(state.get("new_games", False))',
+        "False",
+        f"{TEST}::test_an_unroll_that_waits_keeps_that_its_games_are_new",
+        slow=True,
+    ),
+    Variant(
+        "faults: an actor in a process is killed while it starts",
+        REMOTE_POOL,
+        "silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)",
+        "silent_seconds",
+        f"{TEST_REMOTE}::test_an_actor_has_time_to_start_however_short_its_silence_may_be",
+    ),
+    Variant(
+        "faults: Ctrl-C reaches actors in processes",
+        REMOTE_POOL,
+        ", start_new_session=True",
+        "",
+        f"{TEST_REMOTE}::test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors",
+    ),
+    Variant(
         "faults: a thread that hangs keeps the memory of its unrolls",
         ASYNC,
         "self._memory_of(place.index).put(self._make_group())",
         "pass",
         f"{TEST}::test_another_thread_has_memory_in_place_of_that_of_one_that_hangs",
+    ),
+    Variant(
+        "faults: a damaged checkpoint counts as saved",
+        CHECKPOINT,
+        "if final.exists() and not find_damage(final):",
+        "if final.exists():",
+        f"{TEST_CHECKPOINT}::test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not",
     ),
     Variant(
         "faults: a checkpoint that is being written is cut",

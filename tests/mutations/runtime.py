@@ -112,7 +112,7 @@ VARIANTS = [
     Variant(
         "async: new games begin where the first began",
         "repro/acting/async_source.py",
-        "self._actors.places[int(index)].actor.set_counters(counted)",
+        "self._actors.set_counters(counters)",
         "pass",
         "tests/environments/test_dmlab.py::test_an_interrupted_run_repeats_no_episode",
         slow=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 
 import numpy as np
 import pytest
@@ -38,6 +39,29 @@ def test_round_trip(tmp_path):
     assert lines == []
 
 
+def test_a_large_array_is_mapped_from_a_file_of_its_own(tmp_path, monkeypatch):
+    large = np.arange(12.0).reshape(3, 4)
+    monkeypatch.setattr(checkpoint, "LARGE_BYTES", large.nbytes)
+    state = {"replay": {"arrays": {"0": large, "1": large[0]}}, "end": 7}
+    path = checkpoint.save(tmp_path, 1, variables(1.0), state)
+    restored = checkpoint.restore(tmp_path, variables(-1.0), print)
+    shutil.rmtree(path)
+    arrays = restored["replay"]["arrays"]
+    assert [isinstance(arrays[i], np.memmap) for i in "01"] == [True, False]
+    np.testing.assert_array_equal(arrays["0"], large)
+    arrays["0"][0] = -1.0  # a copy of the page
+    np.testing.assert_array_equal(arrays["1"], large[0])
+    assert restored["end"] == 7
+
+
+def test_a_broken_large_array_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "LARGE_BYTES", 1)
+    file = save(tmp_path, 1) / "large" / "a" / "b.npy"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(checkpoint.CheckpointError, match="All checkpoints in .* are broken"):
+        restore(tmp_path)
+
+
 def test_no_checkpoint(tmp_path):
     assert restore(tmp_path / "none")[0] is None
 
@@ -65,6 +89,16 @@ def test_a_broken_newest_falls_back_with_one_line(tmp_path, file, damage):
     assert (state["updates"], value) == (1, 1.0)
     assert len(lines) == 1
     assert "checkpoint_000000002 is broken" in lines[0]
+
+
+def test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not(tmp_path):
+    save(tmp_path, 1)
+    (save(tmp_path, 2) / "state.npz").write_bytes(b"")
+    save(tmp_path, 2)
+    state, value, lines = restore(tmp_path)
+    assert (state["updates"], value, lines) == (2, 2.0, [])
+    checkpoint.save(tmp_path, 2, variables(5.0), {"updates": 2})
+    assert restore(tmp_path)[1] == 2.0
 
 
 def test_all_broken_is_an_error(tmp_path):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from paper_configs.impala import (
     dmlab_table1_throughput,
     dmlab_table2,
 )
+from repro import evaluate
 from repro.acting.evaluation import configs_by_task
 from repro.config import budget, flatten, of_task, resolve, tasks, total_budget
 from repro.environments.dmlab_levels import DMLAB30
@@ -25,6 +28,7 @@ from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
 from repro.training.run_directory import RunDirectory
+from tests.support.catch import Catch
 
 UPDATES = 8
 
@@ -120,6 +124,25 @@ def test_an_evaluation_plays_each_game_alone():
         configs_by_task(config, ["qbert"])
     with pytest.raises(ValueError, match="--task=pong: the run has one task, pong; leave the flag out"):
         configs_by_task(atari_shallow.get_config("smoke"), ["pong"])
+
+
+def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_path, monkeypatch, capsys):
+    environment, experiments = Catch(2, 0), {name: SimpleNamespace(config=name) for name in ("pong", "qbert")}
+
+    def play(experiment, *_):
+        if experiment.config == "qbert":
+            raise RuntimeError("the level\nis gone")
+        return {"mean": 1.0}
+
+    monkeypatch.setattr(evaluate, "evaluate_task", play)
+    monkeypatch.setattr("repro.environments.make.make_evaluation_environment", lambda *_: environment)
+    with pytest.raises(SystemExit, match="1"):
+        evaluate.evaluate_tasks(experiments, None, environment, 2, 1, tmp_path, together=True)
+    sentence = capsys.readouterr().err
+    assert "the evaluation on qbert failed with RuntimeError: the level is gone; see " in sentence
+    assert sentence.count("\n") == 1
+    assert json.loads((tmp_path / "evaluation.json").read_text()) == {"tasks": {"pong": {"mean": 1.0}}}
+    assert "Traceback" in (tmp_path / "evaluation_errors.txt").read_text()
 
 
 def test_budgets_are_of_each_task():
