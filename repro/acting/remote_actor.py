@@ -1,4 +1,4 @@
-"""What an actor's process does: play, store sequences, report, fetch weights, until the learner is gone."""
+"""What an actor's process does: play, send what it played, report, fetch weights, until the learner is gone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 import reverb
 from tf_agents.trajectories import Trajectory
 
 from repro.acting.actor import Actor
+from repro.acting.batches import GroupSizes
 from repro.acting.remote import Reporter
+from repro.acting.remote_unrolls import UnrollSender
 from repro.acting.unrolls import UnrollGroup
 from repro.replay.sequence_writer import Priority, write_group
 from repro.replay.sequences import SequenceSettings, make_writer
@@ -34,7 +37,7 @@ def run_actor(
     address: str,
     steps: int,
 ) -> NoReturn:
-    """Plays for ever; `end_with` was called, so that the process ends when the server is gone.
+    """Plays for ever, for a replay of sequences; `end_with` was called, so that the process ends with the server.
 
     Args:
         actor: whose weights come from the server, and whose games go to `reporter`.
@@ -54,6 +57,26 @@ def run_actor(
         actor.collect([group])
         write_group(writers, group.arrays)
         reporter.report(steps * num_envs, group.version)
+
+
+def run_unroll_actor(
+    actor: Actor, make_group: Callable[[], UnrollGroup], sizes: GroupSizes, sender: UnrollSender, reporter: Reporter
+) -> NoReturn:
+    """Plays for ever, for a learner that learns from the unrolls themselves; `end_with` was called.
+
+    Args:
+        actor: whose weights come from the server, and whose games go to `reporter`.
+        make_group: allocates the memory of one group.
+        sizes: of groups.
+        sender: to the learner's queue.
+        reporter: to the learner.
+    """
+    groups = [make_group() for _ in range(sizes.per_actor)]
+    while True:
+        actor.sync_weights()
+        actor.collect(groups)
+        reporter.report_games()
+        sender.send(groups)
 
 
 def end_with(address: str) -> None:

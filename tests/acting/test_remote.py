@@ -15,10 +15,11 @@ import reverb
 import tensorflow as tf
 
 from repro.acting import remote_actor, remote_actor_pool, supervision
+from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
-from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
+from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.rollout import Episode
-from repro.acting.supervision import ActorPoolError, Interrupted, Supervision
+from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
 
 LONGEST_SECONDS = 60.0
 
@@ -105,10 +106,10 @@ class _Anything:
 
 
 def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0):
-    watched = Supervision(warn, folder, silent_seconds)
-    return RemoteActorPool(
-        _Anything(), _Anything(), lambda index, start, address: command, 1, print, watched, frames_per_step=4
+    actors = ActorProcesses(
+        lambda *_: LocalProcess(command, folder / "actor_0.txt"), 1, Supervision(warn, folder, silent_seconds)
     )
+    return RemoteActorPool(_Anything(), _Anything(), actors, print, frames_per_step=4)
 
 
 def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
@@ -128,12 +129,12 @@ def test_hung_actor_is_ended_and_started_again(tmp_path):
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([])
-    actor_pool._keepers[0].start()
-    with pytest.raises(ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start"):
+    actor_pool._actors.start("localhost:1")
+    with pytest.raises(ActorPoolError, match=f"Actor 0 failed {MAX_FAILURES} times at its start"):
         actor_pool.play(0, 20)
-    assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MOST_FAILED_STARTS - 1
-    assert any("ended with code -9 and was started again" in line for line in warnings)
-    assert actor_pool.restarts == MOST_FAILED_STARTS - 1
+    assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MAX_FAILURES - 1
+    assert any("restarted (restart 1 of this process): it ended with code -9; see" in line for line in warnings)
+    assert actor_pool.restarts == MAX_FAILURES - 1
 
 
 def test_wait_for_actors_ends_when_it_is_interrupted(tmp_path):
@@ -149,8 +150,8 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
-    actor_pool._keepers[0].start()
-    wait(lambda: 0 in actor_pool._processes)
+    actor_pool._actors.start("localhost:1")
+    wait(lambda: 0 in actor_pool._actors._processes)
     actor_pool.play(0, 20)
     time.sleep(1.0)  # a checkpoint
     actor_pool.play(1, 40)

@@ -297,7 +297,7 @@ def test_after_repeated_failure_the_run_is_saved_and_goes_on_later(tmp_path, mon
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])
 def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch, schedule):
     monkeypatch.setattr("repro.acting.lockstep_source.PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr(f"repro.acting.{schedule}_source.CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(f"repro.acting.{'workers' if schedule == 'async' else 'lockstep_source'}.CLOSE_SECONDS", 0.5)
     hung, ended, awake = threading.Event(), threading.Event(), threading.Event()
     fail_at(monkeypatch, set(range(100, 10**6)), lambda: hung.set() or awake.wait(SECONDS))
     loop, _, _ = make_loop(tmp_path, updates=10**6, schedule=schedule)
