@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,13 +32,6 @@ class ActorProcess(Protocol):
 
     def terminate(self) -> None:
         """Ends it with the run, from another thread."""
-
-
-Launch = Callable[[int, int, str], ActorProcess]
-"""Starts an actor, given its number, how often it was started before, and the address of the server on this machine.
-
-It may raise an ActorPoolError.
-"""
 
 
 class LocalProcess:
@@ -66,15 +59,22 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors, here or elsewhere; see `Launch`.
+    """What starts actors, here or elsewhere.
 
     Attributes:
         home: address of this machine as those of the actors reach it; None: they are on this machine alone.
+        port: of the learner's server; None: a free one.
     """
 
     home: str | None
+    port: int | None
 
-    def __call__(self, actor: int, start: int, address: str) -> ActorProcess: ...
+    def __call__(self, actor: int, start: int, address: str) -> ActorProcess:
+        """Starts an actor, given its number, how often it was started before, and the server's address here.
+
+        Raises:
+            ActorPoolError: it cannot be started.
+        """
 
 
 class LocalLauncher:
@@ -86,6 +86,7 @@ class LocalLauncher:
     """
 
     home: str | None = None
+    port: int | None = None
 
     def __init__(self, run_dir: Path, logs: Path) -> None:
         self._run_dir = run_dir
@@ -101,17 +102,18 @@ class ActorProcesses:
     """The processes of a run's actors. In the place of one that ends or hangs comes another, which begins new games.
 
     Args:
-        launch: see `Launch`.
+        launcher: starts them.
         count: actors.
         supervision: how they are watched.
 
     Attributes:
+        launcher: see above.
         broken_off: processes that ended in the midst of their games, of the whole run.
     """
 
-    def __init__(self, launch: Launch, count: int, supervision: Supervision) -> None:
+    def __init__(self, launcher: Launcher, count: int, supervision: Supervision) -> None:
+        self.launcher = launcher
         self.broken_off = 0
-        self._launch = launch
         self._supervision = supervision
         self._clock = PatientClock()  # of the learner, near the reports
         self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
@@ -187,7 +189,7 @@ class ActorProcesses:
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
             try:
-                process = self._processes[i] = self._launch(i, self._starts[i], address)
+                process = self._processes[i] = self.launcher(i, self._starts[i], address)
             except ActorPoolError as error:
                 self._error = error
                 return

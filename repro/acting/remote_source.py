@@ -20,9 +20,6 @@ from repro.acting.unrolls import UnrollGroup
 from repro.acting.workers import Workers
 from repro.quiet import suppress_stderr
 
-READ_SECONDS = 0.005
-"""Between two looks into a queue that was empty."""
-
 
 class RemoteSource:
     """Actors run freely in processes of their own; a bounded queue on Reverb holds them back when the learner is slow.
@@ -43,7 +40,6 @@ class RemoteSource:
         queue_capacity: batches that may wait; it bounds the policy lag.
         to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
         on_episode: called with every finished game.
-        home: address of this machine where others may have actors, too, see `Launcher`.
     """
 
     between_rounds = True  # there are none
@@ -58,7 +54,6 @@ class RemoteSource:
         queue_capacity: int,
         to_device: Callable[[Any], Any] | None,
         on_episode: Callable[[Episode], None],
-        home: str | None,
     ) -> None:
         self._actors = actors
         self._weights = weights
@@ -76,7 +71,6 @@ class RemoteSource:
         self._next: dict[tuple[int, int], int] = {}  # number of the next group of an actor and its start
         self._missing = 0  # groups that never came, though later ones of their actors did
         self._machines: set[int] = set()  # that actors played on
-        self._home = home
         self._interrupted = threading.Event()
         self._workers = Workers()
         self._server: reverb.Server | None = None
@@ -119,9 +113,9 @@ class RemoteSource:
         games = self._actors.broken_off * envs
         unrolls = games + self._missing * self._sizes.group
         lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
-        if self._home is None:
+        if (home := self._actors.launcher.home) is None:
             return lost
-        return {"machines": len(self._machines | {machine_number(self._home)}), **lost}
+        return {"machines": len(self._machines | {machine_number(home)}), **lost}
 
     def get_state(self) -> dict[str, Any]:
         """What the totals and other games after an interruption depend on; unrolls that wait are not part of it."""
@@ -136,8 +130,10 @@ class RemoteSource:
 
     def close(self) -> None:
         self._actors.close()
-        self._workers.close()
+        self._workers.stop()
         if self._server is not None:
+            self._reader.end_wait()
+            self._workers.close()
             with suppress_stderr():
                 self._server.stop()
 
@@ -145,10 +141,10 @@ class RemoteSource:
         values, spec = self._weights.latest.values, self._groups[0].spec
         experience = make_queue(spec, self._sizes.group, self._unroll_length, self._max_groups)
         with suppress_stderr():
-            self._server = reverb.Server([experience, *make_tables(values)])
+            self._server = reverb.Server([experience, *make_tables(values)], self._actors.launcher.port)
         address = f"localhost:{self._server.port}"
         self._weights.connect(address)
-        self._reports, self._reader = Reports(address), UnrollReader(address)
+        self._reports, self._reader = Reports(address), UnrollReader(address, self._groups[0])
         self._workers.start("prefetch", self._prefetch)
         self._actors.start(address)
 
@@ -163,9 +159,7 @@ class RemoteSource:
         group = self._workers.get(self._free)
         while not self._workers.stopped:
             header = self._reader.read_into(group)
-            if header is None:
-                self._workers.pause(READ_SECONDS)
-            elif self._is_new(header):
+            if self._workers.stopped or self._is_new(header):
                 break
         return group
 

@@ -6,6 +6,7 @@ limiter lets an actor wait while it is full, and gives out every group once, in 
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Sequence
@@ -22,6 +23,10 @@ from repro.quiet import suppress_stderr
 
 EXPERIENCE = "experience"
 """Name of the queue."""
+MOST_GROUPS = 2**40
+"""That a learner may read."""
+END_MS = 1000
+"""Longest wait for a place in the queue when reading ends."""
 
 
 class Header(NamedTuple):
@@ -86,33 +91,48 @@ class UnrollSender:
         self._actor, self._start, self._machine = actor, start, machine
         self._sent = 0
 
-    def send(self, groups: Sequence[UnrollGroup]) -> None:
-        """Returns when the queue has all of them; waits while it is full."""
+    def send(self, groups: Sequence[UnrollGroup], timeout_ms: int | None = None) -> None:
+        """Returns when the queue has all of them; waits while it is full.
+
+        Raises:
+            reverb.errors.DeadlineExceededError: longer than `timeout_ms`.
+        """
         for group in groups:
             header = Header(self._actor, self._start, self._sent, group.version, self._machine)
             self._writer.append([np.array(header, np.int64), *tf.nest.flatten(group.arrays)])
             self._writer.create_item(EXPERIENCE, 1.0, [column[-1] for column in self._writer.history])
             self._sent += 1
-            self._writer.flush()
+            self._writer.flush(timeout_ms=timeout_ms)
 
 
 class UnrollReader:
-    """The learner's end of the queue.
+    """The learner's end of the queue, out of which it holds one group ahead.
+
+    Reverb writes a line on the screen when reading begins, which is kept off it. So that this takes no time, the first
+    group is one of zeros, from here.
 
     Args:
-        address: of the server.
+        address: of the server, whose queue is empty.
+        group: like those that come.
     """
 
-    def __init__(self, address: str) -> None:
-        self._client = reverb.Client(address)
-
-    def read_into(self, group: UnrollGroup) -> Header | None:
-        """Takes the next group out of the queue, if there is one; `group` gets its arrays and its version."""
-        if not self._client.server_info()[EXPERIENCE].current_size:
-            return None
+    def __init__(self, address: str, group: UnrollGroup) -> None:
+        client = reverb.Client(address)
+        self._sender, self._group = UnrollSender(client, actor=0, start=0, machine=0), group
+        self._sender.send([group])
+        self._samples = client.sample(EXPERIENCE, MOST_GROUPS, emit_timesteps=False)
         with suppress_stderr():
-            sample = next(self._client.sample(EXPERIENCE, 1, emit_timesteps=False))
-        header = Header(*(int(x) for x in sample.data[0]))
-        group.set_rows(slice(None), sample.data[1:])
-        group.version, group.actor = header.version, header.actor
-        return header
+            next(self._samples)
+
+    def read_into(self, group: UnrollGroup) -> Header:
+        """Waits for the next group of the queue; `group` gets its arrays and its version."""
+        header, *arrays = next(self._samples).data
+        group.set_rows(slice(None), arrays)
+        found = Header(*(int(x) for x in header))
+        group.version, group.actor = found.version, found.actor
+        return found
+
+    def end_wait(self) -> None:
+        """Ends a wait for a group, from another thread, by one that does not count."""
+        with contextlib.suppress(reverb.errors.DeadlineExceededError):  # the queue is full, and nobody waits
+            self._sender.send([self._group], END_MS)

@@ -23,10 +23,8 @@ from repro.acting.remote_unrolls import UnrollSender, machine_number, own_addres
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SupervisedActors, Supervision
 from repro.acting.unrolls import UnrollGroup
+from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
-
-PROCESSES = "processes"
-"""The schedule of actors in processes of their own."""
 
 
 def make_source(
@@ -87,7 +85,7 @@ def make_remote_source(
     sizes, make_group = _groups(config, spec, batch_size)
     actors = ActorProcesses(launcher, runtime.num_actors, supervision)
     length, capacity = config.learner.unroll_length, runtime.queue_capacity
-    return RemoteSource(actors, weights, make_group, sizes, length, capacity, to_device, on_episode, launcher.home)
+    return RemoteSource(actors, weights, make_group, sizes, length, capacity, to_device, on_episode)
 
 
 def run_remote_actor(

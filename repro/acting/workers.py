@@ -53,9 +53,9 @@ class Workers:
                 continue
             return
 
-    def pause(self, seconds: float) -> None:
-        """Waits so long, or until the threads are to end."""
-        self._stop.wait(seconds)
+    def stop(self) -> None:
+        """Tells the threads to end."""
+        self._stop.set()
 
     def close(self) -> None:
         """Ends the threads; one that hangs ends with the process."""

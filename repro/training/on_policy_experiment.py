@@ -17,10 +17,10 @@ from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.inference import DynamicBatching
 from repro.acting.remote import RemoteWeights
-from repro.acting.sources import PROCESSES, make_remote_source, make_source, run_remote_actor
+from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import frames_per_step, tasks, total_budget
+from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_names

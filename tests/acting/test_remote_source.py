@@ -16,7 +16,6 @@ from repro.acting.batches import GroupSizes
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
 from repro.acting.remote_source import RemoteSource
 from repro.acting.remote_unrolls import (
-    EXPERIENCE,
     Header,
     UnrollReader,
     UnrollSender,
@@ -63,7 +62,8 @@ def wait(condition):
 def test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue(spec):
     server = reverb.Server([make_queue(spec, GROUP, UNROLL, max_groups=2)])
     address, sent = f"localhost:{server.port}", []
-    groups = [filled(spec, i) for i in range(5)]
+    groups = [filled(spec, i) for i in range(6)]
+    reader, read = UnrollReader(address, make_group(spec)), make_group(spec)
 
     def play():
         sender = UnrollSender(reverb.Client(address), 3, 1, HERE)
@@ -73,18 +73,17 @@ def test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue(s
 
     actor = threading.Thread(target=play, daemon=True)
     actor.start()
-    wait(lambda: len(sent) == 2)
+    wait(lambda: len(sent) == 3)
     time.sleep(0.5)
-    assert len(sent) == 2  # the third waits for a place
-    reader, read = UnrollReader(address), make_group(spec)
+    assert len(sent) == 3  # the reader holds one; the fourth waits for a place
     for number, group in enumerate(groups):
-        wait(lambda: reverb.Client(address).server_info()[EXPERIENCE].current_size)
         assert reader.read_into(read) == Header(3, 1, number, 10 * number, HERE)
         assert (read.version, read.actor) == (10 * number, 3)
         for a, b in zip(tf.nest.flatten(read.arrays), tf.nest.flatten(group.arrays), strict=True):
             np.testing.assert_array_equal(a, b)
-    assert reader.read_into(read) is None
     actor.join()
+    threading.Timer(0.3, reader.end_wait).start()
+    reader.read_into(read)
     server.stop()
 
 
@@ -130,19 +129,20 @@ class ThreadProcess:
 
 
 class Run:
-    """A source on Catch, whose learner changes its weights as a test says."""
+    """A source on Catch, with the launcher of its actors; the learner changes its weights as a test says."""
 
     def __init__(self, folder, count=1, batch_size=4, home=None):
         self.agent, self.said, self.started = make_agent(Catch(1, 0)), [], []
         self.episodes = EpisodeLog()
         self.weights = RemoteWeights(self.agent.collect_policy.variables())
-        self.actors = ActorProcesses(self._launch, count, Supervision(self.said.append, folder))
+        self.home, self.port = home, None
+        self.actors = ActorProcesses(self, count, Supervision(self.said.append, folder))
         spec, sizes = self.agent.collect_data_spec, GroupSizes(ENVS, batch_size)
         assert (sizes.group, sizes.per_actor) == (GROUP if batch_size == 2 else ENVS, ENVS // sizes.group)
         parts = (self.actors, self.weights, lambda: UnrollGroup(spec, sizes.group, UNROLL), sizes)
-        self.source = RemoteSource(*parts, UNROLL, 1, lambda x: x, self.episodes.append, home)
+        self.source = RemoteSource(*parts, UNROLL, 1, lambda x: x, self.episodes.append)
 
-    def _launch(self, index, start, address):
+    def __call__(self, index, start, address):
         self.started.append(ThreadProcess(index, start, address))
         return self.started[-1]
 

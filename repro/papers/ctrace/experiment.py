@@ -249,10 +249,10 @@ class SequenceExperiment(abc.ABC):
         variables = agent.collect_policy.variables()
         weights = RemoteWeights(variables)
         tables = make_tables(variables, waiting_unrolls=self.num_actors)
-        replay = SequenceReplay(agent.collect_data_spec, self.sequence_settings, run.path / WORKING, tables)
-        actors = ActorProcesses(
-            launch or LocalLauncher(run.path, run.actors), self.num_actors, supervision(self.config, run, warn)
-        )
+        launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
+        spec, working = agent.collect_data_spec, run.path / WORKING
+        replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
+        actors = ActorProcesses(launcher, self.num_actors, supervision(self.config, run, warn))
         pool = RemoteActorPool(replay, weights, actors, episodes.append, frames_per_step(self.config))
         return pool, weights, replay
 
