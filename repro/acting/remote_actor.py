@@ -25,7 +25,7 @@ LOOK_SECONDS = 2.0
 MOST_FAILED_LOOKS = 3
 """Failures in a row; one alone may be a machine that is busy."""
 PATIENCE_SECONDS = 60.0
-"""Patience with a machine that does not answer."""
+"""Patience with a machine that cannot be reached, at each look."""
 
 
 def run_actor(
@@ -96,9 +96,16 @@ def _watch(address: str) -> None:
 
 
 def _answers(address: str) -> bool:
+    """Whether a server is there; one that cannot be reached is waited for, one that refuses is not."""
     host, port = address.rsplit(":", 1)
-    try:
-        socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
+            return True
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(LOOK_SECONDS)

@@ -38,7 +38,8 @@ class RayProcess:
         except self._ray.exceptions.RayTaskError as error:
             return str(error).strip().splitlines()[-1]  # of a traceback
         except self._ray.exceptions.RayError as error:
-            return f"{type(error).__name__}: {str(error).strip().splitlines()[0].rstrip('.')}"
+            first, *_ = [*str(error).strip().splitlines(), "without a reason"]
+            return f"{type(error).__name__}: {first.rstrip('.')}"
         return "it found no learner"
 
     def kill(self) -> None:

@@ -189,3 +189,21 @@ def test_a_server_answers_and_a_closed_port_does_not():
         address = f"localhost:{server.getsockname()[1]}"
         assert remote_actor._answers(address)
     assert not remote_actor._answers(address)
+
+
+def test_a_machine_that_cannot_be_reached_is_waited_for(monkeypatch):
+    outcomes = iter([OSError("no route to host"), TimeoutError(), socket.socket()])
+
+    def connect(address, timeout):
+        outcome = next(outcomes)
+        if isinstance(outcome, OSError):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(remote_actor, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    assert remote_actor._answers("10.0.0.1:5")
+    outcomes = iter([OSError("no route to host")] * 2)
+    monkeypatch.setattr(remote_actor, "PATIENCE_SECONDS", -1.0)
+    assert not remote_actor._answers("10.0.0.1:5")
+    assert len(list(outcomes)) == 1

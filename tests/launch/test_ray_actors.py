@@ -100,6 +100,8 @@ def test_the_reason_why_a_task_ended_is_one_line(ray):
     assert process.wait() == "OSError: the simulator is gone"
     ray.end = WorkerCrashedError("The worker died.\nLook into logs.")
     assert process.wait() == "WorkerCrashedError: The worker died"
+    ray.end = WorkerCrashedError()
+    assert process.wait() == "WorkerCrashedError: without a reason"
 
 
 def test_what_is_said_names_machines_cores_and_whom_to_trust(ray):
