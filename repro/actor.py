@@ -10,7 +10,7 @@ from absl import flags
 from repro import cli
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder with the run's config.json.", required=True)
-ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner's replay.", required=True)
+ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner's server.", required=True)
 ACTOR = flags.DEFINE_integer("actor", 0, "Number of this actor, from 0.", 0)
 START = flags.DEFINE_integer("start", 0, "How often it was started before; gives other games and actions.", 0)
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import ml_collections
 
+PROCESSES = "processes"
+"""`runtime.schedule` of actors in processes of their own."""
+
 
 def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str = "") -> dict[str, Any]:
     """Returns every field of a nested configuration by its dotted name."""
@@ -70,6 +73,19 @@ def of_task(config: ml_collections.ConfigDict, task: str) -> ml_collections.Conf
         with config.unlocked():
             del config.env.tasks
     return config
+
+
+def use_processes(config: ml_collections.ConfigDict) -> None:
+    """Puts the actors of a configuration in processes of their own, whatever its schedule was.
+
+    Raises:
+        ValueError: there are no actors, or the agent has a schedule of its own.
+    """
+    if "schedule" not in config.get("runtime", {}):
+        raise ValueError(f"{config.experiment} has no actors that could be processes of their own.")
+    config.runtime.schedule = PROCESSES
+    if resolve(config).runtime.schedule != PROCESSES:
+        raise ValueError(f"agent {config.agent} has its own runtime.schedule: its actors cannot be processes.")
 
 
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from repro import cli
 from repro.config import agents, tasks
 from repro.evidence import random_player
 from repro.evidence.commands import Run
-from repro.launch import jobs
+from repro.launch import jobs, ray_cluster
 from repro.launch.recorded_job import RecordedJob
 from repro.launch.scheduler import run_jobs
 
@@ -41,6 +41,7 @@ AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the configuration's own 
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 SEED = flags.DEFINE_list("seed", [], "Only these seeds, in place of 1 to --seeds.")
 JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
+CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster that actors play on: auto, or ray://<head>:10001.")
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
 
@@ -58,7 +59,7 @@ def find_jobs() -> Iterator[RecordedJob]:
         for named, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
             for task, seed in itertools.product(_played(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
-                yield jobs.make_job(run, results_dir(), Path(RUNS_DIR.value))
+                yield jobs.make_job(run, results_dir(), Path(RUNS_DIR.value), CLUSTER.value)
 
 
 def _played(config: ml_collections.ConfigDict, task: str, agent: str) -> Sequence[str]:
@@ -113,6 +114,8 @@ def main(argv: list[str]) -> None:
         asked = list(find_jobs())
         waiting = [job for job in asked if not job.recorded()]
         jobs.check_modules(waiting)
+        if CLUSTER.value and waiting:
+            ray_cluster.join(CLUSTER.value)  # one that begins here is for all runs, which join it themselves
     except (ValueError, records.RecordError) as error:
         cli.fail(error)
     for job in asked:

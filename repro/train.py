@@ -5,19 +5,31 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import budget
+from repro.config import budget, use_processes
 from repro.training.stopping import StopSignal
+
+if TYPE_CHECKING:
+    from repro.training.experiment import Experiment
+    from repro.training.run_directory import RunDirectory
+    from repro.training.trainer import Trainer
 
 CONFIG = cli.define_config()
 SEED = flags.DEFINE_integer("seed", 1, "Seed of weights, environments and action sampling.", lower_bound=0)
 RUN_DIR = flags.DEFINE_string(
     "run_dir", None, "Folder of the run; one that holds a run resumes it, also without --config.", required=True
 )
+CLUSTER = flags.DEFINE_string(
+    "cluster",
+    None,
+    "Ray cluster that the actors play on: auto, this machine's or one of its own, or ray://<head>:10001.",
+)
+PORT = flags.DEFINE_integer("cluster_port", 0, "Port of this machine that actors on a cluster reach; 0: any.", 0)
 flags.declare_key_flag("config")
 
 
@@ -40,6 +52,8 @@ def main(argv: list[str]) -> None:
         config, seed = _read_settings(run_dir)
         if "population" in config:
             raise ValueError("the configuration is of a population; train it with python -m repro.population.")
+        if CLUSTER.value:
+            use_processes(config)
         run = RunDirectory(run_dir, config.to_dict(), seed)
         if run.complete_json.exists():
             _say(_describe_complete(run_dir, budget(config)[0]))
@@ -47,7 +61,9 @@ def main(argv: list[str]) -> None:
         experiment = find_experiment(config)
         runtime = experiment.config.runtime
         devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
-        trainer = experiment.build_trainer(seed, run, _say)
+        trainer = (
+            _build_on_cluster(experiment, seed, run) if CLUSTER.value else experiment.build_trainer(seed, run, _say)
+        )
         label = f"{config.agent} {config.env.task} seed {seed}"
         totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
         progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
@@ -79,6 +95,25 @@ def main(argv: list[str]) -> None:
         trainer.close()
     if not trainer.complete:
         _say(_describe_stop(run_dir, saved=True))
+
+
+def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> Trainer:
+    """The run, with actors on the cluster of the flags, which ends with this process.
+
+    Raises:
+        ValueError: there is no cluster, or no actors for it, or a field has an impossible value.
+        CheckpointError: no checkpoint is whole.
+    """
+    from repro.launch.ray_actors import RayActors
+    from repro.training.experiment import RemoteActing
+
+    if not isinstance(experiment, RemoteActing):
+        raise ValueError(f"--cluster: {experiment.config.agent} has no actors that could be processes of their own.")
+    assert CLUSTER.value is not None
+    launcher = RayActors(CLUSTER.value, experiment.config.to_dict(), seed, PORT.value)
+    trainer = experiment.build_trainer(seed, run, _say, launcher)
+    _say(launcher.describe(experiment.config.runtime.num_actors))
+    return trainer
 
 
 def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:

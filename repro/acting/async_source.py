@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
+from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.supervision import Interrupted, Place, SupervisedActors
 from repro.acting.unrolls import UnrollGroup
+from repro.acting.workers import Workers
 
 
 class AsyncSource:
@@ -55,20 +55,20 @@ class AsyncSource:
         shared = 0 if own_memory else self._filled.maxsize + in_learner_and_prefetch
         for i in range(len(actors) * sizes.per_actor + shared):
             self._free[i % len(self._free)].put(make_group())
-        self._stop = threading.Event()
         self._interrupted = threading.Event()
-        self._error: BaseException | None = None
-        self._threads: list[threading.Thread] = []
+        self._workers = Workers()
+        self._started = False
 
     @property
     def restarts(self) -> int:
         return self._actors.restarts
 
     def next(self) -> Batch:
-        if not self._threads:
+        if not self._started:
+            self._started = True
             for place in self._actors.places:
                 self._start_actor(place)
-            self._start_thread("prefetch", self._prefetch)
+            self._workers.start("prefetch", self._prefetch)
         while True:
             self._check()
             try:
@@ -84,6 +84,9 @@ class AsyncSource:
         for group in batch.groups:
             self._memory_of(group.actor).put(group)
 
+    def totals(self) -> dict[str, Any]:
+        return {}
+
     def get_state(self) -> dict[str, Any]:
         """Numbers of the games that have begun, by actor, and how many actors were replaced."""
         return self._actors.get_counters() | {"restarts": self._actors.get_restarts()}
@@ -96,10 +99,7 @@ class AsyncSource:
         self._actors.set_counters(counters)
 
     def close(self) -> None:
-        self._stop.set()
-        deadline = time.monotonic() + CLOSE_SECONDS
-        for thread in self._threads:
-            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        self._workers.close()
         self._actors.close()
 
     def _check(self) -> None:
@@ -109,8 +109,7 @@ class AsyncSource:
             ActorPoolError: they cannot go on.
             Interrupted: `interrupt` was called.
         """
-        if self._error is not None:
-            raise self._error
+        self._workers.check()
         for place in self._actors.check():
             for _ in range(self._sizes.per_actor):  # in place of what the thread that hangs may still write into
                 self._memory_of(place.index).put(self._make_group())
@@ -123,24 +122,12 @@ class AsyncSource:
         return self._free[actor % len(self._free)]
 
     def _start_actor(self, place: Place) -> None:
-        self._start_thread(f"actor-{place.index}", lambda: self._act(place))
-
-    def _start_thread(self, name: str, body: Callable[[], None]) -> None:
-        thread = threading.Thread(target=self._guard, args=(body,), name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _guard(self, body: Callable[[], None]) -> None:
-        try:
-            body()
-        except BaseException as error:  # noqa: BLE001 - handed to the learner's thread, which raises it
-            self._error = error
-            self._stop.set()
+        self._workers.start(f"actor-{place.index}", lambda: self._act(place))
 
     def _act(self, place: Place) -> None:
         while True:
-            groups = [self._get(self._memory_of(place.index)) for _ in range(self._sizes.per_actor)]
-            if self._stop.is_set():
+            groups = [self._workers.get(self._memory_of(place.index)) for _ in range(self._sizes.per_actor)]
+            if self._workers.stopped:
                 return
             for group in groups:
                 group.actor = place.index
@@ -148,26 +135,10 @@ class AsyncSource:
             if not self._actors.collect(place, groups):
                 return
             for group in groups:
-                self._put(self._filled, group)
+                self._workers.put(self._filled, group)
 
     def _prefetch(self) -> None:
-        while not self._stop.is_set():
-            groups = [self._get(self._filled) for _ in range(self._sizes.per_batch)]
-            if not self._stop.is_set():
-                self._put(self._ready, Batch(groups, self._to_device))
-
-    def _get(self, source: queue.Queue) -> Any:
-        while not self._stop.is_set():
-            try:
-                return source.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                continue
-        return None
-
-    def _put(self, sink: queue.Queue, item: Any) -> None:
-        while not self._stop.is_set():
-            try:
-                sink.put(item, timeout=POLL_SECONDS)
-            except queue.Full:
-                continue
-            return
+        while not self._workers.stopped:
+            groups = [self._workers.get(self._filled) for _ in range(self._sizes.per_batch)]
+            if not self._workers.stopped:
+                self._workers.put(self._ready, Batch(groups, self._to_device))

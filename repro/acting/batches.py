@@ -67,6 +67,10 @@ class BatchSource(Protocol):
         """Ends a wait for a batch, from any thread; to be called before the run is saved for the last time."""
 
     def release(self, batch: Batch) -> None: ...
+
+    def totals(self) -> dict[str, Any]:
+        """What a summary of the whole run says of the actors besides their restarts."""
+
     def get_state(self) -> dict[str, Any]: ...
     def set_state(self, state: dict[str, Any]) -> None: ...
     def close(self) -> None:

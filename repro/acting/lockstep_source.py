@@ -81,6 +81,9 @@ class LockstepSource:
     def release(self, batch: Batch) -> None:
         self._free.extend(batch.groups)
 
+    def totals(self) -> dict[str, Any]:
+        return {}
+
     def get_state(self) -> dict[str, Any]:
         """Everything that the next round depends on; without games where an actor cannot finish its unroll."""
         try:

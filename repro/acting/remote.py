@@ -1,7 +1,7 @@
-"""Actors in processes of their own, which meet the learner at the replay's Reverb server.
+"""What a learner and actors in processes of their own tell each other by a Reverb server in the learner's process.
 
-Besides the sequences it has four tables: the learner's latest weights, their version alone, a queue of the unrolls
-that actors played, and one of the games that ended.
+Besides what actors played the server has the learner's latest weights, their version alone, and a queue of the games
+that ended. Where sequences of a replay are learned from, it also has a queue of the unrolls that were stored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from repro.acting.weights import WeightsPublisher, WeightsSnapshot
 from repro.quiet import suppress_stderr
 
 WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
-MOST_GAMES = 100_000
-"""That may wait for the learner to read of them; it does so at every update."""
+MOST_REPORTS = 100_000
+"""Of games, that may wait for the learner to read them; it does so at every update."""
 
 UNROLL_SPEC = tf.TensorSpec([3], tf.float64)
 """Number of the actor, environment steps, and the version of the weights that made them."""
-GAME_SPEC = tf.TensorSpec([2], tf.float64)
-"""A finished game's score and frames."""
+GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
+"""Score, frames and task of finished games."""
 
 
 class PlayedUnroll(NamedTuple):
@@ -39,19 +39,21 @@ class PlayedUnroll(NamedTuple):
     version: int
 
 
-def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int) -> list[reverb.Table]:
+def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = None) -> list[reverb.Table]:
     """The tables.
 
     Args:
         variables: weights are like these.
-        waiting_unrolls: that may wait for the learner; an actor with one more waits itself.
+        waiting_unrolls: that may wait for the learner; an actor with one more waits itself. None: there is no queue of
+            them.
     """
     weights = [tf.TensorSpec([], tf.int64), *(tf.TensorSpec(v.shape, v.dtype) for v in variables)]
+    unrolls = [reverb.Table.queue(UNROLLS, waiting_unrolls, signature=UNROLL_SPEC)] if waiting_unrolls else []
     return [
         _newest(WEIGHTS, weights),
         _newest(VERSION, [tf.TensorSpec([], tf.int64)]),
-        reverb.Table.queue(UNROLLS, waiting_unrolls, signature=UNROLL_SPEC),
-        reverb.Table.queue(GAMES, MOST_GAMES, signature=GAME_SPEC),
+        *unrolls,
+        reverb.Table.queue(GAMES, MOST_REPORTS, signature=GAMES_SPEC),
     ]
 
 
@@ -72,23 +74,30 @@ class RemoteWeights(WeightsPublisher):
 
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
+        delay: as for `WeightsPublisher`.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable]) -> None:
-        super().__init__(variables)
+    def __init__(self, variables: Sequence[tf.Variable], delay: int = 0) -> None:
+        super().__init__(variables, delay=delay)
         self._container: reverb_variable_container.ReverbVariableContainer | None = None
 
     def connect(self, address: str) -> None:
-        """Begins to publish to a server with `make_tables`."""
+        """Begins to publish to a server with `make_tables`, with the latest snapshot if there is one."""
         with suppress_stderr():
             self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
+        if self.latest.values:
+            self._push()
 
     def publish(self, version: int) -> None:
         super().publish(version)
         if self._container is not None:
-            number = tf.constant(version, tf.int64)
-            self._container.push([number, *self.latest.values], WEIGHTS)
-            self._container.push([number], VERSION)
+            self._push()
+
+    def _push(self) -> None:
+        assert self._container is not None
+        number = tf.constant(self.latest.version, tf.int64)
+        self._container.push([number, *self.latest.values], WEIGHTS)
+        self._container.push([number], VERSION)
 
 
 class PulledWeights:
@@ -129,11 +138,15 @@ class Reporter:
         """A game ended."""
         self._episodes.append(episode)
 
+    def report_games(self) -> None:
+        """Sends the games that ended since the last call."""
+        if self._episodes:
+            self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
+        self._episodes.clear()
+
     def report(self, steps: int, version: int) -> None:
         """Sends the steps since the last call, and the games that ended; waits while the learner is behind."""
-        for episode in self._episodes:
-            self._client.insert(np.array([episode.score, episode.frames], np.float64), {GAMES: 1.0})
-        self._episodes.clear()
+        self.report_games()
         self._client.insert(np.array([self._actor, steps, version], np.float64), {UNROLLS: 1.0})
 
 
@@ -149,15 +162,17 @@ class Reports:
 
     def read_unrolls(self, max_count: int) -> list[PlayedUnroll]:
         """The next unrolls, at most so many; none where none waits. Each that is read lets an actor go on."""
-        return [PlayedUnroll(*(int(x) for x in row)) for row in self._read(UNROLLS, max_count)]
+        rows = self._read(UNROLLS, max_count)
+        return [PlayedUnroll(*(int(x) for x in row.ravel())) for row in rows]
 
     def read_games(self) -> list[Episode]:
         """Games that ended since the last call."""
-        return [Episode(float(score), int(frames)) for score, frames in self._read(GAMES, MOST_GAMES)]
+        games = [game for report in self._read(GAMES, MOST_REPORTS) for game in report.reshape(-1, report.shape[-1])]
+        return [Episode(float(score), int(frames), *map(int, task)) for score, frames, *task in games]
 
     def _read(self, table: str, max_count: int) -> list[np.ndarray]:
         count = min(max_count, int(self._client.server_info()[table].current_size))
         if not count:
             return []
         with suppress_stderr():
-            return [sample.data[0].ravel() for sample in self._client.sample(table, count, emit_timesteps=False)]
+            return [sample.data[0] for sample in self._client.sample(table, count, emit_timesteps=False)]

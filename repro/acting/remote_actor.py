@@ -1,4 +1,4 @@
-"""What an actor's process does: play, store sequences, report, fetch weights, until the learner is gone."""
+"""What an actor's process does: play, send what it played, report, fetch weights, until the learner is gone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 import reverb
 from tf_agents.trajectories import Trajectory
 
 from repro.acting.actor import Actor
+from repro.acting.batches import GroupSizes
 from repro.acting.remote import Reporter
+from repro.acting.remote_unrolls import UnrollSender
 from repro.acting.unrolls import UnrollGroup
 from repro.replay.sequence_writer import Priority, write_group
 from repro.replay.sequences import SequenceSettings, make_writer
@@ -22,7 +25,7 @@ LOOK_SECONDS = 2.0
 MOST_FAILED_LOOKS = 3
 """Failures in a row; one alone may be a machine that is busy."""
 PATIENCE_SECONDS = 60.0
-"""Patience with a machine that does not answer."""
+"""Patience with a machine that cannot be reached, at each look."""
 
 
 def run_actor(
@@ -34,7 +37,7 @@ def run_actor(
     address: str,
     steps: int,
 ) -> NoReturn:
-    """Plays for ever; `end_with` was called, so that the process ends when the server is gone.
+    """Plays for ever, for a replay of sequences; `end_with` was called, so that the process ends with the server.
 
     Args:
         actor: whose weights come from the server, and whose games go to `reporter`.
@@ -56,6 +59,26 @@ def run_actor(
         reporter.report(steps * num_envs, group.version)
 
 
+def run_unroll_actor(
+    actor: Actor, make_group: Callable[[], UnrollGroup], sizes: GroupSizes, sender: UnrollSender, reporter: Reporter
+) -> NoReturn:
+    """Plays for ever, for a learner that learns from the unrolls themselves; `end_with` was called.
+
+    Args:
+        actor: whose weights come from the server, and whose games go to `reporter`.
+        make_group: allocates the memory of one group.
+        sizes: of groups.
+        sender: to the learner's queue.
+        reporter: to the learner.
+    """
+    groups = [make_group() for _ in range(sizes.per_actor)]
+    while True:
+        actor.sync_weights()
+        actor.collect(groups)
+        reporter.report_games()
+        sender.send(groups)
+
+
 def end_with(address: str) -> None:
     """Ends this process once no server is at an address; to be called before the first of Reverb's calls.
 
@@ -73,9 +96,16 @@ def _watch(address: str) -> None:
 
 
 def _answers(address: str) -> bool:
+    """Whether a server is there; one that cannot be reached is waited for, one that refuses is not."""
     host, port = address.rsplit(":", 1)
-    try:
-        socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS).close()
+            return True
+        except ConnectionRefusedError:
+            return False
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(LOOK_SECONDS)

@@ -1,18 +1,30 @@
-"""Where the learner's batches come from: free-running actors, or actors in lockstep with the learner."""
+"""Where the learner's batches come from: free-running actors, in threads or processes, or actors in lockstep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import ml_collections
+import numpy as np
+import reverb
+from tf_agents.policies import tf_policy
 from tf_agents.trajectories import Trajectory
 
+from repro.acting.actor import Actor
+from repro.acting.actor_processes import ActorProcesses, Launcher
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
 from repro.acting.lockstep_source import LockstepSource
-from repro.acting.supervision import SupervisedActors
+from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
+from repro.acting.remote_actor import end_with, run_unroll_actor
+from repro.acting.remote_source import RemoteSource
+from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
+from repro.acting.rollout import Episode
+from repro.acting.supervision import SupervisedActors, Supervision
 from repro.acting.unrolls import UnrollGroup
+from repro.config import PROCESSES
+from repro.environments.batched import BatchedEnvironment
 
 
 def make_source(
@@ -22,7 +34,7 @@ def make_source(
     to_device: Callable[[Any], Any] | None,
     batch_size: int | None = None,
 ) -> BatchSource:
-    """The source that a configuration's `runtime` and `learner` sections describe.
+    """The source that a configuration's `runtime` and `learner` sections describe, with actors in threads.
 
     Args:
         config: of an experiment with actors.
@@ -35,11 +47,7 @@ def make_source(
         ValueError: an unknown schedule, or sizes that do not fit.
     """
     runtime = config.runtime
-    sizes = GroupSizes(runtime.envs_per_actor, batch_size or config.learner.batch_size)
-
-    def make_group() -> UnrollGroup:
-        return UnrollGroup(spec, sizes.group, config.learner.unroll_length)
-
+    sizes, make_group = _groups(config, spec, batch_size)
     if runtime.schedule == "async":
         return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, to_device)
     if runtime.schedule == "a3c":
@@ -51,4 +59,74 @@ def make_source(
         return AsyncSource(actors, make_group, sizes, runtime.queue_capacity, to_device, own_memory=True)
     if runtime.schedule == "lockstep":
         return LockstepSource(actors, make_group, sizes, runtime.lockstep_lag, to_device)
-    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async, lockstep or a3c.")
+    raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose async, lockstep, a3c or {PROCESSES}.")
+
+
+def make_remote_source(
+    config: ml_collections.ConfigDict,
+    launcher: Launcher,
+    supervision: Supervision,
+    weights: RemoteWeights,
+    on_episode: Callable[[Episode], None],
+    spec: Trajectory,
+    to_device: Callable[[Any], Any] | None,
+    batch_size: int | None = None,
+) -> RemoteSource:
+    """The source of a configuration whose actors are processes.
+
+    Args:
+        launcher: starts them.
+        supervision: how they are watched.
+        weights: the learner's.
+        on_episode: called with every finished game.
+        config, spec, to_device, batch_size: as for `make_source`.
+    """
+    runtime = config.runtime
+    sizes, make_group = _groups(config, spec, batch_size)
+    actors = ActorProcesses(launcher, runtime.num_actors, supervision)
+    length, capacity = config.learner.unroll_length, runtime.queue_capacity
+    return RemoteSource(actors, weights, make_group, sizes, length, capacity, to_device, on_episode)
+
+
+def run_remote_actor(
+    config: ml_collections.ConfigDict,
+    make_environment: Callable[[int, int], BatchedEnvironment],
+    make_local_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy],
+    place: tuple[int, int, int],
+    address: str,
+    batch_size: int | None = None,
+    overlap: int = 0,
+) -> NoReturn:
+    """Plays as one of the actors of `make_remote_source` until the learner is gone.
+
+    Args:
+        config, batch_size: as for `make_source`.
+        make_environment: returns the actor's environments, given its number and a seed.
+        make_local_policy: returns their policy.
+        place: the run's seed, the actor's number, and how often it was started before, from which its seeds follow.
+        address: of the learner's server.
+        overlap: as for `Actor`.
+
+    Raises:
+        ValueError: the run has no such actor.
+    """
+    seed, index, start = place
+    if index >= config.runtime.num_actors:
+        raise ValueError(f"There is no actor {index}: runtime.num_actors={config.runtime.num_actors}.")
+    end_with(address)
+    environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
+    environment = make_environment(index, int(environment_seed))
+    policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length
+    reporter = Reporter(client, index)
+    actor = Actor(environment, policy, PulledWeights(address), length, int(action_seed), reporter.append, overlap)
+    sizes, make_group = _groups(config, policy.trajectory_spec, batch_size)
+    sender = UnrollSender(client, index, start, machine_number(own_address(address)))
+    run_unroll_actor(actor, make_group, sizes, sender, reporter)
+
+
+def _groups(
+    config: ml_collections.ConfigDict, spec: Trajectory, batch_size: int | None
+) -> tuple[GroupSizes, Callable[[], UnrollGroup]]:
+    """How unrolls are grouped, and what allocates a group."""
+    sizes = GroupSizes(config.runtime.envs_per_actor, batch_size or config.learner.batch_size)
+    return sizes, lambda: UnrollGroup(spec, sizes.group, config.learner.unroll_length)

@@ -14,6 +14,8 @@ from repro.evidence.records import ROOT, RecordError, plain_config
 CONFIGS_DIR = ROOT / "paper_configs"
 RUN_FIELDS = ("env.task", "seed")
 """What differs between the runs of one experiment."""
+CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors")
+"""What also differs where actors played on a cluster: their number, and that they are processes."""
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
@@ -98,7 +100,8 @@ def config_difference(
 def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_DIR) -> str | None:
     """Says why a record no longer belongs to its experiment, or None when it does.
 
-    Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`; a field or an agent
+    Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`, and where actors
+    played on a cluster `CLUSTER_FIELDS`; a field or an agent
     that the current config has in addition leaves the record valid. So does any change of the code that leaves the
     agent's behaviour version as it was.
 
@@ -113,7 +116,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     version = behaviour.version_of(record["paper"], record["experiment"], record["agent"], configs_dir)
     if behaviour.of_record(record) != version:
         return f"its agent's behaviour version was {behaviour.of_record(record)} and is {version}"
-    difference = config_difference(record["config"], current)
+    ignored = RUN_FIELDS + (CLUSTER_FIELDS if "machines" in record else ())
+    difference = config_difference(record["config"], current, ignored)
     if not difference:
         return None
     parts = [f"{name} was {_show(old)} and is {_show(new)}" for name, (old, new) in difference.items()]

@@ -86,18 +86,21 @@ def check_modules(jobs: Iterable[RecordedJob]) -> None:
         vizdoom_module.check_module()
 
 
-def make_job(run: Run, results_dir: Path, runs_dir: Path) -> RecordedJob:
+def make_job(run: Run, results_dir: Path, runs_dir: Path, cluster: str | None = None) -> RecordedJob:
     """Returns the job of a run.
 
     Args:
         run: with the task in any spelling; of a study the agent is not read, for it has all its answers at once.
         results_dir: root of the records.
         runs_dir: root of the run folders.
+        cluster: as for `TrainingJob`.
 
     Raises:
-        ValueError: there is no such paper, experiment, scale, agent or task.
+        ValueError: there is no such paper, experiment, scale, agent or task, or nothing in it is for a cluster.
     """
     config = load_config(run.paper, run.experiment, run.scale)
+    if cluster and ("study" in config or "population" in config or run.agent == random_player.AGENT):
+        raise ValueError(f"--cluster: {run.agent} in {run.experiment} has no actors that could be processes.")
     if "study" in config:
         return StudyJob(config, run.task, run.seed, results_dir)
     check_agents(config, [run.agent])
@@ -105,4 +108,4 @@ def make_job(run: Run, results_dir: Path, runs_dir: Path) -> RecordedJob:
         return RandomJob(config, run.task, run.seed, results_dir)
     config.agent = run.agent
     job = PopulationJob if "population" in config else TrainingJob
-    return job(config, run.task, run.seed, results_dir, runs_dir)
+    return job(config, run.task, run.seed, results_dir, runs_dir, cluster)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from repro import cli
+from repro.launch import ray_cluster
 from repro.launch.lineage import PopulationError
 from repro.launch.pieces import Piece, PieceResult
 from repro.launch.recorded_job import Stopped
@@ -32,14 +33,9 @@ class RayPool:
 
     def __init__(self, address: str, path: Path, cores: int) -> None:
         try:
-            import ray
-        except ImportError:
-            raise PopulationError("Ray is not installed: .venv/bin/pip install -e .[cluster]") from None
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-        except (ConnectionError, ValueError) as error:
-            raise PopulationError(f"no Ray cluster at {address} ({str(error).splitlines()[0]}).") from None
-        self._ray = ray
+            ray = self._ray = ray_cluster.join(address)
+        except ray_cluster.ClusterError as error:
+            raise PopulationError(str(error)) from None
         self._stop = path / STOP
         self._train = ray.remote(num_cpus=cores, max_calls=1, max_retries=0)(_train)
 

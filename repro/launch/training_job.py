@@ -14,7 +14,7 @@ from pathlib import Path
 import ml_collections
 
 from repro import cli
-from repro.config import budget, frames_per_step, resolve, tasks, total_budget
+from repro.config import budget, frames_per_step, resolve, tasks, total_budget, use_processes
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
 from repro.launch.processes import end_with_parent
@@ -31,6 +31,9 @@ from repro.training.run_directory import (
 )
 from repro.training.task_returns import return_of
 
+OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "lost")
+"""Fields of a run's `complete.json` that its record has where they are there."""
+
 
 class TrainingJob(RecordedJob):
     """Trains, evaluates and records one seed of one task, or of several that are learned together.
@@ -43,13 +46,26 @@ class TrainingJob(RecordedJob):
         seed: of the run.
         results_dir: root of the records.
         runs_dir: root of the run folders.
+        cluster: address of a Ray cluster that the actors play on, see `ray_cluster.join`; None: this process has them.
+
+    Raises:
+        ValueError: there are no actors for a cluster.
     """
 
     def __init__(
-        self, config: ml_collections.ConfigDict, task: str, seed: int, results_dir: Path, runs_dir: Path
+        self,
+        config: ml_collections.ConfigDict,
+        task: str,
+        seed: int,
+        results_dir: Path,
+        runs_dir: Path,
+        cluster: str | None = None,
     ) -> None:
         from repro.environments.names import run_task
 
+        if cluster:
+            use_processes(config)
+        self._on_cluster = (f"--cluster={cluster}",) if cluster else ()
         config.env.task = run_task(config, task)
         self._together = tasks(resolve(config))
         self._tasks = self._together or (config.env.task,)
@@ -148,7 +164,7 @@ class TrainingJob(RecordedJob):
 
     def _training(self, cores: int) -> Sequence[str]:
         """The module that trains, and flags of its own."""
-        return ("repro.train",)
+        return ("repro.train", *self._on_cluster)
 
     @property
     def _trained_dir(self) -> Path:
@@ -237,7 +253,11 @@ class TrainingJob(RecordedJob):
                 [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
             ),
             "evaluation": evaluation,
-            **{name: complete[name] for name in ("sampled_hparams", "actor_restarts") if name in complete},
+            **{
+                name: complete[name]
+                for name in ("sampled_hparams", "actor_restarts", "machines", "lost")
+                if name in complete
+            },
             **series_fields(rows, counted, config.get("recorded", ())),
             **circumstances(cores, config.env.name),
             "behaviour": self._behaviour_version(),

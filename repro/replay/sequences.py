@@ -74,14 +74,15 @@ class SequenceReplay:
     costs one frame and some bytes, compressed. Sampling cannot be seeded: a run with this replay repeats in
     distribution.
 
-    Clients are of this machine, but Reverb's server cannot be bound to it: it listens on every interface, on a port
-    that is chosen at each start, and trusts whoever connects. A firewall has to keep others out.
+    Reverb's server cannot be bound to this machine, even where all clients are on it: it listens on every interface and
+    trusts whoever connects. A firewall has to keep others out.
 
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
         settings: see `SequenceSettings`.
         working: folder for a checkpoint that is being written, on the disk of the run's checkpoints.
         more_tables: that the server has besides, and saves with the sequences.
+        port: of the server; None: a free one.
     """
 
     def __init__(
@@ -90,11 +91,13 @@ class SequenceReplay:
         settings: SequenceSettings,
         working: Path,
         more_tables: Sequence[reverb.Table] = (),
+        port: int | None = None,
     ) -> None:
         self._layout = StepLayout(spec)
         self._settings = settings
         self._working = working
         self._more_tables = list(more_tables)
+        self._port = port
         self._server: reverb.Server | None = None
         self._batches: dict[int, Iterator[Any]] = {}
 
@@ -112,7 +115,7 @@ class SequenceReplay:
         shutil.rmtree(self._working, ignore_errors=True)
         checkpointer = DefaultCheckpointer(str(self._working), fallback_checkpoint_path=str(saved) if saved else None)
         with suppress_stderr():
-            self._server = reverb.Server([table, *self._more_tables], checkpointer=checkpointer)
+            self._server = reverb.Server([table, *self._more_tables], self._port, checkpointer=checkpointer)
         self._client = reverb.Client(self.address)
 
     @property

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import ml_collections
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor_processes import Launcher
 from repro.environments.batched import BatchedEnvironment
 from repro.training.run_directory import RunDirectory
 from repro.training.trainer import Trainer
@@ -88,7 +89,10 @@ FindExperiment = Callable[[ml_collections.ConfigDict], Experiment]
 
 @runtime_checkable
 class RemoteActing(Protocol):
-    """An experiment whose actors can be processes of their own."""
+    """An experiment whose actors can be processes of their own, where `runtime.schedule` is `processes`."""
+
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> Trainer:
+        """See `Experiment.build_trainer`; `launch` starts actors in processes, None: on this machine."""
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """Plays as one actor until the learner is gone.
@@ -97,7 +101,7 @@ class RemoteActing(Protocol):
             seed: of the run.
             index: of the actor, from 0.
             start: how often it was started before; another start plays other games.
-            address: of the replay's server.
+            address: of the learner's server.
 
         Raises:
             ValueError: the run has no such actor.

@@ -12,12 +12,15 @@ import numpy as np
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor_processes import Launcher, LocalLauncher
+from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.inference import DynamicBatching
-from repro.acting.sources import make_source
+from repro.acting.remote import RemoteWeights
+from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import frames_per_step, tasks, total_budget
+from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.environments.names import task_names
@@ -70,8 +73,12 @@ class OnPolicyExperiment(abc.ABC):
     def frames_per_update(self) -> int:
         """New environment frames, or steps, in one batch: new unrolls x steps x frames per step."""
         learner = self.config.learner
-        num_new = learner.batch_size - self.num_replayed
-        return num_new * (learner.unroll_length - self.overlap) * frames_per_step(self.config)
+        return self.num_new * (learner.unroll_length - self.overlap) * frames_per_step(self.config)
+
+    @property
+    def num_new(self) -> int:
+        """New unrolls in a batch."""
+        return self.config.learner.batch_size - self.num_replayed
 
     @property
     def num_replayed(self) -> int:
@@ -130,16 +137,16 @@ class OnPolicyExperiment(abc.ABC):
             epsilon=learner.rmsprop_epsilon,
         )
 
-    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> OnPolicyTrainer:
+    def build_trainer(
+        self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
+    ) -> OnPolicyTrainer:
         config, runtime = self.config, self.config.runtime
         numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
         weights_seed, *seeds, replay_seed = map(int, numbers)
         num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
-
-        def make_actor_environment(index: int, seed: int) -> BatchedEnvironment:
-            return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
-
-        environments = [make_actor_environment(*numbered) for numbered in enumerate(seeds[::2])]
+        remote = runtime.schedule == PROCESSES
+        local = enumerate(seeds[:1] if remote else seeds[::2])  # where actors are processes, one shows the specs
+        environments = [self._make_actor_environment(*numbered) for numbered in local]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
@@ -150,22 +157,33 @@ class OnPolicyExperiment(abc.ABC):
                 "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
                 "or a replay, nor with an agent that has no such gradient."
             )
-        acting = agent.acting_variables if at_acting_weights else ()
-        weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
-        episodes = self._make_episode_log()
-        actors = make_actors(
-            environments,
-            make_actor_environment,
-            self._make_policies(environments, weights, seeds[1]),
-            weights,
-            config.learner.unroll_length,
-            seeds[1::2],
-            episodes.append,
-            supervision(config, run, warn),
-            self.overlap,
-        )
-        to_device, num_new = None if num_replayed else learner.to_device, config.learner.batch_size - num_replayed
-        source = make_source(config, actors, agent.collect_data_spec, to_device, num_new)
+        if remote and self.dynamic_batching:
+            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
+        variables, delay = agent.collect_policy.variables(), runtime.get("weights_delay", 0)
+        episodes, watched = self._make_episode_log(), supervision(config, run, warn)
+        to_device = None if num_replayed else learner.to_device
+        weights: WeightsPublisher
+        source: BatchSource
+        if remote:
+            environments[0].close()
+            weights = remote_weights = RemoteWeights(variables, delay)
+            launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
+            reached = (launcher, watched, remote_weights, episodes.append)
+            source = make_remote_source(config, *reached, agent.collect_data_spec, to_device, self.num_new)
+        else:
+            weights = WeightsPublisher(variables, agent.acting_variables if at_acting_weights else (), delay)
+            actors = make_actors(
+                environments,
+                self._make_actor_environment,
+                self._make_policies(environments, weights, seeds[1]),
+                weights,
+                config.learner.unroll_length,
+                seeds[1::2],
+                episodes.append,
+                watched,
+                self.overlap,
+            )
+            source = make_source(config, actors, agent.collect_data_spec, to_device, self.num_new)
         parts = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
         if not num_replayed:
             return OnPolicyTrainer(*parts, sampled_hparams, at_acting_weights)
@@ -173,6 +191,15 @@ class OnPolicyExperiment(abc.ABC):
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
         return MixedReplayTrainer(*parts, batches, np.random.default_rng(replay_seed), sampled_hparams)
+
+    def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
+        """See `RemoteActing`."""
+        make_parts, place = (self._make_actor_environment, self.make_local_policy), (seed, index, start)
+        run_remote_actor(self.config, *make_parts, place, address, self.num_new, self.overlap)
+
+    def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
+        runtime = self.config.runtime
+        return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
 
     def _make_policies(
         self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int

@@ -68,7 +68,8 @@ class OnPolicyTrainer(Trainer):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        return super().summary() | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
+        own = super().summary() | self._source.totals()
+        return own | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
 
     def _begin(self) -> None:
         self._weights.publish(self._gradient_steps)

@@ -16,11 +16,12 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from repro.acting import remote_actor, remote_actor_pool, supervision
+from repro.acting import actor_processes, remote_actor, remote_actor_pool, supervision
+from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
-from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
+from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.rollout import Episode
-from repro.acting.supervision import ActorPoolError, Interrupted, Supervision
+from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
 
 LONGEST_SECONDS = 60.0
 
@@ -107,10 +108,10 @@ class _Anything:
 
 
 def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0):
-    watched = Supervision(warn, folder, silent_seconds)
-    return RemoteActorPool(
-        _Anything(), _Anything(), lambda index, start, address: command, 1, print, watched, frames_per_step=4
+    actors = ActorProcesses(
+        lambda *_: LocalProcess(command, folder / "actor_0.txt"), 1, Supervision(warn, folder, silent_seconds)
     )
+    return RemoteActorPool(_Anything(), _Anything(), actors, print, frames_per_step=4)
 
 
 def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
@@ -127,25 +128,25 @@ def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
 
 
 def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_actor_pool, "START_SECONDS", 0.5)
+    monkeypatch.setattr(actor_processes, "START_SECONDS", 0.5)
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([])
-    actor_pool._keepers[0].start()
-    with pytest.raises(ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start"):
+    actor_pool._actors.start("localhost:1")
+    with pytest.raises(ActorPoolError, match=f"Actor 0 failed {MAX_FAILURES} times at its start"):
         actor_pool.play(0, 20)
-    assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MOST_FAILED_STARTS - 1
-    assert any("ended with code -9 and was started again" in line for line in warnings)
-    assert actor_pool.restarts == MOST_FAILED_STARTS - 1
+    assert warnings.count("Actor 0 reported nothing for 0.5 seconds.") >= MAX_FAILURES - 1
+    assert any("restarted (restart 1 of this process): it ended with code -9; see" in line for line in warnings)
+    assert actor_pool.restarts == MAX_FAILURES - 1
 
 
 def test_an_actor_has_time_to_start_however_short_its_silence_may_be(tmp_path):
-    actor_pool, killed, clock = _actor_pool(tmp_path, silent_seconds=2.0), [], SimpleNamespace(look=lambda: now)
-    actor_pool._clock, actor_pool._seen = clock, {0: 0.0, 1: 0.0}
-    actor_pool._processes = {i: SimpleNamespace(kill=lambda i=i: killed.append(i)) for i in (0, 1)}
-    actor_pool._reported = {1}
+    actors, killed = ActorProcesses(lambda *_: None, 2, Supervision(print, tmp_path, 2.0)), []
+    actors._clock, actors._seen = SimpleNamespace(look=lambda: now), {0: 0.0, 1: 0.0}
+    actors._processes = {i: SimpleNamespace(kill=lambda i=i: killed.append(i)) for i in (0, 1)}
+    actors._reported = {1}
     for now, expected in ((2.0, []), (2.1, [1]), (60.0, [1, 1]), (60.1, [1, 1, 0])):  # noqa: B007 - the clock's
-        actor_pool._look()
+        actors.look()
         assert killed == expected
 
 
@@ -156,7 +157,7 @@ def test_an_actor_that_cannot_be_started_ends_the_run_with_a_sentence(tmp_path, 
     monkeypatch.setattr(subprocess, "Popen", full)
     actor_pool = _actor_pool(tmp_path, ["actor"])
     actor_pool._reports = _Reports([])
-    actor_pool._keepers[0].start()
+    actor_pool._actors.start("localhost:1")
     with pytest.raises(ActorPoolError, match="Actor 0 could not be started .*Cannot allocate memory"):
         actor_pool.play(0, 20)
 
@@ -164,19 +165,19 @@ def test_an_actor_that_cannot_be_started_ends_the_run_with_a_sentence(tmp_path, 
 def test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors(tmp_path):
     starts, code = [], "import os; print(os.getpid() == os.getsid(0), flush=True)"
 
-    def command(index, start, address):
+    def launch(index, start, address):
         starts.append(start)
-        return [sys.executable, "-c", code]
+        return LocalProcess([sys.executable, "-c", code], tmp_path / "actor_0.txt")
 
-    watched = Supervision(print, tmp_path)
-    actor_pool = RemoteActorPool(_Anything(), _Anything(), command, 1, print, watched, frames_per_step=4)
-    actor_pool.set_state({"frames": 0, "starts": np.array([5])})
+    actors = ActorProcesses(launch, 1, Supervision(print, tmp_path))
+    actor_pool = RemoteActorPool(_Anything(), _Anything(), actors, print, frames_per_step=4)
+    actor_pool.set_state({"frames": 0, "actors": {"starts": np.array([5]), "broken_off": 0}})
     actor_pool._reports = _Reports([])
-    actor_pool._keepers[0].start()
+    actors.start("localhost:1")
     with pytest.raises(ActorPoolError, match="at its start"):
         actor_pool.play(0, 20)
     assert starts == [5, 6, 7]
-    assert actor_pool.get_state()["starts"].tolist() == [8]
+    assert actor_pool.get_state()["actors"]["starts"].tolist() == [8]
     assert actor_pool.restarts == 2  # of this process
     assert (tmp_path / "actor_0.txt").read_text() == 3 * "True\n"
 
@@ -194,8 +195,8 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
     actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
-    actor_pool._keepers[0].start()
-    wait(lambda: 0 in actor_pool._processes)
+    actor_pool._actors.start("localhost:1")
+    wait(lambda: 0 in actor_pool._actors._processes)
     actor_pool.play(0, 20)
     time.sleep(1.0)  # a checkpoint
     actor_pool.play(1, 40)
@@ -233,3 +234,21 @@ def test_a_server_answers_and_a_closed_port_does_not():
         address = f"localhost:{server.getsockname()[1]}"
         assert remote_actor._answers(address)
     assert not remote_actor._answers(address)
+
+
+def test_a_machine_that_cannot_be_reached_is_waited_for(monkeypatch):
+    outcomes = iter([OSError("no route to host"), TimeoutError(), socket.socket()])
+
+    def connect(address, timeout):
+        outcome = next(outcomes)
+        if isinstance(outcome, OSError):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(remote_actor, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(socket, "create_connection", connect)
+    assert remote_actor._answers("10.0.0.1:5")
+    outcomes = iter([OSError("no route to host")] * 2)
+    monkeypatch.setattr(remote_actor, "PATIENCE_SECONDS", -1.0)
+    assert not remote_actor._answers("10.0.0.1:5")
+    assert len(list(outcomes)) == 1

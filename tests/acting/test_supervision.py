@@ -307,8 +307,8 @@ def test_a_run_goes_on_while_a_thread_hangs(tmp_path, monkeypatch, schedule):
     awake, closed = threading.Event(), []
     fail_at(monkeypatch, {25}, lambda: awake.wait(SECONDS))
     monkeypatch.setattr(Catch, "close", lambda environment: closed.append(environment))
-    for source in ("async", "lockstep"):
-        monkeypatch.setattr(f"repro.acting.{source}_source.CLOSE_SECONDS", 0.5)
+    for module in ("workers", "lockstep_source"):
+        monkeypatch.setattr(f"repro.acting.{module}.CLOSE_SECONDS", 0.5)
     said = []
     loop, _, agent = make_loop(tmp_path, updates=30, schedule=schedule, warn=said.append, silent_seconds=2.0)
     for _ in loop:
@@ -351,7 +351,7 @@ def test_after_repeated_failure_the_run_is_saved_and_goes_on_later(tmp_path, mon
 @pytest.mark.parametrize("schedule", ["async", "lockstep"])
 def test_a_wait_for_a_hung_actor_is_interrupted_and_saved(tmp_path, monkeypatch, schedule):
     monkeypatch.setattr("repro.acting.lockstep_source.PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr(f"repro.acting.{schedule}_source.CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(f"repro.acting.{'workers' if schedule == 'async' else 'lockstep_source'}.CLOSE_SECONDS", 0.5)
     hung, ended, awake = threading.Event(), threading.Event(), threading.Event()
     fail_at(monkeypatch, set(range(100, 10**6)), lambda: hung.set() or awake.wait(SECONDS))
     loop, _, _ = make_loop(tmp_path, updates=10**6, schedule=schedule)

@@ -56,6 +56,16 @@ def test_a_record_is_compared_with_what_its_own_agent_reads(configs):
     assert lost == "The experiment impala/atari_shallow has no such agent now: agent='four': choose one, three, two"
 
 
+def test_number_and_kind_of_actors_are_free_on_a_cluster_alone(configs):
+    path = configs / "impala/atari_shallow.py"
+    path.write_text(
+        path.read_text().replace('"seed": 1,', '"seed": 1, "runtime": {"schedule": "async", "num_actors": 2},')
+    )
+    other = _record(_config() | {"runtime": {"schedule": "processes", "num_actors": 64}})
+    assert staleness.stale_reason(other | {"machines": 3}, configs) is None
+    assert "runtime.schedule was 'processes' and is 'async'" in staleness.stale_reason(other, configs)
+
+
 def test_changed_and_lost_fields_are_named_with_both_values(configs):
     assert staleness.stale_reason(_record(_config(stack=3)), configs) == "env.stack was 3 and is 4"
     assert staleness.stale_reason(_record(_config(noop=30)), configs) == "env.noop was 30 and is absent"

@@ -2,13 +2,17 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from paper_configs.impala import atari_57
 from paper_configs.refer import figure_4_vracer
 from repro.evidence import records
+from repro.evidence.commands import Run
+from repro.launch.jobs import make_job
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import InUseError, JobError, Stopped
+from repro.launch.recording import summarize_returns
 from repro.launch.training_job import TrainingJob
 from repro.training import run_directory
 from repro.training.run_directory import RunDirectory
@@ -36,6 +40,35 @@ def test_a_record_names_restarted_actors_where_there_are_some(tmp_path, restarts
     (job.run_dir / "origin.json").write_text(json.dumps({"git_commit": "0" * 40}))
     (job.run_dir / "progress.csv").write_text("updates,num_env_steps,mean_return\n1,20000,5.0\n")
     assert job._make_record("Hopper", complete["evaluation"], cores=1).get("actor_restarts", 0) == restarts
+
+
+def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losses(tmp_path, monkeypatch):
+    job = make_job(
+        Run("impala", "atari_shallow", "impala_shallow", "pong", "smoke", 1), tmp_path, tmp_path / "runs", "auto"
+    )
+    assert job._training(2) == ("repro.train", "--cluster=auto")
+    assert job.config.runtime.schedule == "processes"
+    RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
+    on_cluster = {"machines": 3, "lost": {"games": 32, "unrolls": 40}}
+    complete = {"num_env_frames": 200_000, "seconds": 1.0, "gradient_steps": 5, "policy_lag": {"mean": 0.0, "max": 0.0}}
+    (job.run_dir / "complete.json").write_text(json.dumps(complete | on_cluster))
+    (job.run_dir / "origin.json").write_text(
+        json.dumps({"git_commit": "0" * 40, "behaviour": job._behaviour_version()})
+    )
+    (job.run_dir / "progress.csv").write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
+    evaluation = summarize_returns("points", "eight games", np.arange(8.0))
+    record = job._make_record("ALE/Pong-v5", evaluation, cores=1)
+    assert {name: record[name] for name in on_cluster} == on_cluster
+    records.write_record(tmp_path / "record.json", record)
+    assert records.read_record(tmp_path / "record.json") == record
+
+
+@pytest.mark.parametrize(
+    ("experiment", "agent"), [("theorems", ""), ("gymnasium_population", "pbt"), ("gymnasium", "random")]
+)
+def test_a_job_without_actors_for_a_cluster_is_refused(tmp_path, experiment, agent):
+    with pytest.raises(ValueError, match="has no actors that could be processes"):
+        make_job(Run("impala", experiment, agent, "CartPole-v1", "smoke", 1), tmp_path, tmp_path, "auto")
 
 
 def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):

@@ -2,6 +2,7 @@
 
 from tests.mutations import (
     acer,
+    cluster,
     control,
     ctrace,
     distributions,
@@ -39,6 +40,7 @@ VARIANTS = [
         environments,
         control,
         runtime,
+        cluster,
         faults,
         evidence,
         rows,

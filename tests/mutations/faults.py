@@ -5,7 +5,7 @@ from tests.mutations.variant import Variant
 SUPERVISION = "repro/acting/supervision.py"
 ACTOR = "repro/acting/actor.py"
 ACTOR_POOL = "repro/acting/actor_pool.py"
-REMOTE_POOL = "repro/acting/remote_actor_pool.py"
+PROCESSES = "repro/acting/actor_processes.py"
 ASYNC = "repro/acting/async_source.py"
 LOCKSTEP = "repro/acting/lockstep_source.py"
 TRAINER = "repro/training/trainer.py"
@@ -169,14 +169,14 @@ VARIANTS = [
     ),
     Variant(
         "faults: an actor in a process is killed while it starts",
-        REMOTE_POOL,
+        PROCESSES,
         "silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)",
         "silent_seconds",
         f"{TEST_REMOTE}::test_an_actor_has_time_to_start_however_short_its_silence_may_be",
     ),
     Variant(
         "faults: Ctrl-C reaches actors in processes",
-        REMOTE_POOL,
+        PROCESSES,
         ", start_new_session=True",
         "",
         f"{TEST_REMOTE}::test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors",

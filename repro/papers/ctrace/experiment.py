@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import GroupSizes
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.lockstep_source import LockstepSource
@@ -161,8 +161,10 @@ class SequenceExperiment(abc.ABC):
         network.build_variables(environment.time_step_spec.observation)
         return EpsilonGreedyPolicy(environment.time_step_spec, environment.action_spec, network, epsilon)
 
-    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> SequenceTrainer:
-        """See `Experiment.build_trainer`; the replay's samples cannot be seeded."""
+    def build_trainer(
+        self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
+    ) -> SequenceTrainer:
+        """See `RemoteActing.build_trainer`; the replay's samples cannot be seeded."""
         config, runtime = self.config, self.config.runtime
         if runtime.schedule not in self.SCHEDULES:
             raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(self.SCHEDULES)}.")
@@ -175,7 +177,7 @@ class SequenceExperiment(abc.ABC):
         if runtime.schedule == "lockstep":
             pool, weights, replay = self._local_pool(seed, run, agent, episodes, warn)
         else:
-            pool, weights, replay = self._remote_pool(run, agent, episodes, warn)
+            pool, weights, replay = self._remote_pool(run, agent, episodes, warn, launch)
         return SequenceTrainer(
             learner,
             pool,
@@ -241,27 +243,17 @@ class SequenceExperiment(abc.ABC):
         return pool, weights, replay
 
     def _remote_pool(
-        self, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn
+        self, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn, launch: Launcher | None
     ) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
         variables = agent.collect_policy.variables()
         weights = RemoteWeights(variables)
         tables = make_tables(variables, waiting_unrolls=self.num_actors)
-        replay = SequenceReplay(agent.collect_data_spec, self.sequence_settings, run.path / WORKING, tables)
-
-        def command(index: int, start: int, address: str) -> list[str]:
-            flags = {"run_dir": run.path, "address": address, "actor": index, "start": start}
-            return [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
-
-        pool = RemoteActorPool(
-            replay,
-            weights,
-            command,
-            self.num_actors,
-            episodes.append,
-            supervision(self.config, run, warn),
-            frames_per_step(self.config),
-        )
+        launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
+        spec, working = agent.collect_data_spec, run.path / WORKING
+        replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
+        actors = ActorProcesses(launcher, self.num_actors, supervision(self.config, run, warn))
+        pool = RemoteActorPool(replay, weights, actors, episodes.append, frames_per_step(self.config))
         return pool, weights, replay
 
     def _seeds(self, seed: int) -> list[int]:

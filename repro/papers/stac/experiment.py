@@ -9,6 +9,7 @@ import ml_collections
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor_processes import Launcher
 from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
@@ -136,8 +137,10 @@ class StacExperiment(OnPolicyExperiment):
         distribution = self.make_distribution(environment)
         return HeadPolicy(environment.time_step_spec, environment.action_spec, network, distribution)
 
-    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> OnPolicyTrainer:
-        trainer = super().build_trainer(seed, run, warn)
+    def build_trainer(
+        self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
+    ) -> OnPolicyTrainer:
+        trainer = super().build_trainer(seed, run, warn, launch)
         tuned = [f"{name}_1" for name in self.config.meta.tuned]
         trainer.progress_scalars = (*trainer.progress_scalars, *tuned[:1])
         return trainer

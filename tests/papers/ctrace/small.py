@@ -15,6 +15,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
+from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.batches import GroupSizes
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
@@ -189,19 +190,13 @@ def make_loop(
         weights = RemoteWeights(variables)
         replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
 
-        def command(index: int, start: int, address: str) -> list[str]:
+        def launch(index: int, start: int, address: str) -> LocalProcess:
             own = (address, index, start, steps_per_update, period, initial_n, folder / f"played_{index}_{start}")
-            return [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
+            command = [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
+            return LocalProcess(command, watched.logs / f"actor_{index}.txt")
 
-        actor_pool = RemoteActorPool(
-            replay,
-            weights,
-            command,
-            ACTORS,
-            episodes.append,
-            watched,
-            frames_per_step,
-        )
+        actors = ActorProcesses(launch, ACTORS, watched)
+        actor_pool = RemoteActorPool(replay, weights, actors, episodes.append, frames_per_step)
     frames = ENVIRONMENTS * steps_per_update
     loop = SequenceTrainer(
         learner,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from repro.acting.remote_actor_pool import MOST_FAILED_STARTS, RemoteActorPool
-from repro.acting.supervision import ActorPoolError, Supervision
+from repro.acting.actor_processes import ActorProcesses, LocalProcess
+from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Supervision
 from repro.training.run_directory import read_progress
 
 LONGEST_SECONDS = 240.0
@@ -31,7 +31,7 @@ def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
     frames = _frames(run)
     _wait(lambda: _frames(run) > frames + 1000 and list((run / "checkpoints").glob("checkpoint_*/manifest.json")))
     learner.kill()
-    assert "ended with code -9 and was started again" in learner.communicate()[1]
+    assert "was restarted (restart 1 of this process): it ended with code -9; see" in learner.communicate()[1]
     _wait(lambda: not set(second) & set(_actors(run)))
 
     learner = _train(run)
@@ -44,31 +44,14 @@ def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
 
 
 def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
-    class Replay:
-        address = "localhost:1"
-
-    class Weights:
-        def connect(self, address):
-            assert address == "localhost:1"
-
-    warnings = []
+    warnings, log = [], tmp_path / "actor_0.txt"
     failing = [sys.executable, "-c", "import sys; sys.exit('no such game')"]
-    actor_pool = RemoteActorPool(
-        Replay(),
-        Weights(),
-        lambda index, start, address: failing,
-        1,
-        print,
-        Supervision(warnings.append, tmp_path),
-        frames_per_step=1,
-    )
-    actor_pool._supervise(0)
-    with pytest.raises(
-        ActorPoolError, match=f"Actor 0 ended {MOST_FAILED_STARTS} times at its start; see .*actor_0.txt"
-    ):
-        actor_pool.check()
-    assert (tmp_path / "actor_0.txt").read_text().splitlines() == ["no such game"] * MOST_FAILED_STARTS
-    assert len(warnings) == MOST_FAILED_STARTS - 1
+    actors = ActorProcesses(lambda *_: LocalProcess(failing, log), 1, Supervision(warnings.append, tmp_path))
+    actors._keep(0, "localhost:1")
+    with pytest.raises(ActorPoolError, match=f"Actor 0 failed {MAX_FAILURES} times at its start.* see .*actor_0.txt"):
+        actors.check()
+    assert log.read_text().splitlines() == ["no such game"] * MAX_FAILURES
+    assert len(warnings) == MAX_FAILURES - 1
 
 
 def _train(run: Path) -> subprocess.Popen:

@@ -1,0 +1,216 @@
+"""Actors in processes of their own, each of which is started again when it ends or hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from repro.acting.supervision import MAX_FAILURES, ActorPoolError, PatientClock, Supervision
+from repro.environments.batched import one_line
+
+QUICK_SECONDS = 20.0
+"""An actor that ends sooner than this failed to start, and so did one that ends before its first report."""
+START_SECONDS = 60.0
+"""An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
+JOIN_SECONDS = 30.0
+"""Longest wait for processes that were told to end."""
+
+
+class ActorProcess(Protocol):
+    """A process in which an actor plays, wherever it is."""
+
+    def wait(self) -> str:
+        """Returns how it ended, once it has."""
+
+    def kill(self) -> None:
+        """Ends it at once, from another thread."""
+
+    def terminate(self) -> None:
+        """Ends it with the run, from another thread."""
+
+
+class LocalProcess:
+    """A command on this machine.
+
+    Args:
+        command: with its arguments.
+        log: gets what it writes on the screen.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._log = log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as output:
+            # A session of its own keeps Ctrl-C away: the learner saves first, and then ends it.
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+
+    def wait(self) -> str:
+        return f"it ended with code {self._process.wait()}; see {self._log}"
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+
+class Launcher(Protocol):
+    """What starts actors, here or elsewhere.
+
+    Attributes:
+        home: address of this machine as those of the actors reach it; None: they are on this machine alone.
+        port: of the learner's server; None: a free one.
+    """
+
+    home: str | None
+    port: int | None
+
+    def __call__(self, actor: int, start: int, address: str) -> ActorProcess:
+        """Starts an actor, given its number, how often it was started before, and the server's address here.
+
+        Raises:
+            ActorPoolError: it cannot be started.
+        """
+
+
+class LocalLauncher:
+    """Starts `repro.actor` on this machine.
+
+    Args:
+        run_dir: of the run, whose settings the actor reads.
+        logs: folder for what actors write on the screen.
+    """
+
+    home: str | None = None
+    port: int | None = None
+
+    def __init__(self, run_dir: Path, logs: Path) -> None:
+        self._run_dir = run_dir
+        self._logs = logs
+
+    def __call__(self, actor: int, start: int, address: str) -> LocalProcess:
+        flags = {"run_dir": self._run_dir, "address": address, "actor": actor, "start": start}
+        command = [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
+        return LocalProcess(command, self._logs / f"actor_{actor}.txt")
+
+
+class ActorProcesses:
+    """The processes of a run's actors. In the place of one that ends or hangs comes another, which begins new games.
+
+    Args:
+        launcher: starts them.
+        count: actors.
+        supervision: how they are watched.
+
+    Attributes:
+        launcher: see above.
+        broken_off: processes that ended in the midst of their games, of the whole run.
+    """
+
+    def __init__(self, launcher: Launcher, count: int, supervision: Supervision) -> None:
+        self.launcher = launcher
+        self.broken_off = 0
+        self._supervision = supervision
+        self._clock = PatientClock(supervision.silent_seconds)  # of the learner, near the reports
+        self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
+        self._reported: set[int] = set()  # actors that did so since their start
+        self._starts = [0] * count
+        self._starts_before = 0  # of this process
+        self._stop = threading.Event()
+        self._error: ActorPoolError | None = None
+        self._lines: deque[str] = deque()  # of the keepers, for the learner's thread to say
+        self._processes: dict[int, ActorProcess] = {}
+        self._keepers: list[threading.Thread] = []
+
+    @property
+    def restarts(self) -> int:
+        """Actors that were replaced so far, in this process."""
+        return max(0, sum(self._starts) - self._starts_before - len(self._starts))
+
+    def start(self, address: str) -> None:
+        """Starts the actors of the server at an address."""
+        self._clock.look()
+        for i in range(len(self._starts)):
+            self._keepers.append(threading.Thread(target=self._supervise, args=(i, address), daemon=True))
+            self._keepers[i].start()
+
+    def report(self, actor: int) -> None:
+        """Notes that an actor brought something."""
+        self._seen[actor] = self._clock.seconds
+        self._reported.add(actor)
+
+    def look(self) -> None:
+        """Kills actors that hang, which are then started again; for the learner's thread to call while it waits."""
+        now, silent_seconds = self._clock.look(), self._supervision.silent_seconds
+        for i, process in tuple(self._processes.items()):
+            limit = silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
+            if now - self._seen[i] > limit:
+                self._seen[i] = now
+                self._lines.append(f"Actor {i} reported nothing for {limit:g} seconds.")
+                process.kill()
+
+    def check(self) -> None:
+        """Says what happened since the last call, in the learner's thread.
+
+        Raises:
+            ActorPoolError: an actor cannot be started.
+        """
+        while self._lines:
+            self._supervision.warn(self._lines.popleft())
+        if self._error is not None:
+            raise self._error
+
+    def get_state(self) -> dict[str, Any]:
+        """How often each was started, so that a resumed run begins other games."""
+        return {"starts": np.array(self._starts), "broken_off": self.broken_off}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Continues where `get_state` was taken."""
+        self._starts = [int(starts) for starts in state["starts"]]
+        self._starts_before = sum(self._starts)
+        self.broken_off = int(state["broken_off"])
+
+    def close(self) -> None:
+        self._stop.set()
+        for process in tuple(self._processes.values()):
+            process.terminate()
+        deadline = time.monotonic() + JOIN_SECONDS
+        for keeper in self._keepers:
+            keeper.join(timeout=max(0.0, deadline - time.monotonic()))
+
+    def _supervise(self, i: int, address: str) -> None:
+        """Runs actor i until the run ends, or until it cannot be started."""
+        try:
+            self._keep_alive(i, address)
+        except ActorPoolError as error:
+            self._error = error
+        except Exception as error:  # a full disk, no memory for a process
+            self._error = ActorPoolError(f"Actor {i} could not be started ({type(error).__name__}: {one_line(error)}).")
+
+    def _keep_alive(self, i: int, address: str) -> None:
+        failed = 0
+        while not self._stop.is_set():
+            began = time.monotonic()
+            self._reported.discard(i)
+            self._seen[i] = self._clock.seconds
+            process = self._processes[i] = self.launcher(i, self._starts[i], address)
+            self._starts[i] += 1
+            if self._stop.is_set():
+                process.terminate()
+            end = process.wait()
+            if self._stop.is_set():
+                return
+            quick = time.monotonic() - began < QUICK_SECONDS
+            failed = failed + 1 if quick or i not in self._reported else 0
+            self.broken_off += i in self._reported
+            if failed == MAX_FAILURES:
+                raise ActorPoolError(f"Actor {i} failed {failed} times at its start, the last time: {end}.")
+            self._lines.append(f"Actor {i} was restarted (restart {self.restarts + 1} of this process): {end}.")

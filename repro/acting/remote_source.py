@@ -1,0 +1,176 @@
+"""Batches of actors in other processes, on this machine or on others."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import reverb
+
+from repro.acting.actor_processes import ActorProcesses
+from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
+from repro.acting.remote import RemoteWeights, Reports, make_tables
+from repro.acting.remote_unrolls import Header, UnrollReader, machine_number, make_queue
+from repro.acting.rollout import Episode
+from repro.acting.supervision import Interrupted
+from repro.acting.unrolls import UnrollGroup
+from repro.acting.workers import Workers
+from repro.quiet import suppress_stderr
+
+
+class RemoteSource:
+    """Actors run freely in processes of their own; a bounded queue on Reverb holds them back when the learner is slow.
+
+    As in `AsyncSource`, the next batch is stacked and placed on devices while the learner works on one, and an actor
+    takes weights before each unroll. An actor that ends or hangs is started again, whose games are lost that were open,
+    and at most the unroll of each that was under way. A group that the learner has already, which a broken connection
+    may bring again, is not learned from twice.
+
+    The server listens on every interface of this machine and trusts whoever connects, see `SequenceReplay`.
+
+    Args:
+        actors: their processes.
+        weights: the learner's.
+        make_group: allocates the memory of one group.
+        sizes: of groups.
+        unroll_length: T.
+        queue_capacity: batches that may wait; it bounds the policy lag.
+        to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
+        on_episode: called with every finished game.
+    """
+
+    between_rounds = True  # there are none
+
+    def __init__(
+        self,
+        actors: ActorProcesses,
+        weights: RemoteWeights,
+        make_group: Callable[[], UnrollGroup],
+        sizes: GroupSizes,
+        unroll_length: int,
+        queue_capacity: int,
+        to_device: Callable[[Any], Any] | None,
+        on_episode: Callable[[Episode], None],
+    ) -> None:
+        self._actors = actors
+        self._weights = weights
+        self._sizes = sizes
+        self._unroll_length = unroll_length
+        self._max_groups = queue_capacity * sizes.per_batch
+        self._to_device = to_device
+        self._on_episode = on_episode
+        self._free: queue.Queue[UnrollGroup] = queue.Queue()
+        in_learner_and_prefetch = 3 * sizes.per_batch
+        self._groups = [make_group() for _ in range(in_learner_and_prefetch)]
+        for group in self._groups:
+            self._free.put(group)
+        self._ready: queue.Queue[Batch] = queue.Queue(1)
+        self._next: dict[tuple[int, int], int] = {}  # number of the next group of an actor and its start
+        self._missing = 0  # groups that never came, though later ones of their actors did
+        self._machines: set[int] = set()  # that actors played on
+        self._interrupted = threading.Event()
+        self._workers = Workers()
+        self._server: reverb.Server | None = None
+
+    @property
+    def restarts(self) -> int:
+        return self._actors.restarts
+
+    def next(self) -> Batch:
+        if self._server is None:
+            self._start()
+        while True:
+            self._workers.check()
+            self._actors.look()
+            self._actors.check()
+            if self._interrupted.is_set():
+                raise Interrupted
+            try:
+                batch = self._ready.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                continue
+            for episode in self._reports.read_games():
+                self._on_episode(episode)
+            return batch
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
+    def release(self, batch: Batch) -> None:
+        """Gives the batch's memory back."""
+        for group in batch.groups:
+            self._free.put(group)
+
+    def totals(self) -> dict[str, Any]:
+        """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
+
+        Of the unrolls that were under way when a process ended, the most that there can have been are counted.
+        """
+        envs = self._sizes.group * self._sizes.per_actor
+        games = self._actors.broken_off * envs
+        unrolls = games + self._missing * self._sizes.group
+        lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
+        if (home := self._actors.launcher.home) is None:
+            return lost
+        return {"machines": len(self._machines | {machine_number(home)}), **lost}
+
+    def get_state(self) -> dict[str, Any]:
+        """What the totals and other games after an interruption depend on; unrolls that wait are not part of it."""
+        own = {"missing": self._missing, "machines": np.array(sorted(self._machines), np.int64)}
+        return {"actors": self._actors.get_state(), **own}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """New games begin, other than those before."""
+        self._actors.set_state(state["actors"])
+        self._missing = int(state["missing"])
+        self._machines = {int(machine) for machine in state["machines"]}
+
+    def close(self) -> None:
+        self._actors.close()
+        self._workers.stop()
+        if self._server is not None:
+            self._reader.end_wait()
+            self._workers.close()
+            with suppress_stderr():
+                self._server.stop()
+
+    def _start(self) -> None:
+        values, spec = self._weights.latest.values, self._groups[0].spec
+        experience = make_queue(spec, self._sizes.group, self._unroll_length, self._max_groups)
+        with suppress_stderr():
+            self._server = reverb.Server([experience, *make_tables(values)], self._actors.launcher.port)
+        address = f"localhost:{self._server.port}"
+        self._weights.connect(address)
+        self._reports, self._reader = Reports(address), UnrollReader(address, self._groups[0])
+        self._workers.start("prefetch", self._prefetch)
+        self._actors.start(address)
+
+    def _prefetch(self) -> None:
+        while not self._workers.stopped:
+            groups = [self._take() for _ in range(self._sizes.per_batch)]
+            if not self._workers.stopped:
+                self._workers.put(self._ready, Batch(groups, self._to_device))
+
+    def _take(self) -> UnrollGroup:
+        """The next group that is new."""
+        group = self._workers.get(self._free)
+        while not self._workers.stopped:
+            header = self._reader.read_into(group)
+            if self._workers.stopped or self._is_new(header):
+                break
+        return group
+
+    def _is_new(self, header: Header) -> bool:
+        """Whether this group was not here before; notes where it came from, and what is missing before it."""
+        self._actors.report(header.actor)
+        self._machines.add(header.machine)
+        origin = header.actor, header.start
+        expected = self._next.get(origin, 0)
+        if header.number < expected:
+            return False
+        self._missing += header.number - expected
+        self._next[origin] = header.number + 1
+        return True

@@ -1,0 +1,47 @@
+"""Joins a Ray cluster; needs the extra `[cluster]`."""
+
+from __future__ import annotations
+
+import signal
+from types import ModuleType
+
+AUTO = "auto"
+"""The cluster that this machine is part of; where there is none, one that begins and ends with the process."""
+
+
+class ClusterError(ValueError):
+    """There is no cluster to work on; the message says why."""
+
+
+def join(address: str) -> ModuleType:
+    """Returns Ray, connected; the signals' handlers stay as they are, which Ray would replace.
+
+    Args:
+        address: `AUTO`, or as `ray.init` takes it: `ray://<host>:10001`, `<host>:6379`, or `local` for a new one.
+
+    Raises:
+        ClusterError: Ray is not installed, or there is no cluster at the address.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise ClusterError("Ray is not installed: .venv/bin/pip install -e .[cluster]") from None
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        try:
+            _init(ray, address)
+        except ConnectionError:
+            if address != AUTO:
+                raise
+            _init(ray, "local")
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        raise ClusterError(f"no Ray cluster at {address} ({reason}).") from None
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return ray
+
+
+def _init(ray: ModuleType, address: str) -> None:
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")

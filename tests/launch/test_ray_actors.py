@@ -1,0 +1,173 @@
+"""Actors on a Ray cluster, with a stand-in for Ray whose tasks end as a test says; and once on Ray itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import ml_collections
+import pytest
+
+from repro.config import PROCESSES, use_processes
+from repro.launch import ray_cluster
+from repro.launch.ray_actors import RayActors
+from repro.launch.ray_cluster import ClusterError
+
+LONGEST_SECONDS = 120.0
+CONFIG = {"agent": "impala", "runtime": {"num_actors": 2}}
+
+
+class RayError(Exception):
+    pass
+
+
+class RayTaskError(RayError):
+    pass
+
+
+class WorkerCrashedError(RayError):
+    pass
+
+
+class FakeRay(types.ModuleType):
+    """What is used of Ray.
+
+    Attributes:
+        clusters: addresses at which there is one.
+        joined: addresses that were tried.
+        tasks: arguments of those that were begun.
+        end: of a task, an error or None.
+        cancelled: tasks.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.exceptions = types.SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+        self.util = types.SimpleNamespace(get_node_ip_address=lambda: "10.0.0.1")
+        self.clusters, self.joined, self.tasks, self.cancelled = {"auto", "local"}, [], [], []
+        self.options, self.end = {}, None
+
+    def init(self, address, **_):
+        self.joined.append(address)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray, which puts handlers of its own there
+        if address not in self.clusters:
+            raise ConnectionError("nobody answers.\nat all")
+
+    def remote(self, **options):
+        self.options = options
+        return lambda function: types.SimpleNamespace(remote=lambda *args: self.tasks.append(args) or len(self.tasks))
+
+    def get(self, task):
+        if self.end:
+            raise self.end
+
+    def cancel(self, task, force):
+        self.cancelled.append((task, force))
+
+    def nodes(self):
+        return [{"Alive": True}, {"Alive": False}, {"Alive": True}]
+
+    def cluster_resources(self):
+        return {"CPU": 3.0}
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    fake = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    return fake
+
+
+def test_an_actor_is_a_task_that_reaches_the_learner_by_its_address(ray):
+    launcher = RayActors("auto", CONFIG, 7, port=4321)
+    assert (launcher.home, launcher.port) == ("10.0.0.1", 4321)
+    process = launcher(1, 2, "localhost:1234")
+    assert ray.tasks == [(CONFIG, 7, 1, 2, "10.0.0.1:1234")]
+    assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+    process.kill()
+    assert ray.cancelled == [(1, True)]
+
+
+def test_the_reason_why_a_task_ended_is_one_line(ray):
+    process = RayActors("auto", CONFIG, 7)(0, 0, "localhost:1")
+    ray.end = RayTaskError("Traceback of a task\n  File somewhere\nOSError: the simulator is gone\n")
+    assert process.wait() == "OSError: the simulator is gone"
+    ray.end = WorkerCrashedError("The worker died.\nLook into logs.")
+    assert process.wait() == "WorkerCrashedError: The worker died"
+    ray.end = WorkerCrashedError()
+    assert process.wait() == "WorkerCrashedError: without a reason"
+
+
+def test_what_is_said_names_machines_cores_and_whom_to_trust(ray):
+    launcher = RayActors("auto", CONFIG, 7)
+    said = launcher.describe(3)
+    assert said.startswith("Actors play on a Ray cluster with 2 machines and 3 cores for them. Reverb has no authen")
+    assert said.endswith("Use a private network only.")
+    assert " 2 of 5 actors wait until there are more. Reverb" in launcher.describe(5)
+
+
+def test_without_a_cluster_one_begins_and_handlers_of_signals_stay(ray):
+    before = signal.getsignal(signal.SIGTERM)
+    ray.clusters = {"local"}
+    assert ray_cluster.join("auto") is ray
+    assert ray.joined == ["auto", "local"]
+    assert signal.getsignal(signal.SIGTERM) is before
+    with pytest.raises(ClusterError, match=r"^no Ray cluster at ray://nowhere:1 \(nobody answers\)\.$"):
+        ray_cluster.join("ray://nowhere:1")
+    assert ray.joined == ["auto", "local", "ray://nowhere:1"]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_configuration_gets_actors_in_processes_where_it_has_some():
+    config = ml_collections.ConfigDict({"experiment": "e", "agent": "a", "runtime": {"schedule": "async"}})
+    use_processes(config)
+    assert config.runtime.schedule == PROCESSES
+    own = ml_collections.ConfigDict(config.to_dict() | {"variants": {"a": {"runtime": {"schedule": "lockstep"}}}})
+    with pytest.raises(ValueError, match=r"agent a has its own runtime\.schedule"):
+        use_processes(own)
+    with pytest.raises(ValueError, match="e has no actors"):
+        use_processes(ml_collections.ConfigDict({"experiment": "e", "runtime": {"threads": 1}}))
+
+
+def test_without_ray_the_command_says_how_to_install_it(tmp_path):
+    without_ray = "import sys; sys.modules['ray'] = None; from repro import cli, train; cli.run(train.main)"
+    settings = ["--config=paper_configs/impala/gymnasium.py:smoke", "--cluster=auto", f"--run_dir={tmp_path / 'run'}"]
+    command = [sys.executable, "-c", without_ray, *settings]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1].endswith("Ray is not installed: .venv/bin/pip install -e .[cluster]")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
+def test_on_ray_a_killed_actor_is_replaced_and_the_run_is_saved(tmp_path):
+    run = tmp_path / "run"
+    settings = ["--config.num_env_steps=400000", "--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=16"]
+    command = [sys.executable, "-m", "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", *settings]
+    learner = subprocess.Popen([*command, "--cluster=auto", f"--run_dir={run}"], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + LONGEST_SECONDS
+    progress = run / "progress.csv"
+    while not (progress.exists() and len(progress.read_text().splitlines()) > 2):
+        assert learner.poll() is None, learner.stderr.read()
+        assert time.monotonic() < end, "the run logs nothing"
+        time.sleep(0.2)
+    found = subprocess.run(["pgrep", "-f", "^ray::_play"], capture_output=True, text=True, check=True)
+    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+    line = ""
+    while "Actor 0 was restarted (restart 1 of this process): WorkerCrashedError" not in line:
+        line = learner.stderr.readline()
+        assert line, "the run ended"
+    rows = len(progress.read_text().splitlines())
+    while len(progress.read_text().splitlines()) < rows + 5:
+        assert time.monotonic() < end, "the run does not go on"
+        time.sleep(0.2)
+    learner.send_signal(signal.SIGTERM)
+    _, shown = learner.communicate(timeout=LONGEST_SECONDS)
+    assert learner.returncode == 0, shown
+    assert "Stopped and saved." in shown
+    assert json.loads((run / "config.json").read_text())["config"]["runtime"]["schedule"] == PROCESSES
