@@ -218,5 +218,5 @@ def _restored_acting(state: dict[str, Any]) -> tuple[tf.Tensor, ...]:
 
 def _restore_group(group: UnrollGroup, state: dict[str, Any], acting: tuple[tf.Tensor, ...]) -> None:
     group.version, group.acting = int(state["version"]), acting
-    for i, array in enumerate(tf.nest.flatten(group.arrays)):
-        np.copyto(array, state["arrays"][str(i)])
+    saved = state["arrays"]
+    group.set_rows(slice(0, group.arrays.reward.shape[1]), [saved[str(i)] for i in range(len(saved))])
