@@ -5,6 +5,7 @@ import gc
 import numpy as np
 import pytest
 import tensorflow as tf
+from tf_agents.agents.tf_agent import LossInfo
 
 from paper_configs.impala import atari_shallow
 from repro.acting.batches import Batch
@@ -123,6 +124,24 @@ def test_a_learner_on_a_cpu_reads_unrolls_where_actors_wrote_them(agent):
     assert all(same_memory(group.arrays, batch.trajectory))
     joined = Batch([group, UnrollGroup(agent.collect_data_spec, 3, 4)], learner.to_device)
     assert not any(same_memory(group.arrays, joined.trajectory))  # several groups are copied into one
+
+
+def test_the_train_step_itself_reads_them_there(agent, monkeypatch):
+    seen = []
+
+    def record(*leaves):
+        seen.extend(map(address, leaves))
+
+    def train(experience):
+        tf.py_function(record, tf.nest.flatten(experience), [])
+        return LossInfo(tf.constant(0.0), {})
+
+    monkeypatch.setattr("repro.training.learner.with_stacks", lambda trajectory: trajectory)  # as they come
+    learner = Learner(agent, tf.distribute.OneDeviceStrategy("/cpu:0"), train=train)
+    group = UnrollGroup(agent.collect_data_spec, 3, 4)
+    for _ in range(2):  # the first call traces
+        learner.step(learner.to_device(group.arrays))
+    assert seen == 2 * [address(leaf) for leaf in tf.nest.flatten(group.arrays)]
 
 
 def test_frames_are_a_quarter_of_their_stacks(agent):

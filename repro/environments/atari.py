@@ -367,6 +367,14 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         newest = _channels_last(self._stacked[:1])[0, ..., -channels:]
         return np.repeat(newest, 3 // channels, axis=-1)
 
+    def step_emulators(self, actions: np.ndarray) -> None:
+        """Steps ALE's games alone, as a benchmark of emulation does: rules and observations know nothing of it.
+
+        Args:
+            actions: int32 [N] in [0, num_actions).
+        """
+        self._ale.step(self._place_in_ale[actions])
+
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
