@@ -178,6 +178,13 @@ VARIANTS = [
         f"{TEST_STACKS}::test_rows_of_an_unroll_go_to_the_next",
     ),
     Variant(
+        "stacks: older checkpoints are read as frames",
+        GROUPS,
+        "if isinstance(value, np.ndarray) and value.ndim > array.ndim:",
+        "if False:",
+        f"{TEST_STACKS}::test_lockstep_checkpoints_hold_frames_and_older_ones_with_whole_stacks_are_read",
+    ),
+    Variant(
         "sequences: a game's first stack shows the game before",
         WRITER,
         "np.zeros_like(images[:OLDER])",

@@ -10,7 +10,7 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from paper_configs.impala import atari_shallow
 from repro.acting.actor import Actor
-from repro.acting.lockstep_source import _restore_group
+from repro.acting.lockstep_source import _group_state, _restore_group
 from repro.acting.uniform_policy import UniformPolicy
 from repro.acting.unrolls import UnrollGroup, stack_groups
 from repro.acting.weights import WeightsPublisher
@@ -139,12 +139,17 @@ def test_rows_of_an_unroll_go_to_the_next(played):
     np.testing.assert_array_equal(batch.observation["frame"][:, :3], stacks[:, 5:])
 
 
-def test_checkpoints_that_hold_whole_stacks_are_read(played):
+@pytest.mark.parametrize("whole", [False, True])
+def test_lockstep_checkpoints_hold_frames_and_older_ones_with_whole_stacks_are_read(played, whole):
     step_type, stacks = played
     group, restored = _write(step_type, stacks), UnrollGroup(SPEC, len(stacks), 7)
-    saved = [stacks if leaf is group.arrays.observation["frame"].pixels else leaf for leaf in _leaves(group)]
-    arrays = {str(i): array for i, array in enumerate(saved)}
-    _restore_group(restored, {"arrays": arrays, "version": np.int64(3)}, ())
+    group.version = 3
+    state = _group_state(group)
+    if whole:
+        (frame,) = (i for i, leaf in enumerate(_leaves(group)) if leaf is group.arrays.observation["frame"].pixels)
+        state["arrays"][str(frame)] = stacks
+    _restore_group(restored, state, ())
+    assert restored.version == 3
     for one, other in zip(_leaves(restored), _leaves(group), strict=True):
         np.testing.assert_array_equal(one, other)
 
