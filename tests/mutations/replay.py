@@ -128,7 +128,7 @@ VARIANTS = [
         f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
     ),
     Variant(
-        "stacks: a game's start is forgotten one row later",
+        "stacks: a game's start is seen in its first row alone",
         STACKS,
         "[[0, 0], [age - 1, 0]]",
         "[[0, 0], [0, 0]]",
