@@ -73,6 +73,8 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
         return [*lines, ("train step T=20 B=32", f"{step:,.0f}"), ("share", f"{result['share']:.2%}")]
     frames = result.get("frames_per_step")  # of environments that repeat actions
     rates = {**result["parts"], "whole": result["whole"], "serial bound": result["bound"]}
+    if "outer_parts" in result:
+        rates |= {**result["outer_parts"], "outer bound": result["outer_bound"]}
     lines = [
         (name, f"{value:,.0f}" + (f" ({value * frames:,.0f} frames)" if frames else ""))
         for name, value in rates.items()
@@ -82,7 +84,10 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "replay_bytes_per_frame" in result:
         lines.append(("replay, bytes per frame", f"{result['replay_bytes_per_frame']:,.0f}"))
     low, high = result["spread"]
-    return [*lines, ("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"), *_ratio_lines(result)]
+    lines.append(("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"))
+    if "outer_ratio" in result:
+        lines.append(("whole / outer bound", f"{result['outer_ratio']:.2f}"))
+    return [*lines, *_ratio_lines(result)]
 
 
 def _ratio_lines(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,12 +9,13 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from paper_configs.impala import atari_shallow
 from paper_configs.stac import atari
 from repro import benchmark
 from repro.benchmarks import impala_dmlab, stac
-from repro.benchmarks.measuring import actor_learner, timing
+from repro.benchmarks.measuring import actor_learner, raw, timing
 from repro.environments.dmlab_module import MISSING
 
 
@@ -33,6 +34,44 @@ def test_ratio_is_the_median_of_ratios_within_a_repeat():
     assert result["ratio"] == pytest.approx(0.8)
     assert result["spread"] == pytest.approx([0.7, 0.9])
     assert result["parts"] == {"a": 2.0, "b": 2.0}
+
+
+def test_the_outer_bound_is_that_of_the_outer_parts():
+    repeats = [
+        {"outer_parts": {"a": 4.0, "b": 4.0}, "whole": 0.9},
+        {"outer_parts": {"a": 8.0, "b": 8.0}, "whole": 1.6},
+        {"outer_parts": {"a": 4.0, "b": 4.0}, "whole": 0.7},
+    ]
+    result = timing.summarise_outer(repeats)
+    assert result["outer_parts"] == {"a": 4.0, "b": 4.0}
+    assert result["outer_bound"] == 2.0
+    assert result["outer_ratio"] == pytest.approx(0.4)
+
+
+def test_products_are_those_that_the_results_of_a_graph_need():
+    """Forward 2, backward 3: the frames' own gradient is in the graph, but nothing needs it."""
+    kernel, matrix = tf.Variable(tf.ones([3, 3, 2, 5])), tf.Variable(tf.ones([4 * 4 * 5, 7]))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            features = tf.nn.relu(tf.nn.conv2d(x, kernel, 2, "VALID"))
+            loss = tf.reduce_sum(tf.linalg.matmul(tf.reshape(features, [6, -1]), matrix) ** 2)
+        gradients = tape.gradient(loss, [kernel, matrix, x])
+        kernel.assign_sub(gradients[0])
+        return loss, gradients[1]
+
+    found = raw.products(step.get_concrete_function(tf.TensorSpec([6, 9, 9, 2])).graph)
+    assert sorted((product.func.__name__, tuple(product().shape)) for product in found) == [
+        ("conv2d", (6, 4, 4, 5)),
+        ("conv2d_backprop_filter", (3, 3, 2, 5)),
+        ("mat_mul", (6, 7)),
+        ("mat_mul", (6, 80)),
+        ("mat_mul", (80, 7)),
+    ]
+    for product in found:
+        assert np.isfinite(product().numpy()).all()
 
 
 def test_rate_counts_what_every_thread_did():

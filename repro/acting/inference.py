@@ -12,6 +12,7 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, compile_act
 from repro.acting.weights import Published
+from repro.memory import concatenated
 
 
 class Inference(Protocol):
@@ -151,7 +152,7 @@ class DynamicBatching:
         rows = sum(request.rows for request in requests)
         size = min(1 << (rows - 1).bit_length(), max(self._max_rows, rows))
         stacked = tf.nest.map_structure(
-            lambda *parts: _filled_up(np.concatenate([np.asarray(part) for part in parts]), size),
+            lambda *parts: _filled_up([np.asarray(part) for part in parts], size),
             *[request.inputs for request in requests],
         )
         if size not in self._compiled:
@@ -221,6 +222,7 @@ class SharedInference:
         self.version = -1
 
 
-def _filled_up(rows: np.ndarray, size: int) -> np.ndarray:
-    """Rows [N, ...] and copies of the last one, [size, ...]."""
-    return np.concatenate([rows, np.repeat(rows[-1:], size - len(rows), axis=0)])
+def _filled_up(parts: Sequence[np.ndarray], size: int) -> np.ndarray:
+    """Rows of all parts, [N_i, ...], and copies of the last one, [size, ...]."""
+    missing = size - sum(map(len, parts))
+    return concatenated([*parts, np.broadcast_to(parts[-1][-1:], (missing, *parts[-1].shape[1:]))])

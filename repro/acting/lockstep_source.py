@@ -236,5 +236,5 @@ def _restored_acting(state: dict[str, Any]) -> tuple[tf.Tensor, ...]:
 def _restore_group(group: UnrollGroup, state: dict[str, Any], acting: tuple[tf.Tensor, ...]) -> None:
     group.version, group.acting = int(state["version"]), acting
     group.new_games = bool(state.get("new_games", False))  # not in checkpoints of before
-    for i, array in enumerate(tf.nest.flatten(group.arrays)):
-        np.copyto(array, state["arrays"][str(i)])
+    saved = state["arrays"]
+    group.set_all(saved[str(i)] for i in range(len(saved)))

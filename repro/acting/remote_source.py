@@ -36,7 +36,6 @@ class RemoteSource:
         weights: the learner's.
         make_group: allocates the memory of one group.
         sizes: of groups.
-        unroll_length: T.
         queue_capacity: batches that may wait; it bounds the policy lag.
         to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
         on_episode: called with every finished game.
@@ -50,7 +49,6 @@ class RemoteSource:
         weights: RemoteWeights,
         make_group: Callable[[], UnrollGroup],
         sizes: GroupSizes,
-        unroll_length: int,
         queue_capacity: int,
         to_device: Callable[[Any], Any] | None,
         on_episode: Callable[[Episode], None],
@@ -58,7 +56,6 @@ class RemoteSource:
         self._actors = actors
         self._weights = weights
         self._sizes = sizes
-        self._unroll_length = unroll_length
         self._max_groups = queue_capacity * sizes.per_batch
         self._to_device = to_device
         self._on_episode = on_episode
@@ -138,8 +135,7 @@ class RemoteSource:
                 self._server.stop()
 
     def _start(self) -> None:
-        values, spec = self._weights.latest.values, self._groups[0].spec
-        experience = make_queue(spec, self._sizes.group, self._unroll_length, self._max_groups)
+        values, experience = self._weights.latest.values, make_queue(self._groups[0], self._max_groups)
         with suppress_stderr():
             self._server = reverb.Server([experience, *make_tables(values)], self._actors.launcher.port)
         address = f"localhost:{self._server.port}"

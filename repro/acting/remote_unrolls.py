@@ -15,10 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import reverb
 import tensorflow as tf
-from tf_agents.trajectories import Trajectory
 
 from repro.acting.unrolls import UnrollGroup
-from repro.environments.specs import unwrapped
 from repro.quiet import suppress_stderr
 
 EXPERIENCE = "experience"
@@ -60,20 +58,15 @@ def machine_number(address: str) -> int:
     return int(ipaddress.IPv4Address(address))
 
 
-def make_queue(spec: Trajectory, group_size: int, unroll_length: int, max_groups: int) -> reverb.Table:
+def make_queue(group: UnrollGroup, max_groups: int) -> reverb.Table:
     """The queue.
 
     Args:
-        spec: of one step of one environment.
-        group_size: unrolls of a group.
-        unroll_length: T; an unroll has T + 1 rows.
+        group: like those that come.
         max_groups: that may wait for the learner; an actor with another one waits itself.
     """
-    rows = [
-        tf.TensorSpec([group_size, unroll_length + 1, *leaf.shape], leaf.dtype)
-        for leaf in tf.nest.flatten(unwrapped(spec))
-    ]
-    signature = [tf.TensorSpec([len(Header._fields)], tf.int64), *rows]
+    arrays = [tf.TensorSpec(array.shape, array.dtype) for array in tf.nest.flatten(group.arrays)]
+    signature = [tf.TensorSpec([len(Header._fields)], tf.int64), *arrays]
     return reverb.Table.queue(EXPERIENCE, max_groups, signature=signature)
 
 
@@ -127,7 +120,7 @@ class UnrollReader:
     def read_into(self, group: UnrollGroup) -> Header:
         """Waits for the next group of the queue; `group` gets its arrays and its version."""
         header, *arrays = next(self._samples).data
-        group.set_rows(slice(None), arrays)
+        group.set_all(arrays)
         found = Header(*(int(x) for x in header))
         group.version, group.actor = found.version, found.actor
         return found

@@ -12,6 +12,7 @@ from tf_agents.trajectories import PolicyStep, StepType
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments.batched import BatchedEnvironment
+from repro.memory import as_tensor
 
 Act = Callable[[Any, np.ndarray], tuple[np.ndarray, Any]]
 """Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the info of the policy.
@@ -134,7 +135,8 @@ class CompiledPolicy:
 def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., PolicyStep]:
     """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once and here.
 
-    A call of the one concrete function takes half the time of a call that first looks for it among several.
+    A call of the one concrete function takes half the time of a call that first looks for it among several. It reads
+    aligned arrays where they lie (`as_tensor`), and has read them when it returns.
     """
 
     def batched(spec: Any) -> Any:
@@ -151,7 +153,7 @@ def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., Poli
         batched(policy.policy_state_spec),
         tf.TensorSpec([2], tf.int32),
     )
-    return lambda *inputs: concrete(*tf.nest.map_structure(tf.convert_to_tensor, inputs))
+    return lambda *inputs: concrete(*tf.nest.map_structure(as_tensor, inputs))
 
 
 def next_step_type(step_type: np.ndarray, terminated: np.ndarray, game_over: np.ndarray) -> np.ndarray:

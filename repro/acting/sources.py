@@ -84,8 +84,7 @@ def make_remote_source(
     runtime = config.runtime
     sizes, make_group = _groups(config, spec, batch_size)
     actors = ActorProcesses(launcher, runtime.num_actors, supervision)
-    length, capacity = config.learner.unroll_length, runtime.queue_capacity
-    return RemoteSource(actors, weights, make_group, sizes, length, capacity, to_device, on_episode)
+    return RemoteSource(actors, weights, make_group, sizes, runtime.queue_capacity, to_device, on_episode)
 
 
 def run_remote_actor(

@@ -1,4 +1,4 @@
-"""Preallocated memory that actors write unrolls into and the learner reads without copying."""
+"""Preallocated memory that actors write unrolls into, and that tensors of a batch on the CPU lie in (`as_tensor`)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,9 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.environments.specs import unwrapped
-
-ALIGNMENT = 64
-"""Bytes. TensorFlow takes a NumPy array as a tensor without a copy if its memory is aligned to this."""
-
-
-def aligned_zeros(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
-    """`np.zeros` whose first byte lies on an `ALIGNMENT` boundary."""
-    size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.zeros(size + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
+from repro.environments.specs import STACK, FrameStackSpec, unwrapped
+from repro.memory import aligned_zeros, concatenated
+from repro.replay.frame_stacks import OLDER, Frames, game_starts, to_frames
 
 
 class UnrollGroup:
@@ -33,8 +24,8 @@ class UnrollGroup:
 
     Attributes:
         spec: `trajectory_spec`, unwrapped.
-        arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...]; in the last row only the observation and
-            its step type count.
+        arrays: `Trajectory` of NumPy arrays [group_size, T+1, ...], and `Frames` of them in place of stacks of frames;
+            in the last row only the observation and its step type count.
         version: gradient steps made before the behaviour weights were taken; those of steps that an unroll shares with
             the one before it are older.
         acting: the learner's variables at that version (`WeightsSnapshot.acting`); () unless the publisher keeps them.
@@ -44,12 +35,14 @@ class UnrollGroup:
 
     def __init__(self, trajectory_spec: Trajectory, group_size: int, unroll_length: int) -> None:
         self.spec = unwrapped(trajectory_spec)
-        self.arrays: Trajectory = tf.nest.map_structure(
-            lambda spec: aligned_zeros(
-                (group_size, unroll_length + 1, *spec.shape), np.dtype(spec.dtype.as_numpy_dtype)
-            ),
-            self.spec,
-        )
+        self._rows = unroll_length + 1
+
+        def allocate(spec: tf.TensorSpec) -> np.ndarray | Frames:
+            if isinstance(spec, FrameStackSpec):
+                return Frames(aligned_zeros((group_size, OLDER + self._rows, *spec.shape[:2]), np.uint8))
+            return aligned_zeros((group_size, self._rows, *spec.shape), spec.dtype.as_numpy_dtype)
+
+        self.arrays: Trajectory = tf.nest.map_structure(allocate, self.spec)
         self.version = 0
         self.acting: tuple[tf.Tensor, ...] = ()
         self.actor = 0
@@ -57,19 +50,42 @@ class UnrollGroup:
         self._flat = {name: tf.nest.flatten(getattr(self.arrays, name)) for name in Trajectory._fields}
 
     def write(self, row: int, **fields: Any) -> None:
-        """Copies fields of `Trajectory`, [group_size, ...], into one time row."""
+        """Copies fields of `Trajectory`, [group_size, ...], into one time row.
+
+        Of a stack the newest frame is copied, and all of it into the first row: later rows follow the ones before.
+        """
         for name, value in fields.items():
             for array, leaf in zip(self._flat[name], tf.nest.flatten(value)):
-                array[:, row] = leaf
+                if array.shape[1] == self._rows:
+                    array[:, row] = leaf
+                elif row == 0:
+                    array[:, :STACK] = np.moveaxis(leaf, -1, 1)
+                else:
+                    array[:, OLDER + row] = leaf[..., -1]
 
     def get_rows(self, rows: slice) -> list[np.ndarray]:
-        """Copies time rows of every array, in the order of `tf.nest.flatten`."""
-        return [array[:, rows].copy() for array in tf.nest.flatten(self.arrays)]
+        """Copies time rows of every array, in the order of `tf.nest.flatten`; of stacks their `Frames`."""
+        copied = [array[:, self._with_older(rows, array)].copy() for array in tf.nest.flatten(self.arrays)]
+        for env, start in np.argwhere(game_starts(self.arrays.step_type[:, : rows.start + 1])) + (0, 1):
+            for array in copied:
+                if array.shape[1] > rows.stop - rows.start:  # older frames, black where they are of the game before
+                    array[env, : max(0, OLDER - rows.start + start)] = 0
+        return copied
 
     def set_rows(self, rows: slice, values: Iterable[np.ndarray | int]) -> None:
-        """Writes time rows of every array, as `get_rows` gave them."""
+        """Writes time rows of every array, as `get_rows` gave them; also whole stacks, which older checkpoints hold."""
         for array, value in zip(tf.nest.flatten(self.arrays), values):
-            array[:, rows] = value
+            if isinstance(value, np.ndarray) and value.ndim > array.ndim:
+                value = to_frames(value).pixels
+            array[:, self._with_older(rows, array)] = value
+
+    def set_all(self, values: Iterable[np.ndarray]) -> None:
+        """Writes every array, in the order of `tf.nest.flatten`; also whole stacks, as `set_rows`."""
+        self.set_rows(slice(0, self._rows), values)
+
+    def _with_older(self, rows: slice, array: np.ndarray) -> slice:
+        """Where time rows lie in an array, which may have the older frames of the first row's stack before it."""
+        return slice(rows.start, rows.stop + array.shape[1] - self._rows)
 
     def split_into(self, groups: Sequence[UnrollGroup]) -> None:
         """Copies the unrolls into smaller groups of equal size, one after the other."""
@@ -85,4 +101,4 @@ def stack_groups(groups: Sequence[UnrollGroup]) -> Trajectory:
     """One batch [B, T+1, ...] from its groups; a single group is passed on without a copy."""
     if len(groups) == 1:
         return groups[0].arrays
-    return tf.nest.map_structure(lambda *parts: np.concatenate(parts), *[group.arrays for group in groups])
+    return tf.nest.map_structure(lambda *parts: concatenated(parts), *[group.arrays for group in groups])

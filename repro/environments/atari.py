@@ -20,6 +20,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.environments import games, specs
 from repro.environments.batched import check_batch, check_reset, read_config
+from repro.memory import aligned_empty
 
 Observation = np.ndarray | dict[str, np.ndarray]
 
@@ -194,7 +195,9 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self.num_actions = len(actions)
         self._place_in_ale = np.array([legal.index(_without_fire(a, legal)) for a in actions], np.int32)
         channels = config.stack * (1 if config.grey else 3)
-        frame = gymnasium.spaces.Box(0, 255, (config.height, config.width, channels), np.uint8)
+        frame: gymnasium.spaces.Box = gymnasium.spaces.Box(0, 255, (config.height, config.width, channels), np.uint8)
+        if config.grey and config.stack == specs.STACK:
+            frame = specs.FrameStackSpace(config.height, config.width)
         self.single_action_space = gymnasium.spaces.Discrete(self.num_actions)
         self.single_observation_space: gymnasium.Space = frame
         if config.last_action_and_reward:
@@ -364,6 +367,14 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         newest = _channels_last(self._stacked[:1])[0, ..., -channels:]
         return np.repeat(newest, 3 // channels, axis=-1)
 
+    def step_emulators(self, actions: np.ndarray) -> None:
+        """Steps ALE's games alone, as a benchmark of emulation does: rules and observations know nothing of it.
+
+        Args:
+            actions: int32 [N] in [0, num_actions).
+        """
+        self._ale.step(self._place_in_ale[actions])
+
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
@@ -476,7 +487,7 @@ def _channels_last(stacked: np.ndarray) -> np.ndarray:
     n, s, h, w, *_ = stacked.shape
     if stacked.ndim == 5:
         return np.moveaxis(stacked, 1, 3).reshape(n, h, w, -1)
-    out = np.empty((n, h * w, s), np.uint8)
+    out = aligned_empty((n, h * w, s), np.uint8)
     planes = stacked.reshape(n, s, h * w)
     cv2.merge([planes[:, k] for k in range(s)], out)
     return out.reshape(n, h, w, s)

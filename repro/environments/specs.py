@@ -10,6 +10,30 @@ import tensorflow as tf
 from tf_agents.specs import tensor_spec
 from tf_agents.typing import types
 
+STACK = 4
+"""Frames in a stack."""
+
+
+class FrameStackSpace(gymnasium.spaces.Box):
+    """Space of a game's last grey frames, uint8 [height, width, STACK], the newest last.
+
+    It says more than its shape: an observation has the newest frames of the one before and one more. Where a game
+    starts, all frames before its first are black.
+
+    Args:
+        height, width: of a frame, pixels.
+    """
+
+    def __init__(self, height: int, width: int) -> None:
+        super().__init__(0, 255, (height, width, STACK), np.uint8)
+
+
+class FrameStackSpec(tensor_spec.BoundedTensorSpec):
+    """Spec of a `FrameStackSpace`, by which unrolls and replays know that they need to store each frame only once."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrameStackSpec, super().__reduce__()[1]
+
 
 def tensor_spec_of(space: gymnasium.Space, name: str) -> types.NestedTensorSpec:
     """Returns the bounded TF-Agents tensor spec of one (unbatched) gymnasium space.
@@ -19,7 +43,8 @@ def tensor_spec_of(space: gymnasium.Space, name: str) -> types.NestedTensorSpec:
         name: name of the spec; the entries of a `Dict` carry their own keys.
 
     Returns:
-        A `BoundedTensorSpec` of the space's shape, dtype and bounds, or a dict of them.
+        A `BoundedTensorSpec` of the space's shape, dtype and bounds, a `FrameStackSpec` of a `FrameStackSpace`, or a
+        dict of them.
 
     Raises:
         TypeError: the space is of another kind.
@@ -31,7 +56,8 @@ def tensor_spec_of(space: gymnasium.Space, name: str) -> types.NestedTensorSpec:
         return tensor_spec.BoundedTensorSpec((), tf.int32, first, first + count - 1, name)
     if isinstance(space, gymnasium.spaces.Box):
         low, high = (np.unique(bound) for bound in (space.low, space.high))
-        return tensor_spec.BoundedTensorSpec(
+        kind = FrameStackSpec if isinstance(space, FrameStackSpace) else tensor_spec.BoundedTensorSpec
+        return kind(
             space.shape,
             tf.as_dtype(space.dtype),
             low[0] if low.size == 1 else space.low,

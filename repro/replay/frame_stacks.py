@@ -2,20 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
+import tensorflow as tf
+from tf_agents.trajectories import StepType, Trajectory
 
-STACK = 4
-"""Frames in a stack: its pixels are read as 32-bit integers, a byte for each frame, the newest in the highest."""
+from repro.environments.specs import STACK
+from repro.memory import aligned_empty
+
+OLDER = STACK - 1
+"""Frames of a stack besides its newest."""
 
 
-class FrameStacks:
-    """A ring of frames. Sequences of stacks go in; numbers come out, by which the stacks are found again.
+class Frames(NamedTuple):
+    """In a trajectory, in place of the stacks of its rows: each frame once, in the order of play.
 
-    A stack whose older frames are those of the stack before it adds one frame; any other, as after a game's start,
-    adds all of its frames. Frames are numbered from the first one that ever came; the ring keeps the last ones.
+    The stack of row t is `pixels[:, t : t + STACK]`. Frames before the start of a game are black in it, whatever stands
+    there: the last ones of the game before.
+
+    pixels: uint8 [B, OLDER + rows, height, width]; the first `OLDER` are those of the first row's stack.
+    """
+
+    pixels: Any
+
+
+def game_starts(step_type: Any) -> Any:
+    """Which rows but the first start a game, bool [B, rows - 1], from step types [B, rows]; arrays or tensors.
+
+    A game starts behind a row LAST. FIRST alone may be a lost life, and a row LAST behind another fills up a sequence.
+    """
+    return (step_type[:, 1:] == StepType.FIRST) & (step_type[:, :-1] == StepType.LAST)
+
+
+def to_frames(stacks: np.ndarray) -> Frames:
+    """`Frames` of the stacks of rows that follow each other, uint8 [B, rows, height, width, STACK]."""
+    older = np.moveaxis(stacks[:, 0, ..., :OLDER], -1, 1)
+    return Frames(np.concatenate([older, stacks[..., -1]], axis=1))
+
+
+@tf.function(jit_compile=True)
+def to_stacks(frames: Frames, step_type: tf.Tensor) -> tf.Tensor:
+    """Stacks of `Frames`, uint8 [B, rows, height, width, STACK], to the bit those that were played.
+
+    Compiled by XLA on any device: one pass over the frames, where the plain graph takes a pass for each of several
+    operations.
+
+    Args:
+        frames: as above.
+        step_type: of the rows, int32 [B, rows].
+    """
+    pixels, rows = frames.pixels, step_type.shape[1]
+    starts = tf.pad(game_starts(step_type), [[0, 0], [1, 0]])  # [B, rows]
+    black = tf.zeros_like(starts)  # whether a frame of this age was before its row's game
+    stack = [pixels[:, OLDER:]]
+    for age in range(1, STACK):
+        black |= tf.pad(starts, [[0, 0], [age - 1, 0]])[:, :rows]  # a game that started age - 1 rows before
+        frame = pixels[:, OLDER - age : OLDER - age + rows]
+        stack.append(tf.where(black[..., tf.newaxis, tf.newaxis], tf.constant(0, tf.uint8), frame))
+    return tf.stack(stack[::-1], axis=-1)
+
+
+def with_stacks(trajectory: Trajectory) -> Trajectory:
+    """A trajectory of tensors [B, rows, ...] with stacks in place of all `Frames` of its observation."""
+
+    def stacked(observation: Any) -> Any:
+        if isinstance(observation, Frames):
+            return to_stacks(observation, trajectory.step_type)
+        if isinstance(observation, dict):
+            return {key: stacked(value) for key, value in observation.items()}
+        return observation
+
+    return trajectory._replace(observation=stacked(trajectory.observation))
+
+
+class FrameRing:
+    """A ring of frames. Frames of unrolls go in; numbers come out, by which they are found again.
+
+    An unroll's first row adds a whole stack, a later row one frame; a row that starts a game adds a whole stack again,
+    unless all frames before it are black in any case. Frames are numbered from the first one that ever came; the ring
+    keeps the last ones.
 
     Args:
         capacity: frames.
@@ -41,18 +107,32 @@ class FrameStacks:
     def nbytes(self) -> int:
         return self._frames.nbytes
 
-    def append(self, stacks: np.ndarray) -> np.ndarray:
-        """Stores a sequence of stacks, uint8 [T, height, width, 4]; returns the numbers of their frames, [T, 4]."""
-        pixels = np.ascontiguousarray(stacks).view("<u4").reshape(len(stacks), -1)
-        numbers = np.empty((len(stacks), STACK), np.int64)
-        self._end = _append(self._frames, self._end, pixels, numbers)
+    def append(self, pixels: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Stores the frames of an unroll.
+
+        Args:
+            pixels: of one unroll's `Frames`, uint8 [OLDER + rows, height, width].
+            starts: `game_starts` of it, bool [rows - 1].
+
+        Returns:
+            numbers of the frames of each row's stack, int64 [rows, STACK].
+        """
+        pixels = pixels.reshape(len(pixels), -1)
+        numbers = np.empty((len(starts) + 1, STACK), np.int64)
+        numbers[0] = [self._put(frame) for frame in pixels[:STACK]]
+        for row, starts_game in enumerate(starts, 1):
+            numbers[row, :OLDER] = older = numbers[row - 1, 1:]
+            if starts_game and self._frames[older % len(self._frames)].any():
+                numbers[row, :OLDER] = [self._put(0) for _ in range(OLDER)]
+            numbers[row, OLDER] = self._put(pixels[OLDER + row])
         return numbers
 
-    def take(self, numbers: np.ndarray) -> np.ndarray:
-        """The stacks, uint8 [..., height, width, 4], of numbers [..., 4] whose frames are still kept."""
-        out = np.empty((numbers.size // STACK, self._frames.shape[1]), "<u4")
-        _take(self._frames, numbers.reshape(-1, STACK), out)
-        return out.view(np.uint8).reshape(*numbers.shape[:-1], *self._size, STACK)
+    def take(self, numbers: np.ndarray) -> Frames:
+        """`Frames` of unrolls from the numbers of their rows, int64 [B, rows, STACK], all of which are still kept."""
+        wanted = np.concatenate([numbers[:, 0, :OLDER], numbers[:, :, -1]], axis=1)  # [B, OLDER + rows]
+        out = aligned_empty((*wanted.shape, self._frames.shape[1]), np.uint8)
+        np.take(self._frames, wanted, axis=0, out=out, mode="wrap")
+        return Frames(out.reshape(*wanted.shape, *self._size))
 
     def get_state(self) -> dict[str, Any]:
         return {"frames": self._frames[: self._end], "end": self._end}
@@ -61,55 +141,8 @@ class FrameStacks:
         self._frames[: len(state["frames"])] = state["frames"]
         self._end = state["end"]
 
-
-def restack(frames: np.ndarray) -> np.ndarray:
-    """Stacks of frames that follow each other: [B, rows + 3, height, width] to [B, rows, height, width, 4]."""
-    sequences, count, height, width = frames.shape
-    out = np.empty((sequences, count - STACK + 1, height * width), "<u4")
-    _restack(frames.reshape(sequences, count, -1), out)
-    return out.view(np.uint8).reshape(*out.shape[:2], height, width, STACK)
-
-
-@numba.njit(cache=True)
-def _append(frames: np.ndarray, end: int, stacks: np.ndarray, numbers: np.ndarray) -> int:
-    """Writes the frames of stacks uint32 [T, pixels] behind frame `end - 1`; returns the new end."""
-    capacity, pixels = frames.shape
-    for t in range(len(stacks)):
-        changed = np.uint32(t == 0)
-        if t > 0:
-            for p in range(pixels):
-                changed |= (stacks[t, p] & np.uint32(0xFFFFFF)) ^ (stacks[t - 1, p] >> np.uint32(8))
-        for s in range(STACK):
-            if changed == 0 and s < STACK - 1:
-                numbers[t, s] = numbers[t - 1, s + 1]
-            else:
-                frame, shift = frames[end % capacity], np.uint32(8 * s)
-                for p in range(pixels):
-                    frame[p] = np.uint8(stacks[t, p] >> shift)
-                numbers[t, s] = end
-                end += 1
-    return end
-
-
-@numba.njit(cache=True)
-def _take(frames: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
-    """Copies frames into stacks uint32 [N, pixels]."""
-    capacity, pixels = frames.shape
-    for i in range(len(numbers)):
-        a, b = frames[numbers[i, 0] % capacity], frames[numbers[i, 1] % capacity]
-        c, d = frames[numbers[i, 2] % capacity], frames[numbers[i, 3] % capacity]
-        for p in range(pixels):
-            low = np.uint32(a[p]) | np.uint32(b[p]) << np.uint32(8)
-            out[i, p] = low | np.uint32(c[p]) << np.uint32(16) | np.uint32(d[p]) << np.uint32(24)
-
-
-@numba.njit(cache=True)
-def _restack(frames: np.ndarray, out: np.ndarray) -> None:
-    """Writes stacks uint32 [B, rows, pixels] of frames uint8 [B, rows + 3, pixels]."""
-    sequences, rows, pixels = out.shape
-    for b in range(sequences):
-        for t in range(rows):
-            first, second, third, fourth = frames[b, t], frames[b, t + 1], frames[b, t + 2], frames[b, t + 3]
-            for p in range(pixels):
-                low = np.uint32(first[p]) | np.uint32(second[p]) << np.uint32(8)
-                out[b, t, p] = low | np.uint32(third[p]) << np.uint32(16) | np.uint32(fourth[p]) << np.uint32(24)
+    def _put(self, frame: np.ndarray | int) -> int:
+        """Writes one frame, [height * width], or one colour everywhere; returns its number."""
+        self._frames[self._end % len(self._frames)] = frame
+        self._end += 1
+        return self._end - 1

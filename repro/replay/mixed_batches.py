@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.memory import concatenated
 from repro.replay.unrolls import UnrollReplay
 
 NO_VERSION = -1
@@ -75,7 +76,7 @@ class MixedBatches:
             self._versions[np.arange(begin, self._replay.end) % len(self._versions)] = version
         numbers = self._replay.sample_numbers(rng, self._num_replayed)
         parts = (*new, self._replay.take(numbers))
-        trajectory = tf.nest.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
+        trajectory = tf.nest.map_structure(lambda *leaves: concatenated(leaves), *parts)
         return MixedBatch(trajectory, self._versions[numbers % len(self._versions)])
 
     def check_valid(self) -> None:

@@ -11,7 +11,7 @@ import reverb
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
-from repro.replay.frame_stacks import STACK
+from repro.replay.frame_stacks import OLDER
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 CHUNK = 8
@@ -64,7 +64,7 @@ class SequenceWriter:
         self._layout = layout
         self._table = table
         self._rows, self._period, self._lead = rows, period, lead
-        self._frames = rows + STACK - 1
+        self._frames = OLDER + rows
         keep = self._frames + CHUNK
         self._writer = client.trajectory_writer(num_keep_alive_refs=keep)
         for column in layout.signature(rows):
@@ -76,14 +76,14 @@ class SequenceWriter:
         self._records: deque[np.ndarray] = deque(maxlen=rows)  # of the last rows
 
     def append(self, unroll: Trajectory) -> None:
-        """Takes steps of one environment, arrays [T, ...], which follow those of the call before."""
+        """Takes steps of one environment, arrays [T, ...] and `Frames`, which follow those of the call before."""
         leaves = tf.nest.flatten(unroll)
         records = self._layout.pack(leaves)
         images = leaves[self._layout.image] if self._layout.image is not None else None
         for row, step_type in enumerate(unroll.step_type):
             if self._count == 0:
                 self._begin_game(leaves, row, images, self._lead if step_type == StepType.FIRST else 0)
-            frame = images[row, ..., -1] if images is not None else None
+            frame = images[OLDER + row] if images is not None else None
             self._append_row(leaves, row, records[row], frame)
             if step_type == StepType.LAST:
                 self._end_game(leaves, row, records[row], frame)
@@ -96,12 +96,13 @@ class SequenceWriter:
         self._writer.close()
 
     def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None, lead: int) -> None:
-        older = [0] * lead + list(range(STACK - 1))  # so that the first stack is whole, whatever leads to it
-        if images is not None:
-            for i in older[: STACK - 1]:
-                self._writer.append({FRAME: images[row, ..., i]})
-        for i in older[STACK - 1 :]:
-            frame = images[row, ..., i] if images is not None else None
+        frames: list[np.ndarray | None] = [None] * (lead + OLDER)
+        if images is not None:  # so that the first stack is whole, whatever leads to it
+            older = images[:OLDER] if row == 0 else np.zeros_like(images[:OLDER])  # black where a game starts
+            frames = [older[0]] * lead + list(older)
+            for frame in frames[:OLDER]:
+                self._writer.append({FRAME: frame})
+        for frame in frames[OLDER:]:
             self._append_row(leaves, row, self._as_last(leaves, row), frame)
 
     def _end_game(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:

@@ -14,7 +14,7 @@ from reverb.platform.default.checkpointers import DefaultCheckpointer
 from tf_agents.trajectories import Trajectory
 
 from repro.quiet import suppress_stderr
-from repro.replay.frame_stacks import restack
+from repro.replay.frame_stacks import Frames
 from repro.replay.sequence_writer import Priority, SequenceWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
@@ -41,7 +41,8 @@ class SequenceSettings(NamedTuple):
 class Sample(NamedTuple):
     """A batch from the replay.
 
-    sequences: `Trajectory` of arrays [B, T + 1, ...]; a core state is that before the first row, [B, units].
+    sequences: `Trajectory` of arrays [B, T + 1, ...], and `Frames` of tensors in place of stacks; a core state is that
+        before the first row, [B, units].
     keys: of the sequences, uint64 [B], for `set_priorities`.
     probabilities: with which each was sampled, float64 [B].
     size: sequences that there were to sample from, int64 [B].
@@ -70,7 +71,7 @@ def make_writer(
 class SequenceReplay:
     """A Reverb server in this process with one table of sequences.
 
-    Sequences that overlap share their steps, and stacks of four grey frames are stored frame by frame, so that a step
+    Sequences that overlap share their steps, and stacks of frames are stored frame by frame, so that a step
     costs one frame and some bytes, compressed. Sampling cannot be seeded: a run with this replay repeats in
     distribution.
 
@@ -143,11 +144,12 @@ class SequenceReplay:
             with suppress_stderr():
                 self._batches[size] = self._begin_sampling(size)
         info, columns = next(self._batches[size])
-        leaves = self._layout.unpack(columns[STEP], columns.get(STATE))
+        states = columns[STATE].numpy() if STATE in columns else None
+        leaves = self._layout.unpack(columns[STEP].numpy(), states)
         if self._layout.image is not None:
-            leaves[self._layout.image] = restack(columns[FRAME])
+            leaves[self._layout.image] = Frames(columns[FRAME])
         sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
-        return Sample(sequences, info.key, info.probability, info.table_size)
+        return Sample(sequences, info.key.numpy(), info.probability.numpy(), info.table_size.numpy())
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over."""
@@ -178,7 +180,7 @@ class SequenceReplay:
         dataset = reverb.TrajectoryDataset.from_table_signature(
             self.address, TABLE, max_in_flight_samples_per_worker=size, num_workers_per_iterator=1
         )
-        batches = dataset.batch(size, drop_remainder=True).as_numpy_iterator()
+        batches = iter(dataset.batch(size, drop_remainder=True))
         # The first sample opens the server's stream, which writes a line on the screen.
         first = next(batches)
         return _chain(first, batches)

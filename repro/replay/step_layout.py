@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.environments.specs import unwrapped
-from repro.replay.frame_stacks import STACK
+from repro.environments.specs import FrameStackSpec, unwrapped
+from repro.replay.frame_stacks import OLDER
 
 FRAME, STEP, STATE = "frame", "step", "state"
 """Columns: the newest frame of the stack; all other values of the step, byte after byte; the core's state."""
@@ -18,9 +18,9 @@ FRAME, STEP, STATE = "frame", "step", "state"
 class StepLayout:
     """Where the leaves of a step lie.
 
-    A stack of four grey frames, uint8 [height, width, 4], is stored as its newest frame: the steps before have the
-    others. `policy_info["core_state"]` is stored apart, since only a sequence's first step needs it. One column of
-    bytes for all the rest costs a fraction of a column for each.
+    A stack of frames (`FrameStackSpec`) is stored as its newest frame: the steps before have the others.
+    `policy_info["core_state"]` is stored apart, since only a sequence's first step needs it. One column of bytes for
+    all the rest costs a fraction of a column for each.
 
     Args:
         spec: of one step of one environment.
@@ -37,7 +37,7 @@ class StepLayout:
     def __init__(self, spec: Trajectory) -> None:
         self.spec = unwrapped(spec)
         self._leaves = tf.nest.flatten(spec)
-        images = [i for i, leaf in enumerate(self._leaves) if _is_stack(leaf)]
+        images = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, FrameStackSpec)]
         if len(images) > 1:
             raise ValueError("A step with several stacks of frames cannot be stored.")
         self.image = images[0] if images else None
@@ -51,7 +51,7 @@ class StepLayout:
         """Specs of the columns of a sequence of `rows` steps."""
         columns: dict[str, Any] = {STEP: tf.TensorSpec([rows, self._record.itemsize], tf.uint8)}
         if self.image is not None:
-            columns[FRAME] = tf.TensorSpec([rows + STACK - 1, *self._leaves[self.image].shape[:2]], tf.uint8)
+            columns[FRAME] = tf.TensorSpec([OLDER + rows, *self._leaves[self.image].shape[:2]], tf.uint8)
         if self.states:
             columns[STATE] = tf.TensorSpec([self._state_size], tf.float32)
         return columns
@@ -82,10 +82,6 @@ class StepLayout:
     @property
     def _state_size(self) -> int:
         return sum(self._leaves[i].shape.num_elements() for i in self.states)
-
-
-def _is_stack(leaf: tf.TensorSpec) -> bool:
-    return leaf.dtype == tf.uint8 and leaf.shape.rank == 3 and leaf.shape[2] == STACK
 
 
 def state_indices(spec: Trajectory) -> list[int]:

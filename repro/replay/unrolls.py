@@ -8,15 +8,16 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.environments.specs import unwrapped
-from repro.replay.frame_stacks import STACK, FrameStacks
+from repro.environments.specs import STACK, FrameStackSpec, unwrapped
+from repro.memory import aligned_zeros
+from repro.replay.frame_stacks import OLDER, FrameRing, game_starts
 from repro.replay.step_layout import state_indices
 
 
 class UnrollReplay:
     """Trajectories of T steps and the observation behind them, first in first out, in preallocated arrays.
 
-    Stacks of four grey frames are stored frame by frame; any other observation as it is. Of `policy_info["core_state"]`
+    Stacks of frames come, are stored and go as `Frames`; any other observation as it is. Of `policy_info["core_state"]`
     the first row is stored, the state that an unroll begins with; the others are sampled as zeros.
     Plain arrays rather than a Reverb table: samples repeat with a seed, and a checkpoint holds the very same bytes.
 
@@ -39,14 +40,14 @@ class UnrollReplay:
         self.capacity = capacity
         self._end = 0  # number of the next unroll; unroll i lies at i % capacity
         self._rows = rows = unroll_length + 1
-        self._images: dict[int, FrameStacks] = {}
+        self._images: dict[int, FrameRing] = {}
         self._states = frozenset(state_indices(spec))
         self._arrays: list[np.ndarray] = []
         for i, leaf in enumerate(tf.nest.flatten(spec)):
             shape, dtype = tuple(leaf.shape), leaf.dtype.as_numpy_dtype
-            if dtype == np.uint8 and len(shape) == 3 and shape[2] == STACK:
+            if isinstance(leaf, FrameStackSpec):
                 # A game that starts inside an unroll takes three frames more, at the cost of the oldest unroll.
-                self._images[i] = FrameStacks(capacity * (rows + STACK - 1), shape[0], shape[1])
+                self._images[i] = FrameRing(capacity * (OLDER + rows), shape[0], shape[1])
                 shape, dtype = (STACK,), np.int64  # numbers of frames
             stored_rows = 1 if i in self._states else rows
             self._arrays.append(np.zeros((capacity, stored_rows, *shape), dtype))
@@ -77,11 +78,14 @@ class UnrollReplay:
 
     def add(self, unrolls: Trajectory) -> None:
         """Stores unrolls, arrays [G, T+1, ...], in place of the oldest."""
-        leaves = tf.nest.flatten(unrolls)
-        for g in range(len(leaves[0])):
+        leaves, starts = tf.nest.flatten(unrolls), game_starts(unrolls.step_type)
+        for g in range(len(starts)):
             row = self._end % self.capacity
             for i, (array, leaf) in enumerate(zip(self._arrays, leaves)):
-                array[row] = self._images[i].append(leaf[g]) if i in self._images else leaf[g, : array.shape[1]]
+                if i in self._images:
+                    array[row] = self._images[i].append(leaf[g], starts[g])
+                else:
+                    array[row] = leaf[g, : array.shape[1]]
             self._end += 1
 
     def sample(self, rng: np.random.Generator, size: int) -> Trajectory:
@@ -106,12 +110,13 @@ class UnrollReplay:
     def take(self, numbers: np.ndarray) -> Trajectory:
         """Unrolls that are still there, [size, T+1, ...], in arrays of their own, by their numbers [size]."""
         rows = numbers % self.capacity
-        taken = [array[rows] for array in self._arrays]
-        for i, images in self._images.items():
-            taken[i] = images.take(taken[i])
-        for i in self._states:
-            padding = [(0, 0), (0, self._rows - 1)] + [(0, 0)] * (taken[i].ndim - 2)
-            taken[i] = np.pad(taken[i], padding)
+        taken: list[Any] = []
+        for i, array in enumerate(self._arrays):
+            if i in self._images:
+                taken.append(self._images[i].take(array[rows]))
+            else:
+                taken.append(aligned_zeros((len(rows), self._rows, *array.shape[2:]), array.dtype))
+                taken[i][:, : array.shape[1]] = array[rows]
         return tf.nest.pack_sequence_as(self._spec, taken)
 
     def check_valid(self) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 
+from repro.memory import as_tensor
 from repro.quiet import suppress_stderr
+from repro.replay.frame_stacks import with_stacks
 
 
 class NonFiniteLossError(RuntimeError):
@@ -34,6 +36,8 @@ class LearnerOutput(NamedTuple):
 class Learner:
     """Runs `agent.train` as one compiled function under a distribution strategy.
 
+    Stacks of frames come as `Frames` and are stacked in that function, on the device that learns.
+
     Args:
         agent: built under the strategy's scope.
         strategy: one device, several (mirrored), or several machines.
@@ -54,9 +58,14 @@ class Learner:
         self.agent = agent
         self._strategy = strategy
         self._jit_compile = jit_compile
+        self._to_tensor = tf.convert_to_tensor if tf.config.list_logical_devices("GPU") else as_tensor
         self._names: list[str] = []
-        train = train or agent.train
-        compiled = tf.function(train, jit_compile=True) if jit_compile else train
+        train_on = train or agent.train
+
+        def train_on_stacks(trajectory: Any, *arguments: Any) -> tf_agent.LossInfo:
+            return train_on(with_stacks(trajectory), *arguments)
+
+        compiled = tf.function(train_on_stacks, jit_compile=True) if jit_compile else train_on_stacks
 
         @tf.function
         def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
@@ -82,11 +91,11 @@ class Learner:
     def to_device(self, trajectory: Any) -> Any:
         """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
 
-        On a CPU the tensors share the arrays' memory, which must not change before the step has ended.
+        On a CPU the tensors lie where aligned arrays do (`as_tensor`), which must not change before the step has ended.
         """
         replicas = self._strategy.num_replicas_in_sync
         if replicas == 1:
-            return tf.nest.map_structure(tf.convert_to_tensor, trajectory)
+            return tf.nest.map_structure(self._to_tensor, trajectory)
 
         def share(context: tf.distribute.ValueContext) -> Any:
             i = context.replica_id_in_sync_group

@@ -9,7 +9,7 @@ from tf_agents.trajectories import StepType
 
 from repro.acting.actor import Actor
 from repro.acting.rollout import next_step_type
-from repro.acting.unrolls import ALIGNMENT, UnrollGroup, aligned_zeros, stack_groups
+from repro.acting.unrolls import UnrollGroup, stack_groups
 from repro.acting.weights import WeightsPublisher
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
@@ -128,11 +128,3 @@ def test_groups_split_the_environments_in_order(parts):
     for a, b in zip(tf.nest.flatten(after.arrays), tf.nest.flatten(joined)):
         np.testing.assert_array_equal(a[:, :UNROLL], b[:, :UNROLL])
     assert stack_groups([whole]) is whole.arrays
-
-
-def test_memory_is_aligned():
-    for shape in [(3, 5), (2, 3, 84, 84, 4), *((size,) for size in range(1, 60))]:
-        array = aligned_zeros(shape, np.dtype(np.float32))
-        assert array.ctypes.data % ALIGNMENT == 0
-        assert array.shape == shape
-        assert not array.any()

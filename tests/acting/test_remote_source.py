@@ -25,6 +25,7 @@ from repro.acting.remote_unrolls import (
 )
 from repro.acting.supervision import Interrupted, Supervision
 from repro.acting.unrolls import UnrollGroup
+from repro.environments.specs import FrameStackSpace, tensor_spec_of
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.training.trainer import EpisodeLog
 from tests.support.catch import Catch
@@ -59,8 +60,13 @@ def wait(condition):
         time.sleep(0.02)
 
 
-def test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue(spec):
-    server = reverb.Server([make_queue(spec, GROUP, UNROLL, max_groups=2)])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue(spec, stacked):
+    """Frames of stacks as well, each of which is sent once."""
+    if stacked:
+        spec = spec._replace(observation=tensor_spec_of(FrameStackSpace(3, 2), "frames"))
+        assert make_group(spec).arrays.observation.pixels.shape == (GROUP, 3 + UNROLL + 1, 3, 2)
+    server = reverb.Server([make_queue(make_group(spec), max_groups=2)])
     address, sent = f"localhost:{server.port}", []
     groups = [filled(spec, i) for i in range(6)]
     reader, read = UnrollReader(address, make_group(spec)), make_group(spec)
@@ -140,7 +146,7 @@ class Run:
         spec, sizes = self.agent.collect_data_spec, GroupSizes(ENVS, batch_size)
         assert (sizes.group, sizes.per_actor) == (GROUP if batch_size == 2 else ENVS, ENVS // sizes.group)
         parts = (self.actors, self.weights, lambda: UnrollGroup(spec, sizes.group, UNROLL), sizes)
-        self.source = RemoteSource(*parts, UNROLL, 1, lambda x: x, self.episodes.append)
+        self.source = RemoteSource(*parts, 1, lambda x: x, self.episodes.append)
 
     def __call__(self, index, start, address):
         self.started.append(ThreadProcess(index, start, address))

@@ -10,6 +10,10 @@ RANKS = "repro/replay/prioritised.py"
 KERNELS = "repro/replay/refer_kernels.py"
 REFER = "repro/replay/refer.py"
 MIXED = "repro/replay/mixed_batches.py"
+GROUPS = "repro/acting/unrolls.py"
+MEMORY = "repro/memory.py"
+TEST_STACKS = "tests/replay/test_frame_stacks.py"
+TEST_MEMORY = "tests/test_memory.py"
 TEST_MIXED = "tests/replay/test_mixed_batches.py"
 TEST_UNROLLS = "tests/replay/test_unrolls.py"
 TEST_SEQUENCES = "tests/replay/test_sequences.py"
@@ -112,31 +116,102 @@ VARIANTS = [
     Variant(
         "stacks: newest frame first",
         STACKS,
-        "np.uint8(stacks[t, p] >> shift)",
-        "np.uint8(stacks[t, p] >> (np.uint32(24) - shift))",
-        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
+        "tf.stack(stack[::-1], axis=-1)",
+        "tf.stack(stack, axis=-1)",
+        f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
     ),
     Variant(
         "stacks: a game's start is not seen",
         STACKS,
-        "changed |= (stacks[t, p] & np.uint32(0xFFFFFF)) ^ (stacks[t - 1, p] >> np.uint32(8))",
+        "black |= tf.pad(starts, [[0, 0], [age - 1, 0]])[:, :rows]",
         "pass",
-        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
+        f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
+    ),
+    Variant(
+        "stacks: a game's start is seen in its first row alone",
+        STACKS,
+        "[[0, 0], [age - 1, 0]]",
+        "[[0, 0], [0, 0]]",
+        f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
+    ),
+    Variant(
+        "stacks: a lost life starts a game",
+        STACKS,
+        "& (step_type[:, :-1] == StepType.LAST)",
+        "& (step_type[:, :-1] >= StepType.FIRST)",
+        f"{TEST_STACKS}::test_what_is_learned_from_is_what_atari_gave",
+        slow=True,
+    ),
+    Variant(
+        "stacks: every start stored in full, be it black or not",
+        STACKS,
+        "if starts_game and self._frames[older % len(self._frames)].any():",
+        "if starts_game:",
+        f"{TEST_STACKS}::test_a_start_behind_black_frames_adds_one_frame",
     ),
     Variant(
         "stacks: every stack stored in full",
         STACKS,
-        "if changed == 0 and s < STACK - 1:",
-        "if False:",
-        f"{TEST_UNROLLS}::test_what_is_sampled_is_what_went_in",
+        "if starts_game and self._frames[older % len(self._frames)].any():",
+        "if True:",
+        f"{TEST_STACKS}::test_the_ring_stores_a_frame_once_and_a_start_in_full",
     ),
     Variant(
-        "stacks: rows one frame late",
+        "stacks: older frames one row late",
         STACKS,
-        "frames[b, t], frames[b, t + 1], frames[b, t + 2], frames[b, t + 3]",
-        "frames[b, t], frames[b, t], frames[b, t + 1], frames[b, t + 2]",
+        "pixels[:, OLDER - age : OLDER - age + rows]",
+        "pixels[:, OLDER + 1 - age : OLDER + 1 - age + rows]",
+        f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
+    ),
+    Variant(
+        "stacks: an unroll begins without its older frames",
+        GROUPS,
+        "array[:, :STACK] = np.moveaxis(leaf, -1, 1)",
+        "array[:, OLDER] = leaf[..., -1]",
+        f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
+    ),
+    Variant(
+        "stacks: rows for the next unroll show the game before",
+        GROUPS,
+        "array[env, : max(0, OLDER - rows.start + start)] = 0",
+        "pass",
+        f"{TEST_STACKS}::test_rows_of_an_unroll_go_to_the_next",
+    ),
+    Variant(
+        "stacks: older checkpoints are read as frames",
+        GROUPS,
+        "if isinstance(value, np.ndarray) and value.ndim > array.ndim:",
+        "if False:",
+        f"{TEST_STACKS}::test_lockstep_checkpoints_hold_frames_and_older_ones_with_whole_stacks_are_read",
+    ),
+    Variant(
+        "sequences: a game's first stack shows the game before",
+        WRITER,
+        "np.zeros_like(images[:OLDER])",
+        "images[row : row + OLDER]",
         f"{TEST_SEQUENCES}::test_sequences_are_pieces_of_games",
         slow=True,
+    ),
+    Variant(
+        "memory: tensors are copies",
+        MEMORY,
+        "tf.experimental.dlpack.from_dlpack(value.__dlpack__())",
+        "tf.convert_to_tensor(value)",
+        f"{TEST_MEMORY}::test_a_tensor_lies_where_its_aligned_array_does",
+    ),
+    Variant(
+        "memory: tensors that are not aligned",
+        MEMORY,
+        "array.ctypes.data % ALIGNMENT == 0",
+        "array.size",
+        f"{TEST_MEMORY}::test_what_tensorflow_cannot_use_is_copied",
+    ),
+    Variant(
+        "memory: sampled unrolls are copied once more",
+        UNROLLS,
+        "taken.append(aligned_zeros((len(rows), self._rows, *array.shape[2:]), array.dtype))",
+        "taken.append(aligned_zeros((len(rows), self._rows + 1, *array.shape[2:]), array.dtype)[:, 1:])",
+        f"{TEST_MEMORY}::test_replayed_unrolls_are_read_where_they_were_sampled",
     ),
     Variant(
         "sequences: over a game's end",

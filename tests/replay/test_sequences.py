@@ -5,9 +5,11 @@ import pytest
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
+from repro.environments.specs import STACK, FrameStackSpec
+from repro.replay.frame_stacks import Frames, to_frames, with_stacks
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 
-HEIGHT, WIDTH, STACK, UNITS = 6, 4, 4, 3
+HEIGHT, WIDTH, UNITS = 6, 4, 3
 
 
 def started(spec, settings, folder, saved=None):
@@ -20,7 +22,10 @@ def _spec(core: bool) -> Trajectory:
     state = {"core_state": (tf.TensorSpec((UNITS,), tf.float32), tf.TensorSpec((UNITS,), tf.float32))} if core else {}
     return Trajectory(
         step_type=tf.TensorSpec((), tf.int32),
-        observation={"frame": tf.TensorSpec((HEIGHT, WIDTH, STACK), tf.uint8), "x": tf.TensorSpec((2,), tf.float32)},
+        observation={
+            "frame": FrameStackSpec((HEIGHT, WIDTH, STACK), tf.uint8, 0, 255),
+            "x": tf.TensorSpec((2,), tf.float32),
+        },
         action=tf.TensorSpec((), tf.int32),
         policy_info={"epsilon": tf.TensorSpec((), tf.float32)} | state,
         next_step_type=tf.TensorSpec((), tf.int32),
@@ -39,7 +44,8 @@ def _games(rng, spec, lengths):
     steps = tf.nest.map_structure(sample, spec)
     step_type, stacks, start = [], [], 0
     for i, length in enumerate(lengths):
-        first = rng.integers(0, 255, (HEIGHT, WIDTH, STACK), np.uint8)
+        first = np.zeros((HEIGHT, WIDTH, STACK), np.uint8)  # black before the game
+        first[..., -1] = rng.integers(0, 255, (HEIGHT, WIDTH), np.uint8)
         stacks.append(first)
         for _ in range(length - 1):
             frame = rng.integers(0, 255, (HEIGHT, WIDTH, 1), np.uint8)
@@ -141,7 +147,8 @@ def _times_trained(sequences, lead):
 def _sampled(replay, count, size=5):
     found = []
     for _ in range(count):
-        batch = replay.sample(size).sequences
+        batch = with_stacks(tf.nest.map_structure(tf.constant, replay.sample(size).sequences))
+        batch = tf.nest.map_structure(lambda leaf: leaf.numpy(), batch)
         found += [_bytes(tf.nest.map_structure(lambda leaf, b=b: leaf[b], batch)) for b in range(size)]
     return found
 
@@ -150,7 +157,11 @@ def _write(replay, steps, pieces):
     writer = replay.make_writer()
     total = len(steps.step_type)
     for piece in np.array_split(np.arange(total), pieces):
-        writer.append(tf.nest.map_structure(lambda leaf, piece=piece: leaf[piece], steps))
+        unroll = tf.nest.map_structure(lambda leaf, piece=piece: leaf[piece], steps)
+        if isinstance(unroll.observation, dict):
+            frames = to_frames(unroll.observation["frame"][np.newaxis])
+            unroll = unroll._replace(observation=unroll.observation | {"frame": Frames(frames.pixels[0])})
+        writer.append(unroll)
     writer.flush()
     return writer
 

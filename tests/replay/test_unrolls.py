@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from tf_agents.trajectories import Trajectory
+from tf_agents.trajectories import StepType, Trajectory
 
+from repro.environments.specs import STACK, FrameStackSpec
+from repro.replay.frame_stacks import OLDER, Frames
 from repro.replay.unrolls import UnrollReplay
 
-T, HEIGHT, WIDTH, STACK = 5, 6, 4, 4
+T, HEIGHT, WIDTH = 5, 6, 4
 SPEC = Trajectory(
     step_type=tf.TensorSpec((), tf.int32),
-    observation=tf.TensorSpec((HEIGHT, WIDTH, STACK), tf.uint8),
+    observation=FrameStackSpec((HEIGHT, WIDTH, STACK), tf.uint8, 0, 255),
     action=tf.TensorSpec((), tf.int32),
     policy_info={"logits": tf.TensorSpec((2,), tf.float32)},
     next_step_type=tf.TensorSpec((), tf.int32),
@@ -19,26 +21,19 @@ SPEC = Trajectory(
 )
 
 
-def _stacks(rng, starts):
-    """T+1 stacks of a game that starts again, with black frames before its first, at the given rows."""
-    stack = rng.integers(1, 255, (HEIGHT, WIDTH, STACK), np.uint8)
-    rows = [stack]
-    for row in range(1, T + 1):
-        frame = rng.integers(1, 255, (HEIGHT, WIDTH, 1), np.uint8)
-        before = np.zeros_like(rows[-1]) if row in starts else rows[-1]
-        rows.append(np.concatenate([before[..., 1:], frame], axis=-1))
-    return np.stack(rows)
-
-
 def _unrolls(rng, count, starts=()):
-    """A group of unrolls, each different from any other."""
+    """A group of unrolls, each different from any other, in which games start at the given rows."""
 
     def sample(spec):
         shape = (count, T + 1, *spec.shape)
         return rng.standard_normal(shape).astype(spec.dtype.as_numpy_dtype)
 
     sampled = tf.nest.map_structure(sample, SPEC)
-    return sampled._replace(observation=np.stack([_stacks(rng, starts) for _ in range(count)]))
+    sampled.step_type[:] = StepType.MID
+    for row in starts:
+        sampled.step_type[:, row - 1 : row + 1] = StepType.LAST, StepType.FIRST
+    pixels = rng.integers(1, 255, (count, OLDER + T + 1, HEIGHT, WIDTH), np.uint8)
+    return sampled._replace(observation=Frames(pixels))
 
 
 def _rows(unrolls):
@@ -47,7 +42,7 @@ def _rows(unrolls):
     return [b"".join(leaf[g].tobytes() for leaf in leaves) for g in range(len(leaves[0]))]
 
 
-@pytest.mark.parametrize("starts", [(), (3,), (1, 2)])
+@pytest.mark.parametrize("starts", [(), (3,), (1, 3)])
 def test_what_is_sampled_is_what_went_in(starts):
     rng = np.random.default_rng(0)
     replay = UnrollReplay(SPEC, T, 8)
@@ -72,7 +67,7 @@ def test_samples_are_uniform():
 
 
 def test_frames_are_stored_once():
-    spec = SPEC._replace(observation=tf.TensorSpec((84, 84, STACK), tf.uint8))
+    spec = SPEC._replace(observation=FrameStackSpec((84, 84, STACK), tf.uint8, 0, 255))
     whole = 100 * (T + 1) * 84 * 84 * STACK
     assert UnrollReplay(spec, T, 100).nbytes == pytest.approx(whole * (T + 1 + 3) / (T + 1) / STACK, rel=0.01)
 

@@ -143,10 +143,6 @@ def replay_bodies(
     """Storing a batch, and sampling one, from a replay that is full. Both return the agent steps in a batch."""
     random = np.random.default_rng(0)
     group = random_unrolls(agent, size, length)
-    if stack := group.arrays.observation.shape[-1] if group.arrays.observation.ndim == 5 else 0:
-        frames = random.integers(256, size=(size, length + stack, *group.arrays.observation.shape[2:4]))
-        for t in range(length + 1):  # each stack goes on from the one before
-            group.arrays.observation[:, t] = np.moveaxis(frames[:, t : t + stack], 1, -1)
     while len(replay) < replay.capacity:
         replay.add(group.arrays)
 

@@ -83,6 +83,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         batch_size = experiment.replay_training.batch_size
         batch = learner.to_device(replay.sample(batch_size).sequences)
         new_steps = num_actors * envs * steps  # between two gradient steps
+        few = tf.nest.map_structure(lambda x: x[: len(x) - PLAYED + steps], played)  # with the older frames of a stack
 
         def learn() -> int:
             learner.step(batch)
@@ -93,7 +94,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
             return new_steps
 
         def store() -> int:
-            writer.append(tf.nest.map_structure(lambda x: x[:steps], played))
+            writer.append(few)
             return steps
 
         rates = {
@@ -117,7 +118,7 @@ def _play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     actor, group = Actor(environment, policy, weights, PLAYED, 0, lambda episode: None), UnrollGroup(spec, 1, PLAYED)
     actor.sync_weights()
     actor.collect([group])
-    steps = tf.nest.map_structure(lambda x: x[0, :PLAYED], group.arrays)
+    steps = tf.nest.map_structure(lambda x: x[0, :-1], group.arrays)
     steps.step_type[-1] = StepType.LAST  # what is stored next is another game
     return steps
 

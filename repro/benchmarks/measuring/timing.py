@@ -111,11 +111,10 @@ def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dic
     since rates of different minutes on a shared machine do not compare.
     """
     ratios = [repeat["whole"] / serial_bound(repeat["parts"]) for repeat in repeats]
-    parts = {name: float(np.median([repeat["parts"][name] for repeat in repeats])) for name in repeats[0]["parts"]}
     return {
         "what": what,
         "unit": unit,
-        "parts": parts,
+        "parts": _medians([repeat["parts"] for repeat in repeats]),
         "whole": float(np.median([repeat["whole"] for repeat in repeats])),
         "bound": float(np.median([serial_bound(repeat["parts"]) for repeat in repeats])),
         "ratio": float(np.median(ratios)),
@@ -124,3 +123,17 @@ def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dic
         "hardware": records.hardware(),
         "versions": records.versions(),
     }
+
+
+def summarise_outer(repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Likewise of `outer_parts`, which bound the rate of any implementation: their medians, bound and ratio."""
+    bounds = [serial_bound(repeat["outer_parts"]) for repeat in repeats]
+    return {
+        "outer_parts": _medians([repeat["outer_parts"] for repeat in repeats]),
+        "outer_bound": float(np.median(bounds)),
+        "outer_ratio": float(np.median([repeat["whole"] / bound for repeat, bound in zip(repeats, bounds)])),
+    }
+
+
+def _medians(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.median([part[name] for part in parts])) for name in parts[0]}

@@ -14,6 +14,7 @@ from paper_configs.acer import atari, continuous
 from repro.acting.batches import Batch
 from repro.acting.unrolls import UnrollGroup
 from repro.papers import find_experiment
+from repro.replay.frame_stacks import with_stacks
 from repro.training.learner import Learner
 from tests.papers.acer.continuous_small import make_agent
 
@@ -116,7 +117,7 @@ def algorithm_2(config, start, calls, *, stale):
         for variable, value in zip(variables, [*at[0], *at[1]], strict=True):
             variable.assign(value)
         with tf.GradientTape() as tape:
-            loss = agent.loss(tf.nest.map_structure(tf.constant, batch)).loss
+            loss = agent.loss(with_stacks(tf.nest.map_structure(tf.constant, batch))).loss
         gradients = [g.numpy() for g in tape.gradient(loss, agent._learned)]
         if bound := config.learner.clip_global_norm:
             norm = np.sqrt(sum((g**2).sum() for g in gradients))

@@ -103,7 +103,7 @@ def test_each_batch_has_as_many_unrolls_of_each_game(tmp_path):
     shares = collections.Counter()
     for _ in range(3):
         batch = trainer._source.next()
-        brightness = batch.trajectory.observation.numpy()[:, -1, :, :, -1].mean(axis=(1, 2))
+        brightness = batch.trajectory.observation.pixels.numpy()[:, -1].mean(axis=(1, 2))
         shares.update(np.digitize(brightness, [60]).tolist())
         trainer._source.release(batch)
     trainer.close()

@@ -1,0 +1,109 @@
+"""What an agent on Atari cannot do without: the emulators' steps, and the matrix products and convolutions alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
+from tf_agents.policies import tf_policy
+from tf_agents.trajectories import time_step as ts
+
+from repro.benchmarks.measuring.actor_learner import random_unrolls
+from repro.environments.atari import AtariEnvironment
+from repro.memory import as_tensor
+from repro.replay.frame_stacks import with_stacks
+from repro.training.on_policy_experiment import OnPolicyExperiment
+
+PRODUCTS = ("MatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
+"""Types of the operations that count."""
+
+
+def emulation_bodies(environments: Sequence[AtariEnvironment]) -> list[Callable[[], int]]:
+    """Steps of ALE's own batches, whose threads emulate, scale and stack; one body for each. Returns agent steps."""
+
+    def body(environment: AtariEnvironment, random: np.random.Generator) -> int:
+        actions = random.integers(environment.num_actions, size=environment.num_envs, dtype=np.int32)
+        environment.step_emulators(actions)
+        return environment.num_envs
+
+    for environment in environments:
+        environment.reset()
+    return [functools.partial(body, x, np.random.default_rng(i)) for i, x in enumerate(environments)]
+
+
+def inference_body(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], int]:
+    """The products of one policy call. Returns agent steps."""
+
+    @tf.function
+    def act(observation: Any) -> Any:
+        step_type = tf.zeros([num_envs], tf.int32)
+        time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
+        return policy.action(time_step, policy.get_initial_state(num_envs), tf.zeros([2], tf.int32))
+
+    spec = policy.time_step_spec.observation
+    batched = tf.nest.map_structure(lambda leaf: tf.TensorSpec([num_envs, *leaf.shape], leaf.dtype), spec)
+    return _body(products(act.get_concrete_function(batched).graph), num_envs)
+
+
+def learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
+    """The products of one train step, forward and backward. Returns the agent steps in it."""
+    learner = experiment.config.learner
+    environment = experiment.make_environment(1, seed=0)
+    agent = experiment.make_agent(environment, seed=0)
+    environment.close()
+    unrolls = random_unrolls(agent, learner.batch_size, learner.unroll_length).arrays
+    batch = with_stacks(tf.nest.map_structure(as_tensor, unrolls))
+    graph = tf.function(agent.train).get_concrete_function(batch).graph
+    return _body(products(graph), learner.batch_size * learner.unroll_length)
+
+
+def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
+    """The `PRODUCTS` that a graph's results need, each on random numbers of the same shapes as it has there.
+
+    Those in functions that the graph calls are not found.
+    """
+    rng = tf.random.Generator.from_seed(0)
+    found: list[Callable[[], tf.Tensor]] = []
+    for op in _needed(graph):
+        if op.type not in PRODUCTS:
+            continue
+        one, other = (rng.normal(x.shape) for x in op.inputs if x.dtype == tf.float32)
+        names = ("transpose_a", "transpose_b") if op.type == "MatMul" else ("strides", "padding")
+        how = {name: op.get_attr(name) for name in names}
+        shape = op.outputs[0].shape.as_list()
+        if op.type == "MatMul":
+            how |= {"a": one, "b": other}
+        elif op.type == "Conv2D":
+            how |= {"input": one, "filter": other}
+        elif op.type == "Conv2DBackpropInput":
+            how |= {"input_sizes": shape, "filter": one, "out_backprop": other}
+        else:
+            how |= {"input": one, "filter_sizes": shape, "out_backprop": other}
+        found.append(functools.partial(getattr(tf.raw_ops, op.type), **how))
+    return found
+
+
+def _needed(graph: FuncGraph) -> list[tf.Operation]:
+    """Operations that outputs or effects of a graph depend on: not, say, the gradient of the frames themselves."""
+    pending, seen = [*(x.op for x in graph.outputs), *graph.control_outputs], set()
+    while pending:
+        op = pending.pop()
+        if op not in seen:
+            seen.add(op)
+            pending += [*(x.op for x in op.inputs), *op.control_inputs]
+    return [op for op in graph.get_operations() if op in seen]
+
+
+def _body(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:
+    """All products in one call of a compiled function."""
+    compiled = tf.function(lambda: [product() for product in found]).get_concrete_function()
+
+    def body() -> int:
+        compiled()
+        return units
+
+    return body

@@ -1,0 +1,171 @@
+"""Which tensors lie where their arrays do, on the way from the environments to the learner."""
+
+import gc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tf_agents.agents.tf_agent import LossInfo
+
+from paper_configs.impala import atari_shallow
+from repro.acting.batches import Batch
+from repro.acting.unrolls import UnrollGroup
+from repro.environments.atari import make_atari
+from repro.memory import ALIGNMENT, aligned_empty, aligned_zeros, as_tensor, concatenated
+from repro.papers.impala.experiments.discrete import DiscreteExperiment
+from repro.replay.frame_stacks import with_stacks
+from repro.replay.mixed_batches import MixedBatches
+from repro.replay.unrolls import UnrollReplay
+from repro.training.learner import Learner
+
+pytestmark = pytest.mark.skipif(bool(tf.config.list_physical_devices("GPU")), reason="shared on a CPU alone")
+
+
+class _Capsule:
+    """A tensor's memory as NumPy takes it."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __dlpack__(self, **_):
+        return tf.experimental.dlpack.to_dlpack(self._tensor)
+
+    def __dlpack_device__(self):
+        return (1, 0)  # the CPU
+
+
+def address(value):
+    """Where the first byte of an array or a tensor lies."""
+    return (value if isinstance(value, np.ndarray) else np.from_dlpack(_Capsule(value))).ctypes.data
+
+
+def same_memory(arrays, tensors):
+    return [address(x) == address(y) for x, y in zip(tf.nest.flatten(arrays), tf.nest.flatten(tensors), strict=True)]
+
+
+def test_aligned_arrays():
+    for shape in [(3, 5), (2, 3, 84, 84, 4), *((size,) for size in range(1, 60))]:
+        for allocate in (aligned_zeros, aligned_empty):
+            array = allocate(shape, np.float32)
+            assert address(array) % ALIGNMENT == 0
+            assert (array.shape, array.dtype) == (shape, np.float32)
+        assert not aligned_zeros(shape, np.float32).any()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.float32, np.float64])
+def test_a_tensor_lies_where_its_aligned_array_does(dtype):
+    array = aligned_zeros((3, 7), dtype)
+    tensor = as_tensor(array)
+    assert address(tensor) == address(array)
+    assert address(tf.convert_to_tensor(array)) != address(array)  # which copies, however an array is aligned
+    array[1, 2] = 5
+    assert tensor.numpy()[1, 2] == 5
+    assert (tensor.dtype, tensor.shape) == (tf.as_dtype(dtype), array.shape)
+
+
+def test_a_tensor_keeps_its_memory():
+    array = aligned_zeros((1 << 20,), np.uint8)
+    array[:] = 7
+    tensor = as_tensor(array)
+    del array
+    gc.collect()
+    others = [np.zeros(1 << 20, np.uint8) for _ in range(8)]  # that would get it, were it free
+    assert (tensor.numpy() == 7).all()
+    assert len(others) == 8
+
+
+def _read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        aligned_zeros((65,), np.uint8)[1:],
+        aligned_zeros((8, 8), np.float32)[:, :4],
+        _read_only(aligned_zeros((8,), np.float32)),
+        aligned_zeros((8,), np.bool_),
+    ],
+    ids=["not aligned", "not contiguous", "read-only", "booleans"],
+)
+def test_what_tensorflow_cannot_use_is_copied(array):
+    tensor = as_tensor(array)
+    np.testing.assert_array_equal(tensor, array)
+    assert tensor.dtype == tf.as_dtype(array.dtype)
+    if array.dtype != np.bool_:  # which have no way to NumPy but a copy
+        assert address(tensor) != address(array)
+
+
+def test_a_tensor_is_passed_on():
+    tensor = tf.constant([1, 2])
+    assert as_tensor(tensor) is tensor
+
+
+def test_concatenated_arrays_can_be_shared():
+    parts = [np.ones((2, 3), np.float32), np.zeros((5, 3), np.float32)]
+    joined = concatenated(parts)
+    np.testing.assert_array_equal(joined, np.concatenate(parts))
+    assert address(as_tensor(joined)) == address(joined)
+
+
+@pytest.fixture(scope="module")
+def agent():
+    experiment = DiscreteExperiment(atari_shallow.get_config("smoke"))
+    environment = experiment.make_environment(1, 0)
+    yield experiment.make_agent(environment, 0)
+    environment.close()
+
+
+def test_a_learner_on_a_cpu_reads_unrolls_where_actors_wrote_them(agent):
+    learner = Learner(agent, tf.distribute.OneDeviceStrategy("/cpu:0"))
+    group = UnrollGroup(agent.collect_data_spec, 3, 4)
+    batch = Batch([group], learner.to_device)
+    assert all(same_memory(group.arrays, batch.trajectory))
+    joined = Batch([group, UnrollGroup(agent.collect_data_spec, 3, 4)], learner.to_device)
+    assert not any(same_memory(group.arrays, joined.trajectory))  # several groups are copied into one
+
+
+def test_the_train_step_itself_reads_them_there(agent, monkeypatch):
+    seen = []
+
+    def record(*leaves):
+        seen.extend(map(address, leaves))
+
+    def train(experience):
+        tf.py_function(record, tf.nest.flatten(experience), [])
+        return LossInfo(tf.constant(0.0), {})
+
+    monkeypatch.setattr("repro.training.learner.with_stacks", lambda trajectory: trajectory)  # as they come
+    learner = Learner(agent, tf.distribute.OneDeviceStrategy("/cpu:0"), train=train)
+    group = UnrollGroup(agent.collect_data_spec, 3, 4)
+    for _ in range(2):  # the first call traces
+        learner.step(learner.to_device(group.arrays))
+    assert seen == 2 * [address(leaf) for leaf in tf.nest.flatten(group.arrays)]
+
+
+def test_frames_are_a_quarter_of_their_stacks(agent):
+    group = UnrollGroup(agent.collect_data_spec, 2, 20)
+    pixels = group.arrays.observation.pixels
+    stacks = with_stacks(tf.nest.map_structure(as_tensor, group.arrays)).observation
+    assert stacks.shape == (2, 21, 84, 84, 4)
+    assert pixels.nbytes * 21 * 4 == stacks.numpy().nbytes * 24
+
+
+def test_replayed_unrolls_are_read_where_they_were_sampled(agent):
+    learner = Learner(agent, tf.distribute.OneDeviceStrategy("/cpu:0"))
+    group, rng = UnrollGroup(agent.collect_data_spec, 3, 4), np.random.default_rng(0)
+    replay = UnrollReplay(agent.collect_data_spec, 4, 6)
+    replay.add(group.arrays)
+    mixed = MixedBatches(agent.collect_data_spec, 4, 6, num_replayed=2).mix([group.arrays], [0], rng).trajectory
+    for sampled in (replay.sample(rng, 2), mixed):
+        assert all(same_memory(sampled, learner.to_device(sampled)))
+
+
+def test_a_policy_reads_atari_s_observations_where_they_are():
+    environment = make_atari(atari_shallow.get_config("smoke").env.to_dict(), 3, seed=0, num_threads=1)
+    observation, _ = environment.reset()
+    for _ in range(3):
+        assert address(as_tensor(observation)) == address(observation)
+        observation = environment.step(np.zeros(3, np.int32))[0]
+    environment.close()
