@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -20,12 +21,17 @@ QUICK_SECONDS = 20.0
 """An actor that ends sooner than this failed to start, and so did one that ends before its first report."""
 START_SECONDS = 60.0
 """An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
-JOIN_SECONDS = 30.0
-"""Longest wait for processes that were told to end."""
+JOIN_SECONDS = 8.0
+"""Longest wait for processes that were told to end, before they are killed, and then again."""
 
 
 class ActorProcess(Protocol):
-    """A process in which an actor plays, wherever it is."""
+    """A process in which an actor plays, wherever it is.
+
+    may_wait: whether it may have to wait for a free core, so that silence before its first report means nothing.
+    """
+
+    may_wait: bool
 
     def wait(self) -> str:
         """Returns how it ended, once it has."""
@@ -44,6 +50,8 @@ class LocalProcess:
         command: with its arguments.
         log: gets what it writes on the screen.
     """
+
+    may_wait = False
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
         self._log = log
@@ -123,7 +131,8 @@ class ActorProcesses:
         self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
         self._reported: set[int] = set()  # actors that did so since their start
         self._starts = [0] * count
-        self._starts_before = 0  # of this process
+        self._starts_before = [0] * count  # in processes of the learner before this one
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._error: ActorPoolError | None = None
         self._lines: deque[str] = deque()  # of the keepers, for the learner's thread to say
@@ -133,7 +142,7 @@ class ActorProcesses:
     @property
     def restarts(self) -> int:
         """Actors that were replaced so far, in this process."""
-        return max(0, sum(self._starts) - self._starts_before - len(self._starts))
+        return sum(max(0, starts - before - 1) for starts, before in zip(self._starts, self._starts_before))
 
     def start(self, address: str) -> None:
         """Starts the actors of the server at an address."""
@@ -142,20 +151,40 @@ class ActorProcesses:
             self._keepers.append(threading.Thread(target=self._supervise, args=(i, address), daemon=True))
             self._keepers[i].start()
 
-    def report(self, actor: int) -> None:
-        """Notes that an actor brought something."""
-        self._seen[actor] = self._clock.seconds
-        self._reported.add(actor)
+    def is_known(self, actor: int, start: int) -> bool:
+        """Returns whether this process started an actor so, given its number and how often it was started before.
+
+        One of another learner, which was at the same address, is not known.
+        """
+        return 0 <= actor < len(self._starts) and self._starts_before[actor] <= start < self._starts[actor]
+
+    def report(self, actor: int, start: int | None = None) -> None:
+        """Notes that an actor brought something; what one brought that was replaced since says nothing of the new one.
+
+        Args:
+            actor: its number.
+            start: how often it was started before; None where that is not known.
+        """
+        if start is None or start == self._starts[actor] - 1:
+            self._seen[actor] = self._clock.seconds
+            self._reported.add(actor)
 
     def look(self) -> None:
-        """Kills actors that hang, which are then started again; for the learner's thread to call while it waits."""
+        """Kills actors that hang, which are then started again; for the learner's thread to call while it waits.
+
+        Raises:
+            ActorPoolError: one could not be reached.
+        """
         now, silent_seconds = self._clock.look(), self._supervision.silent_seconds
         for i, process in tuple(self._processes.items()):
             limit = silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
-            if now - self._seen[i] > limit:
+            if now - self._seen[i] > limit and (i in self._reported or not process.may_wait):
                 self._seen[i] = now
                 self._lines.append(f"Actor {i} reported nothing for {limit:g} seconds.")
-                process.kill()
+                try:
+                    process.kill()
+                except Exception as error:  # the cluster may be gone
+                    raise ActorPoolError(f"Actor {i} hangs and could not be ended ({one_line(error)}).") from error
 
     def check(self) -> None:
         """Says what happened since the last call, in the learner's thread.
@@ -175,16 +204,21 @@ class ActorProcesses:
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues where `get_state` was taken."""
         self._starts = [int(starts) for starts in state["starts"]]
-        self._starts_before = sum(self._starts)
+        self._starts_before = list(self._starts)
         self.broken_off = int(state["broken_off"])
 
     def close(self) -> None:
+        """Ends all of them, by force where they do not end when asked."""
         self._stop.set()
-        for process in tuple(self._processes.values()):
-            process.terminate()
-        deadline = time.monotonic() + JOIN_SECONDS
-        for keeper in self._keepers:
-            keeper.join(timeout=max(0.0, deadline - time.monotonic()))
+        for end in (lambda process: process.terminate(), lambda process: process.kill()):
+            for process in tuple(self._processes.values()):
+                with contextlib.suppress(Exception):  # the others are to end in any case
+                    end(process)
+            deadline = time.monotonic() + JOIN_SECONDS
+            for keeper in self._keepers:
+                keeper.join(timeout=max(0.0, deadline - time.monotonic()))
+            if not any(keeper.is_alive() for keeper in self._keepers):
+                return
 
     def _supervise(self, i: int, address: str) -> None:
         """Runs actor i until the run ends, or until it cannot be started."""
@@ -201,8 +235,8 @@ class ActorProcesses:
             began = time.monotonic()
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
-            process = self._processes[i] = self.launcher(i, self._starts[i], address)
-            self._starts[i] += 1
+            self._starts[i] += 1  # first: it may bring something at once
+            process = self._processes[i] = self.launcher(i, self._starts[i] - 1, address)
             if self._stop.is_set():
                 process.terminate()
             end = process.wait()
@@ -210,7 +244,8 @@ class ActorProcesses:
                 return
             quick = time.monotonic() - began < QUICK_SECONDS
             failed = failed + 1 if quick or i not in self._reported else 0
-            self.broken_off += i in self._reported
+            with self._lock:
+                self.broken_off += i in self._reported
             if failed == MAX_FAILURES:
                 raise ActorPoolError(f"Actor {i} failed {failed} times at its start, the last time: {end}.")
             self._lines.append(f"Actor {i} was restarted (restart {self.restarts + 1} of this process): {end}.")

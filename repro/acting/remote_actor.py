@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+import numpy as np
 import reverb
 from tf_agents.trajectories import Trajectory
 
@@ -37,7 +38,7 @@ def run_actor(
     address: str,
     steps: int,
 ) -> NoReturn:
-    """Plays for ever, for a replay of sequences; `end_with` was called, so that the process ends with the server.
+    """Plays for ever, for a replay of sequences; `begin` was called, so that the process ends with the server.
 
     Args:
         actor: whose weights come from the server, and whose games go to `reporter`.
@@ -62,7 +63,7 @@ def run_actor(
 def run_unroll_actor(
     actor: Actor, make_group: Callable[[], UnrollGroup], sizes: GroupSizes, sender: UnrollSender, reporter: Reporter
 ) -> NoReturn:
-    """Plays for ever, for a learner that learns from the unrolls themselves; `end_with` was called.
+    """Plays for ever, for a learner that learns from the unrolls themselves; `begin` was called.
 
     Args:
         actor: whose weights come from the server, and whose games go to `reporter`.
@@ -77,6 +78,26 @@ def run_unroll_actor(
         actor.collect(groups)
         reporter.report_games()
         sender.send(groups)
+
+
+def begin(num_actors: int, seed: int, index: int, start: int, address: str) -> tuple[int, int]:
+    """Returns the seeds of an actor's environment and of its sampling; see `end_with` for the rest.
+
+    Args:
+        num_actors: of the run.
+        seed: of the run; its own seeds are others.
+        index: of the actor.
+        start: how often it was started before.
+        address: of the server.
+
+    Raises:
+        ValueError: the run has no such actor.
+    """
+    if index >= num_actors:
+        raise ValueError(f"There is no actor {index}: runtime.num_actors={num_actors}.")
+    end_with(address)
+    environment_seed, action_seed = np.random.SeedSequence(seed, spawn_key=(index, start)).generate_state(2) % 2**31
+    return int(environment_seed), int(action_seed)
 
 
 def end_with(address: str) -> None:

@@ -92,7 +92,9 @@ class RemoteActorPool:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
-        if "actors" in state:  # checkpoints of before have none
+        if "starts" in state:  # checkpoints of before have these alone, or nothing
+            self._actors.set_state({"starts": state["starts"], "broken_off": 0})
+        if "actors" in state:
             self._actors.set_state(state["actors"])
 
     def close(self) -> None:

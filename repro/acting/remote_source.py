@@ -71,6 +71,7 @@ class RemoteSource:
         self._interrupted = threading.Event()
         self._workers = Workers()
         self._server: reverb.Server | None = None
+        self._reader: UnrollReader | None = None
 
     @property
     def restarts(self) -> int:
@@ -129,7 +130,8 @@ class RemoteSource:
         self._actors.close()
         self._workers.stop()
         if self._server is not None:
-            self._reader.end_wait()
+            if self._reader is not None:
+                self._reader.end_wait()
             self._workers.close()
             with suppress_stderr():
                 self._server.stop()
@@ -153,6 +155,7 @@ class RemoteSource:
     def _take(self) -> UnrollGroup:
         """The next group that is new."""
         group = self._workers.get(self._free)
+        assert self._reader is not None, "it is there before the thread that takes"
         while not self._workers.stopped:
             header = self._reader.read_into(group)
             if self._workers.stopped or self._is_new(header):
@@ -160,8 +163,10 @@ class RemoteSource:
         return group
 
     def _is_new(self, header: Header) -> bool:
-        """Whether this group was not here before; notes where it came from, and what is missing before it."""
-        self._actors.report(header.actor)
+        """Whether a group is of this run's actors and was not here before; notes its origin and what is missing."""
+        if not self._actors.is_known(header.actor, header.start):
+            return False
+        self._actors.report(header.actor, header.start)
         self._machines.add(header.machine)
         origin = header.actor, header.start
         expected = self._next.get(origin, 0)

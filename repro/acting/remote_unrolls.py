@@ -23,6 +23,8 @@ EXPERIENCE = "experience"
 """Name of the queue."""
 MOST_GROUPS = 2**40
 """That a learner may read."""
+NOBODY = -1
+"""In place of an actor's number, in groups that do not count."""
 END_MS = 1000
 """Longest wait for a place in the queue when reading ends."""
 
@@ -111,7 +113,7 @@ class UnrollReader:
 
     def __init__(self, address: str, group: UnrollGroup) -> None:
         client = reverb.Client(address)
-        self._sender, self._group = UnrollSender(client, actor=0, start=0, machine=0), group
+        self._sender, self._group = UnrollSender(client, actor=NOBODY, start=0, machine=0), group
         self._sender.send([group])
         self._samples = client.sample(EXPERIENCE, MOST_GROUPS, emit_timesteps=False)
         with suppress_stderr():

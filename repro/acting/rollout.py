@@ -136,7 +136,8 @@ def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., Poli
     """`act(observation [N, ...], step_type [N], policy_state, seed int32 [2]) -> PolicyStep`, traced once and here.
 
     A call of the one concrete function takes half the time of a call that first looks for it among several. It reads
-    aligned arrays where they lie (`as_tensor`), and has read them when it returns.
+    aligned arrays where they lie (`as_tensor`), and has read them when it returns; a policy's state must not be one of
+    its inputs as it is, which the environment writes over.
     """
 
     def batched(spec: Any) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import ml_collections
-import numpy as np
 import reverb
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import Trajectory
@@ -17,7 +16,7 @@ from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
-from repro.acting.remote_actor import end_with, run_unroll_actor
+from repro.acting.remote_actor import begin, run_unroll_actor
 from repro.acting.remote_source import RemoteSource
 from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
 from repro.acting.rollout import Episode
@@ -110,14 +109,11 @@ def run_remote_actor(
         ValueError: the run has no such actor.
     """
     seed, index, start = place
-    if index >= config.runtime.num_actors:
-        raise ValueError(f"There is no actor {index}: runtime.num_actors={config.runtime.num_actors}.")
-    end_with(address)
-    environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
-    environment = make_environment(index, int(environment_seed))
+    environment_seed, action_seed = begin(config.runtime.num_actors, seed, index, start, address)
+    environment = make_environment(index, environment_seed)
     policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length
     reporter = Reporter(client, index)
-    actor = Actor(environment, policy, PulledWeights(address), length, int(action_seed), reporter.append, overlap)
+    actor = Actor(environment, policy, PulledWeights(address), length, action_seed, reporter.append, overlap)
     sizes, make_group = _groups(config, policy.trajectory_spec, batch_size)
     sender = UnrollSender(client, index, start, machine_number(own_address(address)))
     run_unroll_actor(actor, make_group, sizes, sender, reporter)

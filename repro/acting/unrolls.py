@@ -75,7 +75,7 @@ class UnrollGroup:
     def set_rows(self, rows: slice, values: Iterable[np.ndarray | int]) -> None:
         """Writes time rows of every array, as `get_rows` gave them; also whole stacks, which older checkpoints hold."""
         for array, value in zip(tf.nest.flatten(self.arrays), values):
-            if isinstance(value, np.ndarray) and value.ndim > array.ndim:
+            if isinstance(value, np.ndarray) and value.ndim > array.ndim and array.shape[1] != self._rows:
                 value = to_frames(value).pixels
             array[:, self._with_older(rows, array)] = value
 

@@ -34,7 +34,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 
 def _measure_outer_parts(experiment: DiscreteExperiment, seed: int, seconds: float) -> dict[str, float]:
-    """What no implementation on ALE and TensorFlow can leave out, in agent steps per second."""
+    """Work that no implementation on ALE and TensorFlow can leave out, at these sizes, in agent steps per second."""
     config, runtime = experiment.config, experiment.config.runtime
     environments = [
         make_atari(config.env, runtime.envs_per_actor, seed + 1000 * i, runtime.env_threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,8 @@ class RayProcess:
         ray: connected.
         task: that plays.
     """
+
+    may_wait = True
 
     def __init__(self, ray: ModuleType, task: Any) -> None:
         self._ray = ray
@@ -64,10 +67,11 @@ class RayActors:
         home, port: see `Launcher`.
 
     Raises:
-        ClusterError: there is no cluster.
+        ClusterError: there is no cluster, or the port is in use.
     """
 
     def __init__(self, address: str, config: Mapping[str, Any], seed: int, port: int = 0) -> None:
+        _check_free(port)
         self._ray = ray_cluster.join(address)
         self._config = dict(config)
         self._seed = seed
@@ -89,6 +93,16 @@ class RayActors:
         waiting = f" {short} of {num_actors} actors wait until there are more." if short > 0 else ""
         size = f"{machines} machine{'s' if machines > 1 else ''} and {cores} core{'s' if cores > 1 else ''}"
         return f"Actors play on a Ray cluster with {size} for them.{waiting} {TRUST}"
+
+
+def _check_free(port: int) -> None:
+    """Reverb would share a port with another learner, whose actors would then bring their unrolls to both."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as after a learner that has just ended
+        try:
+            probe.bind(("", port))
+        except OSError as error:
+            raise ray_cluster.ClusterError(f"--cluster_port={port} cannot be used ({error.strerror}).") from None
 
 
 def _play(config: dict[str, Any], seed: int, actor: int, start: int, address: str) -> None:

@@ -82,7 +82,9 @@ class SequenceWriter:
         images = leaves[self._layout.image] if self._layout.image is not None else None
         for row, step_type in enumerate(unroll.step_type):
             if self._count == 0:
-                self._begin_game(leaves, row, images, self._lead if step_type == StepType.FIRST else 0)
+                # FIRST in the midst of a game, with frames before it that are not black, is a lost life.
+                starts = step_type == StepType.FIRST and not (row == 0 and images is not None and images[:OLDER].any())
+                self._begin_game(leaves, row, images, self._lead if starts else 0)
             frame = images[OLDER + row] if images is not None else None
             self._append_row(leaves, row, records[row], frame)
             if step_type == StepType.LAST:

@@ -143,11 +143,48 @@ def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
 def test_an_actor_has_time_to_start_however_short_its_silence_may_be(tmp_path):
     actors, killed = ActorProcesses(lambda *_: None, 2, Supervision(print, tmp_path, 2.0)), []
     actors._clock, actors._seen = SimpleNamespace(look=lambda: now), {0: 0.0, 1: 0.0}
-    actors._processes = {i: SimpleNamespace(kill=lambda i=i: killed.append(i)) for i in (0, 1)}
-    actors._reported = {1}
+    processes = {i: SimpleNamespace(kill=lambda i=i: killed.append(i), may_wait=False) for i in (0, 1)}
+    actors._processes, actors._reported = processes, {1}
     for now, expected in ((2.0, []), (2.1, [1]), (60.0, [1, 1]), (60.1, [1, 1, 0])):  # noqa: B007 - the clock's
         actors.look()
         assert killed == expected
+
+
+def test_an_actor_that_waits_for_a_core_does_not_hang(tmp_path):
+    """Before its first report; then it plays, and may hang."""
+    actors, killed, now = ActorProcesses(lambda *_: None, 1, Supervision(print, tmp_path, 2.0)), [], 0.0
+    actors._clock, actors._seen = SimpleNamespace(look=lambda: now, seconds=0.0), {0: 0.0}
+    actors._processes = {0: SimpleNamespace(kill=lambda: killed.append(0), may_wait=True)}
+    now = 1e6
+    actors.look()
+    assert killed == []
+    actors._starts = [2]
+    actors.report(0, start=0)  # of the one that was there before
+    actors.look()
+    assert killed == []
+    actors.report(0, start=1)
+    actors.look()
+    assert killed == [0]
+
+
+def test_an_actor_that_cannot_be_reached_ends_the_run_but_not_the_end_of_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(actor_processes, "JOIN_SECONDS", 0.1)
+    actors, ended = ActorProcesses(lambda *_: None, 2, Supervision(print, tmp_path, 2.0)), []
+
+    def lost():
+        raise ConnectionError("the cluster is gone")
+
+    gone = SimpleNamespace(kill=lost, terminate=lost, may_wait=False)
+    deaf = SimpleNamespace(kill=lambda: ended.append("killed"), terminate=lambda: ended.append("asked"))
+    actors._clock, actors._seen = SimpleNamespace(look=lambda: 100.0, seconds=0.0), {0: 0.0}
+    actors._processes = {0: gone}
+    with pytest.raises(ActorPoolError, match=r"Actor 0 hangs and could not be ended \(.*the cluster is gone\)"):
+        actors.look()
+    actors._processes = {0: gone, 1: deaf}
+    actors._keepers = [threading.Thread(target=lambda: time.sleep(1.0), daemon=True)]
+    actors._keepers[0].start()
+    actors.close()
+    assert ended == ["asked", "killed"]
 
 
 def test_an_actor_that_cannot_be_started_ends_the_run_with_a_sentence(tmp_path, monkeypatch):
@@ -179,6 +216,9 @@ def test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors(
     assert starts == [5, 6, 7]
     assert actor_pool.get_state()["actors"]["starts"].tolist() == [8]
     assert actor_pool.restarts == 2  # of this process
+    of_before = _actor_pool(tmp_path)
+    of_before.set_state({"frames": 0, "starts": np.array([5])})  # as older checkpoints have it
+    assert of_before.get_state()["actors"]["starts"].tolist() == [5]
     assert (tmp_path / "actor_0.txt").read_text() == 3 * "True\n"
 
 

@@ -16,6 +16,7 @@ from repro.acting.batches import GroupSizes
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
 from repro.acting.remote_source import RemoteSource
 from repro.acting.remote_unrolls import (
+    NOBODY,
     Header,
     UnrollReader,
     UnrollSender,
@@ -100,6 +101,8 @@ def test_a_machine_is_known_by_the_address_that_it_has_on_its_way():
 
 class ThreadProcess:
     """An actor in a thread, in place of a process, which ends between two unrolls."""
+
+    may_wait = False
 
     def __init__(self, index, start, address):
         self.killed, self.played = threading.Event(), 0
@@ -205,11 +208,16 @@ def test_an_actor_that_ends_is_replaced_and_its_losses_are_counted(tmp_path):
 
 
 def test_a_group_that_comes_twice_is_learned_from_once_and_one_that_never_came_is_counted(tmp_path):
-    source = Run(tmp_path, batch_size=2).source
+    run = Run(tmp_path, count=2, batch_size=2)
+    source, run.actors._starts = run.source, [2, 1]
     new = [source._is_new(Header(0, 0, number, 5, HERE)) for number in (0, 1, 1, 4, 3, 5)]
     assert new == [True, True, False, True, False, True]
     assert source._is_new(Header(0, 1, 0, 5, HERE))
     assert source._is_new(Header(1, 0, 0, 5, HERE))
+    for other in (Header(0, 2, 0, 5, HERE), Header(2, 0, 0, 5, HERE), Header(NOBODY, 0, 0, 0, 0)):
+        assert not source._is_new(other)  # of another learner at the same address, or of none
+    run.actors.set_state({"starts": [3, 1], "broken_off": 0})
+    assert not source._is_new(Header(0, 2, 0, 5, HERE))  # of the learner before this one
     assert source.totals() == {"lost": {"games": 0, "unrolls": 2 * GROUP}}
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -92,6 +93,17 @@ def test_an_actor_is_a_task_that_reaches_the_learner_by_its_address(ray):
     assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
     process.kill()
     assert ray.cancelled == [(1, True)]
+
+
+def test_a_port_that_another_learner_has_is_refused(ray):
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # as Reverb's server
+        other.bind(("", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ClusterError, match=f"--cluster_port={port} cannot be used"):
+            RayActors("auto", CONFIG, 7, port)
+    assert RayActors("auto", CONFIG, 7, port).port == port
 
 
 def test_the_reason_why_a_task_ended_is_one_line(ray):

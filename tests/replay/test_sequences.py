@@ -319,14 +319,19 @@ def test_saved_replay_continues(tmp_path):
     assert (tmp_path / "saved").exists()
 
 
-def test_writer_that_begins_amid_a_game_has_whole_stacks(tmp_path):
-    spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.0)
+@pytest.mark.parametrize("at_a_lost_life", [False, True])
+def test_writer_that_begins_amid_a_game_has_whole_stacks(tmp_path, at_a_lost_life):
+    """A lost life is FIRST as well, and no start of a game, before which there would be rows of burn-in."""
+    spec, settings = _spec(False), SequenceSettings(3, 1, 2 if at_a_lost_life else 0, 100, 0.0)
     steps = _games(np.random.default_rng(0), spec, (12,))
-    later = tf.nest.map_structure(lambda leaf: leaf[5:], steps)
+    later = tf.nest.map_structure(lambda leaf: leaf[5:].copy(), steps)
+    if at_a_lost_life:
+        later.step_type[0] = StepType.FIRST
     replay = started(spec, settings, tmp_path)
     try:
         _write(replay, later, 2)
-        expected = {_as_bytes(later, [(n + i, 1) for i in range(4)], spec) for n in range(4)}
+        kinds = later.step_type
+        expected = {_as_bytes(later, [(n + i, int(kinds[n + i])) for i in range(4)], spec) for n in range(4)}
         assert set(_sampled(replay, 60)) == expected
     finally:
         replay.close()

@@ -126,7 +126,10 @@ def summarise(what: str, unit: str, repeats: Sequence[Mapping[str, Any]]) -> dic
 
 
 def summarise_outer(repeats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Likewise of `outer_parts`, which bound the rate of any implementation: their medians, bound and ratio."""
+    """Likewise of `outer_parts`, the same work with nothing between: their medians, bound and ratio.
+
+    Parts that leave cores idle could run side by side, so that the bound is a yardstick, and no proof.
+    """
     bounds = [serial_bound(repeat["outer_parts"]) for repeat in repeats]
     return {
         "outer_parts": _medians([repeat["outer_parts"] for repeat in repeats]),

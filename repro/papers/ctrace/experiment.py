@@ -19,7 +19,7 @@ from repro.acting.batches import GroupSizes
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
-from repro.acting.remote_actor import end_with, run_actor
+from repro.acting.remote_actor import begin, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.supervision import make_actors
 from repro.acting.unrolls import UnrollGroup
@@ -192,14 +192,11 @@ class SequenceExperiment(abc.ABC):
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        if index >= self.num_actors:
-            raise ValueError(f"There is no actor {index}: runtime.num_actors={self.num_actors}.")
-        end_with(address)
-        environment_seed, action_seed = np.random.SeedSequence([seed, index, start]).generate_state(2) % 2**31
-        environment = self.make_environment(self.envs_per_actor, int(environment_seed))
+        environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
+        environment = self.make_environment(self.envs_per_actor, environment_seed)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter, steps = Reporter(reverb.Client(address), index), self.config.learner.steps_per_update
-        actor = Actor(environment, policy, PulledWeights(address), steps, int(action_seed), reporter.append)
+        actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
 
