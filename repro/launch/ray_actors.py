@@ -100,5 +100,5 @@ def _play(config: dict[str, Any], seed: int, actor: int, start: int, address: st
 
     experiment = find_experiment(ml_collections.ConfigDict(config))
     assert isinstance(experiment, RemoteActing)
-    devices.configure_threads(deterministic=False, threads=1)
+    devices.configure_actor()
     experiment.run_remote_actor(seed, actor, start, address)

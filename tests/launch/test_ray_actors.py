@@ -13,11 +13,14 @@ import types
 
 import ml_collections
 import pytest
+import tensorflow as tf
 
+from repro import cli, papers
 from repro.config import PROCESSES, use_processes
-from repro.launch import ray_cluster
+from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
 from repro.launch.ray_cluster import ClusterError
+from repro.training import devices
 
 LONGEST_SECONDS = 120.0
 CONFIG = {"agent": "impala", "runtime": {"num_actors": 2}}
@@ -92,6 +95,17 @@ def test_an_actor_is_a_task_that_reaches_the_learner_by_its_address(ray):
     assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
     process.kill()
     assert ray.cancelled == [(1, True)]
+
+
+def test_an_actor_plays_where_no_gpu_is_visible(monkeypatch):
+    called = []
+    experiment = types.SimpleNamespace(build_trainer=print, run_remote_actor=lambda *place: called.append(place))
+    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *visible: called.append(visible))
+    monkeypatch.setattr(devices, "configure_threads", lambda **threads: called.append(threads))
+    monkeypatch.setattr(cli, "quiet", lambda: None)
+    monkeypatch.setattr(papers, "find_experiment", lambda config: experiment)
+    ray_actors._play(CONFIG, 7, 1, 2, "10.0.0.1:1234")
+    assert called == [([], "GPU"), {"deterministic": False, "threads": 1}, (7, 1, 2, "10.0.0.1:1234")]
 
 
 def test_the_reason_why_a_task_ended_is_one_line(ray):
