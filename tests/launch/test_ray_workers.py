@@ -126,9 +126,7 @@ def test_tasks_that_wait_for_cores_do_not_hold_up_a_stop_and_those_that_have_beg
 
 
 def test_a_task_that_fits_on_no_machine_is_an_error_at_once(ray, tmp_path):
-    with pytest.raises(
-        PopulationError, match=r"takes 5 cores, and no machine .* at local has more than 4: raise"
-    ):
+    with pytest.raises(PopulationError, match=r"takes 5 cores, and no machine .* at local has more than 4: raise"):
         RayPool("local", tmp_path, 5)
     assert not ray.is_up
     RayPool("local", tmp_path, 4)
