@@ -31,7 +31,7 @@ def main(argv: list[str]) -> None:
     experiment = find_experiment(ml_collections.ConfigDict(settings["config"]))
     if not isinstance(experiment, RemoteActing):
         cli.fail(f"the run in {RUN_DIR.value} has no actors in processes of their own.")
-    devices.configure_threads(deterministic=False, threads=1)
+    devices.configure_actor()
     experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)
 
 

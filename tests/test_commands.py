@@ -71,7 +71,7 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
         ),
         (["--config.network.torso=wide"], "network.torso='wide': choose shallow, deep or dense."),
         (["--config.loss.correction=retrace"], "loss.correction='retrace': choose vtrace"),
-        (["--config.runtime.schedule=sync"], "runtime.schedule='sync': choose async, lockstep or a3c."),
+        (["--config.runtime.schedule=sync"], "runtime.schedule='sync': choose async, lockstep, a3c or processes."),
         (["--config.runtime.compile=jit"], "runtime.compile='jit': choose auto, xla or graph."),
         (
             ["--config.runtime.schedule=a3c", "--config.learner.batch_size=6"],

@@ -34,7 +34,7 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
 
     Args:
         piece: one that ended before is not trained again.
-        stop: asked whether to save and end, after every update and by another thread.
+        stop: asked whether to save and end, after every update, by another thread, and while the folder is in use.
         warn: called with one line when a broken checkpoint is passed over.
 
     Returns:
@@ -46,7 +46,8 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
     """
     if (result := _read_result(piece)) is not None:
         return result
-    wait_until_free(piece.folder)  # a process that a killed population left behind saves this member
+    if not wait_until_free(piece.folder, stop) and stop():  # a process that a killed population left behind saves it
+        return None
     if (result := _read_result(piece)) is not None:
         return result
     replace_config(piece.folder, piece.config)

@@ -76,9 +76,11 @@ class RayActors:
         self._config = dict(config)
         self._seed = seed
         self._play = self._ray.remote(num_cpus=CORES, max_calls=1, max_retries=0, scheduling_strategy="SPREAD")(_play)
-        remote = address.startswith("ray://")
+        remote = address.startswith(ray_cluster.CLIENT)
         self.home: str | None
-        self.home = own_address(address.removeprefix("ray://")) if remote else self._ray.util.get_node_ip_address()
+        self.home = (
+            own_address(address.removeprefix(ray_cluster.CLIENT)) if remote else self._ray.util.get_node_ip_address()
+        )
         self.port = port or None
 
     def __call__(self, actor: int, start: int, address: str) -> RayProcess:
@@ -114,5 +116,5 @@ def _play(config: dict[str, Any], seed: int, actor: int, start: int, address: st
 
     experiment = find_experiment(ml_collections.ConfigDict(config))
     assert isinstance(experiment, RemoteActing)
-    devices.configure_threads(deterministic=False, threads=1)
+    devices.configure_actor()
     experiment.run_remote_actor(seed, actor, start, address)

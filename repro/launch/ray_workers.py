@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from repro.launch.recorded_job import Stopped
 
 STOP = "stop"
 """File in the folder of a population while its members are to save and end."""
+BEGUN = "begun"
+"""Folder in that of a population with a file for each member whose task has a machine."""
 POLL_SECONDS = 1.0
 
 
@@ -28,7 +31,7 @@ class RayPool:
         cores: of a task.
 
     Raises:
-        PopulationError: Ray is not installed, or there is no cluster at the address.
+        PopulationError: Ray is not installed, there is no cluster at the address, or no machine of it has the cores.
     """
 
     def __init__(self, address: str, path: Path, cores: int) -> None:
@@ -36,7 +39,14 @@ class RayPool:
             ray = self._ray = ray_cluster.join(address)
         except ray_cluster.ClusterError as error:
             raise PopulationError(str(error)) from None
-        self._stop = path / STOP
+        largest = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
+        if largest < cores:
+            ray.shutdown()
+            raise PopulationError(
+                f"a member takes {cores} cores, and no machine of the Ray cluster at {address} has more than "
+                f"{largest:.0f}: raise --jobs, by which the cores of this machine are divided."
+            )
+        self._stop, self._begun = path / STOP, path / BEGUN
         self._train = ray.remote(num_cpus=cores, max_calls=1, max_retries=0)(_train)
 
     def __enter__(self) -> RayPool:
@@ -46,6 +56,7 @@ class RayPool:
     def __exit__(self, *_: object) -> None:
         self._ray.shutdown()
         self._stop.unlink(missing_ok=True)
+        shutil.rmtree(self._begun, ignore_errors=True)
 
     def __call__(self, pieces: Sequence[Piece]) -> Iterator[tuple[int, PieceResult]]:
         """See `pieces.TrainPieces`.
@@ -54,7 +65,10 @@ class RayPool:
             PopulationError: a task failed.
             Stopped: by `stop`.
         """
-        running = {self._train.remote(piece, self._stop): piece.member for piece in pieces}
+        shutil.rmtree(self._begun, ignore_errors=True)  # of the pieces before
+        self._begun.mkdir()
+        begun = {piece.member: self._begun / str(piece.member) for piece in pieces}
+        running = {self._train.remote(piece, self._stop, begun[piece.member]): piece.member for piece in pieces}
         stopped = False
         while running:
             ended, _ = self._ray.wait(list(running), timeout=POLL_SECONDS)
@@ -68,6 +82,11 @@ class RayPool:
                     stopped = True
                 else:
                     yield member, result
+            if self._stop.exists():
+                for task in [task for task, member in running.items() if not begun[member].exists()]:
+                    self._ray.cancel(task)  # it waits for cores, or is about to see `STOP`
+                    del running[task]
+                    stopped = True
         if stopped:
             raise Stopped
 
@@ -76,9 +95,10 @@ class RayPool:
         self._stop.touch()
 
 
-def _train(piece: Piece, stop: Path) -> PieceResult | None:
-    """`train_piece` in a process of the cluster."""
+def _train(piece: Piece, stop: Path, begun: Path) -> PieceResult | None:
+    """`train_piece` in a process of the cluster; writes `begun` first, so that it is not cancelled while it saves."""
     cli.quiet()
+    begun.touch()
     if stop.exists():
         return None
     from repro.launch.member import train_piece  # TensorFlow is for these processes alone

@@ -77,7 +77,7 @@ def save(
             "the run: its earlier checkpoints are intact."
         ) from error
     for old in _newest_first(directory)[KEEP:]:
-        shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)  # one that stays is tried again at the next save
     return final
 
 

@@ -27,6 +27,12 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
     return threads
 
 
+def configure_actor() -> None:
+    """Sets up a process that only plays: one thread, and no GPU; call before the first operation."""
+    tf.config.set_visible_devices([], "GPU")
+    configure_threads(deterministic=False, threads=1)
+
+
 def make_strategy() -> tf.distribute.Strategy:
     """One device, or all GPUs of this machine with mirrored variables."""
     gpus = tf.config.list_logical_devices("GPU")

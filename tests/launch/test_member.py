@@ -20,7 +20,7 @@ from repro.launch.population import apply_hparams
 from repro.training import devices
 from repro.training.learner import NonFiniteLossError
 from repro.training.on_policy_trainer import OnPolicyTrainer
-from repro.training.run_directory import copy_checkpoint, read_progress, read_settings
+from repro.training.run_directory import RunDirectory, copy_checkpoint, read_progress, read_settings
 from repro.training.trainer import Trainer
 
 STEPS = 4 * 40
@@ -92,6 +92,15 @@ def test_a_piece_ends_at_its_boundary_and_is_not_trained_twice(begun, monkeypatc
     assert [path.name for path in folder.glob("checkpoints/*")] == ["checkpoint_000000001"]
     monkeypatch.setattr(Trainer, "__iter__", None)
     assert train(make_piece(folder)) == result
+
+
+def test_a_piece_that_waits_for_its_folder_is_stopped(tmp_path):
+    piece = make_piece(tmp_path / "member")
+    other = RunDirectory(piece.folder, piece.config, piece.seed)
+    try:
+        assert train(piece, stop=lambda: True) is None
+    finally:
+        other.release()
 
 
 def test_a_changed_learning_rate_reaches_the_compiled_step(begun, continued, tmp_path):

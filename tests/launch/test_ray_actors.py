@@ -14,11 +14,14 @@ import types
 
 import ml_collections
 import pytest
+import tensorflow as tf
 
+from repro import cli, papers
 from repro.config import PROCESSES, use_processes
-from repro.launch import ray_cluster
+from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
 from repro.launch.ray_cluster import ClusterError
+from repro.training import devices
 
 LONGEST_SECONDS = 120.0
 CONFIG = {"agent": "impala", "runtime": {"num_actors": 2}}
@@ -106,6 +109,17 @@ def test_a_port_that_another_learner_has_is_refused(ray):
     assert RayActors("auto", CONFIG, 7, port).port == port
 
 
+def test_an_actor_plays_where_no_gpu_is_visible(monkeypatch):
+    called = []
+    experiment = types.SimpleNamespace(build_trainer=print, run_remote_actor=lambda *place: called.append(place))
+    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *visible: called.append(visible))
+    monkeypatch.setattr(devices, "configure_threads", lambda **threads: called.append(threads))
+    monkeypatch.setattr(cli, "quiet", lambda: None)
+    monkeypatch.setattr(papers, "find_experiment", lambda config: experiment)
+    ray_actors._play(CONFIG, 7, 1, 2, "10.0.0.1:1234")
+    assert called == [([], "GPU"), {"deterministic": False, "threads": 1}, (7, 1, 2, "10.0.0.1:1234")]
+
+
 def test_the_reason_why_a_task_ended_is_one_line(ray):
     process = RayActors("auto", CONFIG, 7)(0, 0, "localhost:1")
     ray.end = RayTaskError("Traceback of a task\n  File somewhere\nOSError: the simulator is gone\n")
@@ -134,6 +148,13 @@ def test_without_a_cluster_one_begins_and_handlers_of_signals_stay(ray):
         ray_cluster.join("ray://nowhere:1")
     assert ray.joined == ["auto", "local", "ray://nowhere:1"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("address", ["ray://head", "ray://head:", "ray://head:port"])
+def test_an_address_without_a_port_is_an_error_before_it_is_tried(ray, address):
+    with pytest.raises(ClusterError, match=rf"^{address} has no port: Ray's client server has ray://<host>:10001 by"):
+        RayActors(address, CONFIG, 7)
+    assert not ray.joined
 
 
 def test_a_configuration_gets_actors_in_processes_where_it_has_some():

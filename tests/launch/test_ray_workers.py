@@ -10,7 +10,7 @@ import pytest
 from repro.launch import member
 from repro.launch.lineage import PopulationError
 from repro.launch.pieces import Piece, PieceResult
-from repro.launch.ray_workers import STOP, RayPool
+from repro.launch.ray_workers import BEGUN, STOP, RayPool
 from repro.launch.recorded_job import Stopped
 
 
@@ -24,12 +24,13 @@ class FakeRay(types.ModuleType):
     Attributes:
         options: of the tasks.
         is_up: whether the cluster is there.
+        cancelled: number of tasks.
     """
 
     def __init__(self) -> None:
         super().__init__("ray")
         self.exceptions = types.SimpleNamespace(RayError=RayError)
-        self.options, self.is_up = {}, False
+        self.options, self.is_up, self.cancelled = {}, False, 0
 
     def init(self, address, **_):
         if address == "nowhere":
@@ -50,6 +51,14 @@ class FakeRay(types.ModuleType):
     def wait(self, tasks, timeout):
         assert timeout > 0
         return tasks[-1:], tasks[:-1]
+
+    def cancel(self, task):
+        self.cancelled += 1
+
+    def nodes(self):
+        return [{"Alive": True, "Resources": resources} for resources in ({}, {"CPU": 4.0})] + [
+            {"Alive": False, "Resources": {"CPU": 64.0}}
+        ]
 
     def get(self, task):
         try:
@@ -95,7 +104,32 @@ def test_what_is_asked_to_stop_saves_begins_no_piece_and_leaves_nothing_behind(r
     with RayPool("local", tmp_path, 1) as pool, pytest.raises(Stopped):
         list(pool(pieces(tmp_path)))
     assert trained == [2]
-    assert not (tmp_path / STOP).exists()
+    assert ray.cancelled == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_tasks_that_wait_for_cores_do_not_hold_up_a_stop_and_those_that_have_begun_save(ray, tmp_path, monkeypatch):
+    monkeypatch.setattr(member, "train_piece", lambda piece, stop, warn: None)
+    with RayPool("local", tmp_path, 1) as pool:
+        wait = ray.wait
+
+        def begin_one_and_stop(tasks, timeout):
+            (tmp_path / BEGUN / "1").touch()
+            pool.stop()
+            monkeypatch.setattr(ray, "wait", wait)
+            return [], tasks
+
+        monkeypatch.setattr(ray, "wait", begin_one_and_stop)
+        with pytest.raises(Stopped):
+            list(pool(pieces(tmp_path)))
+        assert ray.cancelled == 2
+
+
+def test_a_task_that_fits_on_no_machine_is_an_error_at_once(ray, tmp_path):
+    with pytest.raises(PopulationError, match=r"takes 5 cores, and no machine .* at local has more than 4: raise"):
+        RayPool("local", tmp_path, 5)
+    assert not ray.is_up
+    RayPool("local", tmp_path, 4)
 
 
 def test_a_task_that_fails_is_named(ray, tmp_path, monkeypatch):

@@ -72,6 +72,22 @@ def test_the_last_three_are_kept(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"checkpoint_{u:09d}" for u in (2, 4, 30)]
 
 
+def test_an_old_one_that_cannot_be_removed_stays_and_the_new_one_is_written(tmp_path, monkeypatch):
+    for updates in (1, 2, 3):
+        save(tmp_path, updates)
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.unlink", refuse)
+        patch.setattr("os.rmdir", refuse)
+        save(tmp_path, 4)
+    assert (restore(tmp_path)[0]["updates"], len(list(tmp_path.iterdir()))) == (4, 4)
+    save(tmp_path, 5)
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"checkpoint_{u:09d}" for u in (3, 4, 5)]
+
+
 @pytest.mark.parametrize("file", ["variables.data-00000-of-00001", "state.npz", "manifest.json"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
 def test_a_broken_newest_falls_back_with_one_line(tmp_path, file, damage):

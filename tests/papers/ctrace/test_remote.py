@@ -47,7 +47,7 @@ def test_actor_that_cannot_start_ends_the_run_with_its_log(tmp_path):
     warnings, log = [], tmp_path / "actor_0.txt"
     failing = [sys.executable, "-c", "import sys; sys.exit('no such game')"]
     actors = ActorProcesses(lambda *_: LocalProcess(failing, log), 1, Supervision(warnings.append, tmp_path))
-    actors._keep(0, "localhost:1")
+    actors._supervise(0, "localhost:1")
     with pytest.raises(ActorPoolError, match=f"Actor 0 failed {MAX_FAILURES} times at its start.* see .*actor_0.txt"):
         actors.check()
     assert log.read_text().splitlines() == ["no such game"] * MAX_FAILURES

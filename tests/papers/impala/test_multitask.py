@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 import json
 import math
-from types import SimpleNamespace
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from paper_configs.impala import (
     dmlab_table1_throughput,
     dmlab_table2,
 )
-from repro import evaluate
 from repro.acting.evaluation import configs_by_task
 from repro.config import budget, flatten, of_task, resolve, tasks, total_budget
 from repro.environments.dmlab_levels import DMLAB30
@@ -28,7 +28,6 @@ from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
 from repro.training.run_directory import RunDirectory
-from tests.support.catch import Catch
 
 UPDATES = 8
 
@@ -126,21 +125,32 @@ def test_an_evaluation_plays_each_game_alone():
         configs_by_task(atari_shallow.get_config("smoke"), ["pong"])
 
 
-def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_path, monkeypatch, capsys):
-    environment, experiments = Catch(2, 0), {name: SimpleNamespace(config=name) for name in ("pong", "qbert")}
+FAILING_EVALUATION = """
+import pathlib, sys, types
+from repro import evaluate
 
-    def play(experiment, *_):
-        if experiment.config == "qbert":
-            raise RuntimeError("the level\nis gone")
-        return {"mean": 1.0}
+def play(experiment, *_):
+    if experiment.config == "qbert":
+        raise RuntimeError("the level\\nis gone")
+    return {"mean": 1.0}
 
-    monkeypatch.setattr(evaluate, "evaluate_task", play)
-    monkeypatch.setattr("repro.environments.make.make_evaluation_environment", lambda *_: environment)
-    with pytest.raises(SystemExit, match="1"):
-        evaluate.evaluate_tasks(experiments, None, environment, 2, 1, tmp_path, together=True)
-    sentence = capsys.readouterr().err
+evaluate.evaluate_task = play
+experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
+import repro.environments.make
+environment = types.SimpleNamespace(close=lambda: None)
+repro.environments.make.make_evaluation_environment = lambda *_: environment
+evaluate.evaluate_tasks(experiments, None, environment, 2, 1, pathlib.Path(sys.argv[1]), together=True)
+"""
+"""In a process of its own, since each command defines its flags."""
+
+
+def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_path):
+    command = [sys.executable, "-c", FAILING_EVALUATION, str(tmp_path)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 1
+    sentence = ended.stderr.splitlines()[-1]
     assert "the evaluation on qbert failed with RuntimeError: the level is gone; see " in sentence
-    assert sentence.count("\n") == 1
+    assert "Traceback" not in ended.stderr
     assert json.loads((tmp_path / "evaluation.json").read_text()) == {"tasks": {"pong": {"mean": 1.0}}}
     assert "Traceback" in (tmp_path / "evaluation_errors.txt").read_text()
 
