@@ -253,11 +253,7 @@ class TrainingJob(RecordedJob):
                 [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
             ),
             "evaluation": evaluation,
-            **{
-                name: complete[name]
-                for name in ("sampled_hparams", "actor_restarts", "machines", "lost")
-                if name in complete
-            },
+            **{name: complete[name] for name in OPTIONAL if name in complete},
             **series_fields(rows, counted, config.get("recorded", ())),
             **circumstances(cores, config.env.name),
             "behaviour": self._behaviour_version(),
