@@ -8,6 +8,9 @@ from types import ModuleType
 AUTO = "auto"
 """The cluster that this machine is part of; where there is none, one that begins and ends with the process."""
 
+CLIENT = "ray://"
+"""What an address of Ray's client server begins with; host and port follow."""
+
 
 class ClusterError(ValueError):
     """There is no cluster to work on; the message says why."""
@@ -20,8 +23,10 @@ def join(address: str) -> ModuleType:
         address: `AUTO`, or as `ray.init` takes it: `ray://<host>:10001`, `<host>:6379`, or `local` for a new one.
 
     Raises:
-        ClusterError: Ray is not installed, or there is no cluster at the address.
+        ClusterError: Ray is not installed, there is no cluster at the address, or one of a client lacks the port.
     """
+    if address.startswith(CLIENT) and not address.rpartition(":")[2].isdecimal():
+        raise ClusterError(f"{address} has no port: Ray's client server has {CLIENT}<host>:10001 by default.")
     try:
         import ray
     except ImportError:

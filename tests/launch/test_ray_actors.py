@@ -138,6 +138,13 @@ def test_without_a_cluster_one_begins_and_handlers_of_signals_stay(ray):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.parametrize("address", ["ray://head", "ray://head:", "ray://head:port"])
+def test_an_address_without_a_port_is_an_error_before_it_is_tried(ray, address):
+    with pytest.raises(ClusterError, match=rf"^{address} has no port: Ray's client server has ray://<host>:10001 by"):
+        RayActors(address, CONFIG, 7)
+    assert not ray.joined
+
+
 def test_a_configuration_gets_actors_in_processes_where_it_has_some():
     config = ml_collections.ConfigDict({"experiment": "e", "agent": "a", "runtime": {"schedule": "async"}})
     use_processes(config)
