@@ -76,11 +76,9 @@ class RayActors:
         self._config = dict(config)
         self._seed = seed
         self._play = self._ray.remote(num_cpus=CORES, max_calls=1, max_retries=0, scheduling_strategy="SPREAD")(_play)
-        remote = address.startswith(ray_cluster.CLIENT)
+        server = address.removeprefix(ray_cluster.CLIENT)
         self.home: str | None
-        self.home = (
-            own_address(address.removeprefix(ray_cluster.CLIENT)) if remote else self._ray.util.get_node_ip_address()
-        )
+        self.home = own_address(server) if server != address else self._ray.util.get_node_ip_address()
         self.port = port or None
 
     def __call__(self, actor: int, start: int, address: str) -> RayProcess:
