@@ -137,7 +137,7 @@ def play(experiment, *_):
 evaluate.evaluate_task = play
 experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
 import repro.environments.make
-environment = types.SimpleNamespace(close=lambda: None)
+environment = types.SimpleNamespace(num_envs=2, close=lambda: None)
 repro.environments.make.make_evaluation_environment = lambda *_: environment
 evaluate.evaluate_tasks(experiments, None, environment, 2, 1, pathlib.Path(sys.argv[1]), together=True)
 """
