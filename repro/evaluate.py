@@ -16,9 +16,6 @@ from absl import flags
 from repro import cli
 
 if TYPE_CHECKING:
-    from tf_agents.policies import tf_policy
-
-    from repro.environments.batched import BatchedEnvironment
     from repro.training.experiment import Experiment
 
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
@@ -46,6 +43,7 @@ def main(argv: list[str]) -> None:
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
     from repro.training.run_directory import RunDirectoryError, read_settings
+    from repro.training.task_evaluation import EvaluationError, evaluate_tasks
 
     run_dir = Path(RUN_DIR.value)
     if VIDEO.value and not VIDEO.value.endswith(video.SUFFIX):
@@ -66,7 +64,10 @@ def main(argv: list[str]) -> None:
         cli.fail(error)
 
     together = bool(tasks(resolve(config)))
-    evaluations = evaluate_tasks(by_task, policy, environment, episodes, seed, run_dir, together)
+    try:
+        evaluations = evaluate_tasks(by_task, policy, environment, episodes, seed, run_dir, together)
+    except (EvaluationError, RunDirectoryError) as error:
+        cli.fail(error, code=1)
     for task, found in evaluations.items():
         print(f"{task}: {describe(found)}" if together else describe(found))
     if together:
@@ -79,92 +80,6 @@ def main(argv: list[str]) -> None:
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
-
-
-def evaluate_tasks(
-    experiments: Mapping[str, Experiment],
-    policy: tf_policy.TFPolicy,
-    environment: BatchedEnvironment,
-    episodes: int,
-    seed: int,
-    run_dir: Path,
-    together: bool,
-) -> dict[str, dict[str, Any]]:
-    """Evaluates one task after the other, and writes `evaluation.json` after each; an error ends the process.
-
-    Args:
-        experiments: of each task.
-        policy: chooses the actions on all of them.
-        environment: games of the first task.
-        episodes, seed: as for `evaluate_task`.
-        run_dir: folder of the run.
-        together: whether the agent learned several tasks.
-
-    Returns:
-        the evaluation of each task.
-    """
-    from repro.acting.supervision import log_traceback
-    from repro.environments.batched import one_line
-    from repro.environments.make import make_evaluation_environment
-    from repro.training.run_directory import RunDirectoryError, write_json
-
-    evaluations: dict[str, dict[str, Any]] = {}
-    path, num_envs = run_dir / "evaluation.json", environment.num_envs
-    for task, own in experiments.items():
-        try:
-            if evaluations:
-                environment = make_evaluation_environment(own.config, num_envs, seed)
-            evaluations[task] = evaluate_task(own, policy, environment, episodes, seed)
-            write_json(path, {"tasks": evaluations} if together else evaluations[task])
-        except RunDirectoryError as error:
-            cli.fail(error, code=1)
-        except Exception as error:  # an environment may raise anything
-            log = log_traceback(run_dir / "evaluation_errors.txt")
-            kept = f"; {path} has the tasks before it" if evaluations else ""
-            cli.fail(f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}.", 1)
-        if len(experiments) > 1:
-            environment.close()
-    return evaluations
-
-
-def evaluate_task(
-    experiment: Experiment, policy: tf_policy.TFPolicy, environment: BatchedEnvironment, episodes: int, seed: int
-) -> dict[str, Any]:
-    """Plays episodes of one task, with a line that shows how far it is.
-
-    Args:
-        experiment: of this task.
-        policy: chooses the actions.
-        environment: its games.
-        episodes: in all, a multiple of the number of environments.
-        seed: of the policy's sampling.
-
-    Returns:
-        `evaluation` of a record.
-    """
-    import numpy as np
-
-    from repro.acting.evaluation import play
-    from repro.acting.rollout import Episode
-    from repro.training.progress_line import ProgressLine, format_score
-
-    scores: list[float] = []
-    with contextlib.closing(ProgressLine(f"Evaluating {experiment.config.env.task}", episodes, "episodes")) as line:
-
-        def show(game: Episode) -> None:
-            scores.append(game.score)
-            line.update(len(scores), f"mean return {format_score(float(np.mean(scores)))}")
-
-        games = play(policy, environment, episodes, seed, show)
-    returns = [game.score for game in games]
-    return {
-        "protocol": experiment.describe_evaluation(episodes),
-        "episodes": episodes,
-        "unit": experiment.evaluation.unit,
-        "mean": float(np.mean(returns)),
-        "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
-        "returns": returns,
-    }
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:

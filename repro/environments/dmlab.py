@@ -19,8 +19,8 @@ from repro.environments.batched import check_batch, check_reset, read_config
 from repro.environments.dmlab_game import ACTIONS
 from repro.environments.dmlab_levels import LEVELS, level_name
 from repro.environments.dmlab_process import GameFailedError, GameProcess
-from repro.environments.reward_clips import check_reward_clip, clip_rewards
-from repro.environments.stepped import SteppedEnvironment
+from repro.environments.reward_clips import check_reward_clip
+from repro.environments.stepped_levels import SteppedLevels
 
 KIND = "DeepMind Lab"
 """Name of this kind of environments in messages."""
@@ -156,7 +156,7 @@ def make_dmlab(
     return DmlabEnvironment(read_config(KIND, DmlabConfig, env_config), num_envs, seed, shard)
 
 
-class DmlabEnvironment(SteppedEnvironment):
+class DmlabEnvironment(SteppedLevels):
     """A batch of one level of DeepMind Lab, which all step at the same time in processes of their own.
 
     Observations are frames, uint8 [72, 96, 3] in the papers, or with an instruction dicts of `frame` and `instruction`,
@@ -188,26 +188,21 @@ class DmlabEnvironment(SteppedEnvironment):
         if not seed < 2**31 or not 0 <= shard[0] < shard[1]:
             raise ValueError(f"{KIND}: seed must be below 2^31 and shard below its number, got {seed}, {shard}.")
         self.config, self._shard = config, shard
-        frames = spaces.Box(0, 255, (config.height, config.width, 3), np.uint8)
         tasks = [config.make_task(seed) for _ in range(num_envs)]
-        super().__init__(KIND, config.label, tasks, frames, spaces.Discrete(len(ACTIONS)), 0, seed)
+        size, rewards = (config.height, config.width), (config.frame_skip, config.reward_clip)
+        super().__init__(KIND, config.label, tasks, size, len(ACTIONS), 0, seed, *rewards)
         if config.instruction_length:
             words = spaces.Box(0, config.instruction_vocabulary - 1, (config.instruction_length,), np.int32)
+            frames = self.single_observation_space
             self.single_observation_space: gymnasium.Space = spaces.Dict(frame=frames, instruction=words)
             self.observation_space = batch_space(self.single_observation_space, num_envs)
             self.observation_spec = specs.tensor_spec_of(self.single_observation_space, "observation")
             self.time_step_spec = ts.time_step_spec(self.observation_spec)
         self.failures = 0
-        self._episodes = [0] * num_envs  # begun
         self._failed = [0] * num_envs  # in a row
         self._lost = [False] * num_envs
         self._instructions = [""] * num_envs
         self._first_cuts = [0] * num_envs  # of first episodes that are still open; 0 for others
-
-    @property
-    def state_size(self) -> int:
-        """Raises ValueError: observations are images."""
-        raise ValueError(f"{KIND}: levels are observed by images, and this agent needs vectors.")
 
     @property
     def max_steps(self) -> int:
@@ -253,19 +248,8 @@ class DmlabEnvironment(SteppedEnvironment):
         return self._observe(frames), info
 
     def step(self, actions: np.ndarray) -> tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Steps every level; see `SteppedEnvironment.step`.
-
-        Rewards are clipped as the config says, `episode_return` has them as they are. `episode_frames` counts those of
-        the engine, an episode's last action in full. The info also has `last_reward`, float32 [N], the reward as an
-        observation shows it: clipped to [-1, 1] if rewards are clipped, in whichever way.
-
-        Raises:
-            ValueError: the actions have a wrong shape or range.
-            RuntimeError: called before `reset` or `set_state`; or a level fails again and again.
-        """
+        """See `SteppedLevels.step`; the observation is as the class says."""
         frames, reward, terminated, truncated, info = super().step(actions)
-        info["episode_frames"] *= self.config.frame_skip
-        reward, info["last_reward"] = clip_rewards(self.config.reward_clip, reward)
         return self._observe(frames), reward, terminated, truncated, info
 
     def get_state(self) -> dict[str, Any]:
@@ -293,26 +277,9 @@ class DmlabEnvironment(SteppedEnvironment):
         self._stagger()
         return self._observe(frames)
 
-    def get_counters(self) -> dict[str, np.ndarray]:
-        """How many episodes each environment has begun; may be called while another thread steps."""
-        return {"episodes": np.array(self._episodes)}
-
-    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
-        """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
-        self._episodes = np.asarray(counters["episodes"]).tolist()
-
-    def render_first(self) -> np.ndarray:
-        """Returns the frame that the agent sees of the first level, uint8 [height, width, 3]."""
-        return self._observation[0].copy()
-
     def _episode_seed(self, row: int) -> int:
         index, batches = self._shard
         return (self._episodes[row] * self.num_envs + row) * batches + index
-
-    def _decode(self, actions: np.ndarray) -> Sequence[int]:
-        if actions.min() < 0 or actions.max() >= self.num_actions:
-            raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
-        return actions.tolist()
 
     def _stagger(self) -> None:
         """Sets after how many steps the episodes are cut that begin together."""

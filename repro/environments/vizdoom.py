@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from repro.environments.batched import check_batch, check_reset, read_config
-from repro.environments.reward_clips import check_reward_clip, clip_rewards
-from repro.environments.stepped import SteppedEnvironment
+from repro.environments.reward_clips import check_reward_clip
+from repro.environments.stepped_levels import SteppedLevels
 from repro.environments.vizdoom_game import Game
 from repro.environments.vizdoom_scenarios import scenario_name
 
@@ -78,8 +77,8 @@ def make_vizdoom(env_config: Mapping[str, Any], num_envs: int, seed: int) -> Viz
     return VizdoomEnvironment(read_config(KIND, VizdoomConfig, env_config), num_envs, seed)
 
 
-class VizdoomEnvironment(SteppedEnvironment):
-    """A batch of one scenario of ViZDoom; see `SteppedEnvironment` for how it is stepped.
+class VizdoomEnvironment(SteppedLevels):
+    """A batch of one scenario of ViZDoom; see `SteppedLevels` for how it is stepped.
 
     Observations are frames, uint8 [height, width, 3]. The frame of a step in which the player dies or the map ends is
     the one before it: the engine has none.
@@ -103,15 +102,9 @@ class VizdoomEnvironment(SteppedEnvironment):
         tasks = [config.make_task() for _ in range(num_envs)]
         self.actions = tasks[0].actions
         self._max_steps = math.ceil(tasks[0].time_limit / config.frame_skip)
-        frames = spaces.Box(0, 255, (config.height, config.width, 3), np.uint8)
-        super().__init__(KIND, config.task, tasks, frames, spaces.Discrete(len(self.actions)), self._max_steps, seed)
-        self._episodes = [0] * num_envs  # begun
+        size, rewards = (config.height, config.width), (config.frame_skip, config.reward_clip)
+        super().__init__(KIND, config.task, tasks, size, len(self.actions), self._max_steps, seed, *rewards)
         self._played: list[list[int]] = [[] for _ in tasks]  # actions of the present episodes
-
-    @property
-    def state_size(self) -> int:
-        """Raises ValueError: observations are images."""
-        raise ValueError(f"{KIND}: scenarios are observed by images, and this agent needs vectors.")
 
     @property
     def max_steps(self) -> int:
@@ -144,22 +137,6 @@ class VizdoomEnvironment(SteppedEnvironment):
             self._episodes = [0] * self.num_envs
         return super().reset(seed=seed)
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Steps every scenario; see `SteppedEnvironment.step`.
-
-        Rewards are clipped as the config says, `episode_return` has them as they are. `episode_frames` counts those of
-        the engine, an episode's last action in full. The info also has `last_reward`, float32 [N], the reward as an
-        observation shows it.
-
-        Raises:
-            ValueError: the actions have a wrong shape or range.
-            RuntimeError: called before `reset` or `set_state`.
-        """
-        frames, reward, terminated, truncated, info = super().step(actions)
-        info["episode_frames"] *= self.config.frame_skip
-        reward, info["last_reward"] = clip_rewards(self.config.reward_clip, reward)
-        return frames, reward, terminated, truncated, info
-
     def get_state(self) -> dict[str, Any]:
         played = {str(row): np.array(actions, np.int32) for row, actions in enumerate(self._played)}
         return super().get_state() | {"episodes": np.array(self._episodes), "played": played}
@@ -191,18 +168,6 @@ class VizdoomEnvironment(SteppedEnvironment):
                 )
         return observation
 
-    def get_counters(self) -> dict[str, np.ndarray]:
-        """How many episodes each environment has begun; may be called while another thread steps."""
-        return {"episodes": np.array(self._episodes)}
-
-    def set_counters(self, counters: Mapping[str, np.ndarray]) -> None:
-        """Goes on behind the episodes of `get_counters`; to be called before `reset`."""
-        self._episodes = np.asarray(counters["episodes"]).tolist()
-
-    def render_first(self) -> np.ndarray:
-        """Returns the frame that the agent sees of the first scenario, uint8 [height, width, 3]."""
-        return self._observation[0].copy()
-
     def _episode_seed(self, row: int) -> int:
         """Seed of the episode that a task is in or begins, in [0, 2^31)."""
         return int(np.random.SeedSequence((self._seed, row, self._episodes[row])).generate_state(1)[0] >> 1)
@@ -212,11 +177,6 @@ class VizdoomEnvironment(SteppedEnvironment):
         self._episodes[row] += 1
         self._played[row] = []
         return self._tasks[row].begin(self._episode_seed(row))
-
-    def _decode(self, actions: np.ndarray) -> Sequence[int]:
-        if actions.min() < 0 or actions.max() >= self.num_actions:
-            raise ValueError(f"{KIND}: actions must lie in [0, {self.num_actions}), got {actions}.")
-        return actions.tolist()
 
     def _advance(self, row: int, action: int) -> tuple[np.ndarray, float, bool, bool]:
         self._played[row].append(action)

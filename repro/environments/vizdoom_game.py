@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import weakref
@@ -12,6 +13,7 @@ import numpy as np
 
 from repro.environments.vizdoom_module import check_module
 from repro.environments.vizdoom_scenarios import actions_of
+from repro.processes import PR_SET_PDEATHSIG
 
 SETTLING_PICTURES = 16
 """Pictures until a weapon has stopped to swing: by at most 16 pixels, of which each takes one or more."""
@@ -27,7 +29,6 @@ os.execv(sys.argv[1], sys.argv[1:])' '{engine}' "$@"
 
 Ctrl-C then reaches the run alone, which saves, and no engine outlives a run that was killed.
 """
-PR_SET_PDEATHSIG, SIGKILL = 1, 9
 
 
 class Game:
@@ -117,7 +118,7 @@ class Game:
                 python=sys.executable,
                 engine=engine,
                 end_with_parent=PR_SET_PDEATHSIG,
-                kill=SIGKILL,
+                kill=int(signal.SIGKILL),
             )
         )
         path.chmod(0o700)

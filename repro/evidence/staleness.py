@@ -101,9 +101,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     """Says why a record no longer belongs to its experiment, or None when it does.
 
     Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`, and where actors
-    played on a cluster `CLUSTER_FIELDS`; a field or an agent
-    that the current config has in addition leaves the record valid. So does any change of the code that leaves the
-    agent's behaviour version as it was.
+    played on a cluster `CLUSTER_FIELDS`; a field or an agent that the current config has in addition leaves the record
+    valid. So does any change of the code that leaves the agent's behaviour version as it was.
 
     Args:
         record: a valid record.

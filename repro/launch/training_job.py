@@ -17,9 +17,9 @@ from repro import cli
 from repro.config import budget, frames_per_step, resolve, tasks, total_budget, use_processes
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
-from repro.launch.processes import end_with_parent
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
+from repro.processes import end_with_parent
 from repro.training.run_directory import (
     RunDirectoryError,
     changed_settings,

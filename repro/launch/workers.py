@@ -16,8 +16,8 @@ from multiprocessing.synchronize import Event
 from repro import cli
 from repro.launch.lineage import PopulationError
 from repro.launch.pieces import Piece, PieceResult
-from repro.launch.processes import end_with_parent
 from repro.launch.recorded_job import Stopped
+from repro.processes import end_with_parent
 
 LOG = "log.txt"
 """In a member's folder: what its processes print."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import ml_collections
 import numpy as np
@@ -18,7 +18,7 @@ from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.inference import DynamicBatching
 from repro.acting.remote import RemoteWeights
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
-from repro.acting.supervision import make_actors
+from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
@@ -141,49 +141,30 @@ class OnPolicyExperiment(abc.ABC):
         self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
     ) -> OnPolicyTrainer:
         config, runtime = self.config, self.config.runtime
-        numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
-        weights_seed, *seeds, replay_seed = map(int, numbers)
+        weights_seed, *actor_seeds, replay_seed = self._make_seeds(seed)
         num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
-        remote = runtime.schedule == PROCESSES
-        local = enumerate(seeds[:1] if remote else seeds[::2])  # where actors are processes, one shows the specs
+        remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
+        local = enumerate(actor_seeds[:1] if remote else actor_seeds[::2])  # of processes, one shows the specs
         environments = [self._make_actor_environment(*numbered) for numbered in local]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        at_acting_weights = runtime.schedule == "a3c"
         if at_acting_weights and (num_replayed or self.dynamic_batching or not hasattr(agent, "train_on_policy")):
             raise ValueError(
                 "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
                 "or a replay, nor with an agent that has no such gradient."
             )
-        if remote and self.dynamic_batching:
-            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
-        variables, delay = agent.collect_policy.variables(), runtime.get("weights_delay", 0)
         episodes, watched = self._make_episode_log(), supervision(config, run, warn)
         to_device = None if num_replayed else learner.to_device
         weights: WeightsPublisher
         source: BatchSource
         if remote:
             environments[0].close()
-            weights = remote_weights = RemoteWeights(variables, delay)
-            launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
-            reached = (launcher, watched, remote_weights, episodes.append)
-            source = make_remote_source(config, *reached, agent.collect_data_spec, to_device, self.num_new)
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device)
         else:
-            weights = WeightsPublisher(variables, agent.acting_variables if at_acting_weights else (), delay)
-            actors = make_actors(
-                environments,
-                self._make_actor_environment,
-                self._make_policies(environments, weights, seeds[1]),
-                weights,
-                config.learner.unroll_length,
-                seeds[1::2],
-                episodes.append,
-                watched,
-                self.overlap,
-            )
-            source = make_source(config, actors, agent.collect_data_spec, to_device, self.num_new)
+            weights, source = self._make_local_source(agent, environments, actor_seeds, watched, episodes, to_device)
         parts = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
         if not num_replayed:
             return OnPolicyTrainer(*parts, sampled_hparams, at_acting_weights)
@@ -196,6 +177,56 @@ class OnPolicyExperiment(abc.ABC):
         """See `RemoteActing`."""
         make_parts, place = (self._make_actor_environment, self.make_local_policy), (seed, index, start)
         run_remote_actor(self.config, *make_parts, place, address, self.num_new, self.overlap)
+
+    def _make_seeds(self, seed: int) -> list[int]:
+        """Seeds of the weights, of each actor's environments and sampling, and of the replay."""
+        return [
+            int(number)
+            for number in np.random.SeedSequence(seed).generate_state(2 + 2 * self.config.runtime.num_actors) % 2**31
+        ]
+
+    def _make_local_source(
+        self,
+        agent: tf_agent.TFAgent,
+        environments: Sequence[BatchedEnvironment],
+        seeds: Sequence[int],
+        watched: Supervision,
+        episodes: EpisodeLog,
+        to_device: Callable[[Any], Any] | None,
+    ) -> tuple[WeightsPublisher, BatchSource]:
+        """Actors in threads of this process, given two seeds for each, and what gives them weights."""
+        config, runtime = self.config, self.config.runtime
+        acting = agent.acting_variables if runtime.schedule == "a3c" else ()
+        weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
+        actors = make_actors(
+            environments,
+            self._make_actor_environment,
+            self._make_policies(environments, weights, seeds[1]),
+            weights,
+            config.learner.unroll_length,
+            seeds[1::2],
+            episodes.append,
+            watched,
+            self.overlap,
+        )
+        return weights, make_source(config, actors, agent.collect_data_spec, to_device, self.num_new)
+
+    def _make_remote_source(
+        self,
+        agent: tf_agent.TFAgent,
+        launcher: Launcher,
+        watched: Supervision,
+        episodes: EpisodeLog,
+        to_device: Callable[[Any], Any] | None,
+    ) -> tuple[WeightsPublisher, BatchSource]:
+        """Actors in processes of their own, and what gives them weights."""
+        if self.dynamic_batching:
+            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
+        weights = RemoteWeights(agent.collect_policy.variables(), self.config.runtime.get("weights_delay", 0))
+        spec, on_episode = agent.collect_data_spec, episodes.append
+        return weights, make_remote_source(
+            self.config, launcher, watched, weights, on_episode, spec, to_device, self.num_new
+        )
 
     def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
         runtime = self.config.runtime

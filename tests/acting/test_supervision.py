@@ -399,7 +399,7 @@ def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_pa
             np.testing.assert_array_equal(a, b)
     monkeypatch.undo()
     fresh = [group.new_games for _ in zip(resumed, range(3)) for group in waiting(resumed._source)]
-    assert fresh.count(True) >= 3  # the first round of the actors that begin anew
+    assert fresh.count(True) >= 3  # the first round after the start of other games
     resumed._source._finish_playing()
     assert not any(group.new_games for group in resumed._source._rounds[-1])
     resumed.close()

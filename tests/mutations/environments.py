@@ -12,6 +12,7 @@ MIXED = "repro/environments/mixed.py"
 MIXED_TEST = "tests/environments/test_mixed.py"
 DMLAB = "repro/environments/dmlab.py"
 DMLAB_TEST = "tests/environments/test_dmlab.py"
+LEVELS = "repro/environments/stepped_levels.py"
 VIZDOOM = "repro/environments/vizdoom.py"
 VIZDOOM_GAME = "repro/environments/vizdoom_game.py"
 VIZDOOM_TEST = "tests/environments/test_vizdoom.py"
@@ -180,9 +181,9 @@ VARIANTS = [
     ),
     Variant(
         "DeepMind Lab: returns are of clipped rewards",
-        DMLAB,
-        "clip_rewards(self.config.reward_clip, reward)",
-        'clip_rewards(self.config.reward_clip, reward)\n        info["episode_return"] = reward',
+        LEVELS,
+        "clip_rewards(self._reward_clip, reward)",
+        'clip_rewards(self._reward_clip, reward)\n        info["episode_return"] = reward',
         f"{DMLAB_TEST}::test_returns_are_of_rewards_that_are_not_clipped",
     ),
     Variant(
@@ -293,8 +294,8 @@ VARIANTS = [
     Variant(
         "ViZDoom: engines outlive a run that is killed",
         VIZDOOM_GAME,
-        "PR_SET_PDEATHSIG, SIGKILL = 1, 9",
-        "PR_SET_PDEATHSIG, SIGKILL = 1, 0",
+        "kill=int(signal.SIGKILL)",
+        "kill=0",
         f"{VIZDOOM_TEST}::test_an_engine_ends_with_a_process_that_is_killed",
     ),
     Variant(
@@ -313,7 +314,7 @@ VARIANTS = [
     ),
     Variant(
         "ViZDoom: a run that goes on repeats its first episodes",
-        VIZDOOM,
+        LEVELS,
         'self._episodes = np.asarray(counters["episodes"]).tolist()',
         "pass",
         f"{VIZDOOM_TEST}::test_no_episode_is_played_twice",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import math
-import subprocess
-import sys
+import types
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from repro.evidence import published
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
+from repro.training import task_evaluation
 from repro.training.run_directory import RunDirectory
 
 UPDATES = 8
@@ -125,32 +125,19 @@ def test_an_evaluation_plays_each_game_alone():
         configs_by_task(atari_shallow.get_config("smoke"), ["pong"])
 
 
-FAILING_EVALUATION = """
-import pathlib, sys, types
-from repro import evaluate
+def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_path, monkeypatch):
+    def play(experiment, *_):
+        if experiment.config == "qbert":
+            raise RuntimeError("the level\nis gone")
+        return {"mean": 1.0}
 
-def play(experiment, *_):
-    if experiment.config == "qbert":
-        raise RuntimeError("the level\\nis gone")
-    return {"mean": 1.0}
-
-evaluate.evaluate_task = play
-experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
-import repro.environments.make
-environment = types.SimpleNamespace(num_envs=2, close=lambda: None)
-repro.environments.make.make_evaluation_environment = lambda *_: environment
-evaluate.evaluate_tasks(experiments, None, environment, 2, 1, pathlib.Path(sys.argv[1]), together=True)
-"""
-"""In a process of its own, since each command defines its flags."""
-
-
-def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_path):
-    command = [sys.executable, "-c", FAILING_EVALUATION, str(tmp_path)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 1
-    sentence = ended.stderr.splitlines()[-1]
-    assert "the evaluation on qbert failed with RuntimeError: the level is gone; see " in sentence
-    assert "Traceback" not in ended.stderr
+    environment = types.SimpleNamespace(num_envs=2, close=lambda: None)
+    monkeypatch.setattr(task_evaluation, "evaluate_task", play)
+    monkeypatch.setattr(task_evaluation, "make_evaluation_environment", lambda *_: environment)
+    experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
+    sentence = "the evaluation on qbert failed with RuntimeError: the level is gone; see .*; .* has the tasks before it"
+    with pytest.raises(task_evaluation.EvaluationError, match=sentence):
+        task_evaluation.evaluate_tasks(experiments, None, environment, 2, 1, tmp_path, together=True)
     assert json.loads((tmp_path / "evaluation.json").read_text()) == {"tasks": {"pong": {"mean": 1.0}}}
     assert "Traceback" in (tmp_path / "evaluation_errors.txt").read_text()
 
