@@ -1,0 +1,76 @@
+"""Compares the speeds of two programs on a machine that others use as well: `python -m repro.alternate`.
+
+    python -m repro.alternate --first="python -m repro.train --config=... --run_dir=runs/x" --second="python peer.py"
+        --second_count="Steps ([0-9]+)"
+
+Each runs for some seconds while the other is stopped, turn by turn. What a program counts on its screen is its work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from repro import cli
+from repro.benchmarks.measuring import alternating
+from repro.evidence import records
+from repro.files import write_whole
+from repro.training.progress_line import ProgressLine
+
+FIRST = flags.DEFINE_string("first", None, "Command line of the first program.", required=True)
+SECOND = flags.DEFINE_string("second", None, "Command line of the second program.", required=True)
+COUNT_HELP = (
+    "Regular expression of what this program counts on its screen; the first group is the number. "
+    "This suite's progress line if not given."
+)
+FIRST_COUNT = flags.DEFINE_string("first_count", alternating.COUNT, COUNT_HELP)
+SECOND_COUNT = flags.DEFINE_string("second_count", alternating.COUNT, COUNT_HELP)
+SECONDS = flags.DEFINE_float("seconds", 5.0, "Length of a turn.", 0.1)
+ROUNDS = flags.DEFINE_integer("rounds", 12, "Rounds, of two turns for each program.", 1)
+WARM_UP = flags.DEFINE_float("warm_up", 15.0, "Seconds for which a program runs after its first count.", 0.0)
+PATIENCE = flags.DEFINE_float("patience", 300.0, "Longest wait for the first count.", 1.0)
+JSON = flags.DEFINE_string("json", None, "Also write the result to this file.")
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    cli.quiet()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(cli.INTERRUPTED))  # which ends both programs as well
+    named = ((FIRST, FIRST_COUNT), (SECOND, SECOND_COUNT))
+    for _, count in named:
+        try:
+            groups = re.compile(count.value).groups
+        except re.error as error:
+            cli.fail(f"--{count.name}={count.value}: {error}.")
+        if not groups:
+            cli.fail(f"--{count.name}={count.value}: put the number into a group, as in 'Steps ([0-9]+)'.")
+    try:
+        with contextlib.ExitStack() as ending:
+            programs = []
+            for command, count in named:
+                programs.append(alternating.Program(command.value, count.value))
+                ending.callback(programs[-1].end)
+                programs[-1].warm_up(WARM_UP.value, PATIENCE.value)
+            line = ending.enter_context(contextlib.closing(ProgressLine("Alternating", ROUNDS.value, "rounds")))
+            turns = alternating.alternate(programs, SECONDS.value, ROUNDS.value, lambda i: line.update(i, ""))
+            result = alternating.compare(*turns)
+    except alternating.ProgramError as error:
+        cli.fail(error, code=1)
+    for (command, _), rate in zip(named, result["rates"]):
+        print(f"{rate:12,.1f} a second: {command.value}")
+    low, high = result.get("interval", (result["ratio"],) * 2)
+    print(f"First over second: {result['ratio']:.2f} [{low:.2f}, {high:.2f}], {result['rounds']} rounds.")
+    if JSON.value:
+        commands = {"commands": [command.value for command, _ in named], "seconds": SECONDS.value}
+        found = commands | result | {"hardware": records.hardware(), "versions": records.versions()}
+        write_whole(Path(JSON.value), json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    cli.run(main)
