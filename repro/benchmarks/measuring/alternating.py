@@ -10,9 +10,9 @@ import contextlib
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -31,6 +31,8 @@ COLUMNS = 200
 """Of the terminal that a program writes on."""
 CONFIDENCE = 0.95
 POLL_SECONDS = 0.1
+SETTLING_SECONDS = 0.05
+"""Without output, after which a program that was stopped has none left."""
 
 
 class ProgramError(RuntimeError):
@@ -61,8 +63,8 @@ class Program:
         self._pattern = re.compile(count)
         self._text = ""
         self._count: float | None = None
-        self._changed = threading.Event()
-        screen, terminal = pty.openpty()
+        self._ended = False
+        self._screen, terminal = pty.openpty()
         environment = os.environ | {"COLUMNS": str(COLUMNS), "TERM": "xterm"}
         self._process = subprocess.Popen(
             command,
@@ -74,7 +76,6 @@ class Program:
             start_new_session=True,
         )
         os.close(terminal)
-        threading.Thread(target=self._read, args=(screen,), daemon=True).start()
 
     @property
     def count(self) -> float | None:
@@ -90,8 +91,7 @@ class Program:
         self.resume()
         deadline = time.monotonic() + limit
         while self._count is None:
-            self._changed.wait(POLL_SECONDS)
-            self._check()
+            self._run(POLL_SECONDS)
             if time.monotonic() > deadline:
                 raise ProgramError(f"counted nothing in {limit:g} seconds: {self.command}{self._last_words()}")
         self._run(seconds)
@@ -115,25 +115,31 @@ class Program:
         self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """Stops it and all that it has started, children first started while it is stopped included."""
+        """Stops it and all that it has started, and reads what it has written by then."""
         before: set[int] = set()
-        while (now := self._signal(signal.SIGSTOP)) != before:
+        while (now := self._signal(signal.SIGSTOP)) != before:  # what it started meanwhile is stopped as well
             before = now
+        while self._read(SETTLING_SECONDS):
+            pass
 
     def end(self) -> None:
-        """Kills it and all that it has started."""
+        """Kills it and all that it has started; a second call does nothing."""
+        if self._ended:
+            return
+        self._ended = True
         self.stop()  # so that nothing is started meanwhile
         self._signal(signal.SIGKILL)
         self._process.wait()
+        os.close(self._screen)
 
     def _run(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, POLL_SECONDS))
-            self._check()
-
-    def _check(self) -> None:
-        if (code := self._process.poll()) is not None:
+            self._read(min(left, POLL_SECONDS))
+            if (code := self._process.poll()) is None:
+                continue
+            while self._read(SETTLING_SECONDS):
+                pass
             raise ProgramError(f"ended with code {code}: {self.command}{self._last_words()}")
 
     def _last_words(self) -> str:
@@ -152,15 +158,18 @@ class Program:
                 process.send_signal(number)
         return {process.pid for process in processes}
 
-    def _read(self, screen: int) -> None:
-        """Reads what it writes, until it has ended."""
-        with contextlib.suppress(OSError), open(screen, "rb", buffering=0) as stream:  # EIO at the end
-            while data := stream.read(READ_BYTES):
-                self._text = (self._text + data.decode(errors="replace"))[-KEPT_CHARACTERS:]
-                for found in self._pattern.finditer(self._text):
-                    if found.end() < len(self._text):  # or more digits may follow
-                        self._count = parse_count(found[1])
-                        self._changed.set()
+    def _read(self, seconds: float) -> bool:
+        """Waits for something that it writes, and reads it; returns whether there was anything."""
+        ready, _, _ = select.select([self._screen], [], [], seconds)
+        try:
+            data = os.read(self._screen, READ_BYTES) if ready else b""
+        except OSError:  # EIO: nobody is left who could write
+            data = b""
+        self._text = (self._text + data.decode(errors="replace"))[-KEPT_CHARACTERS:]
+        for found in self._pattern.finditer(self._text):
+            if found.end() < len(self._text):  # or more digits may follow
+                self._count = parse_count(found[1])
+        return bool(data)
 
 
 def parse_count(text: str) -> float:
