@@ -139,6 +139,9 @@ class ActorProcesses:
         self._processes: dict[int, ActorProcess] = {}
         self._keepers: list[threading.Thread] = []
 
+    def __len__(self) -> int:
+        return len(self._starts)
+
     @property
     def restarts(self) -> int:
         """Actors that were replaced so far, in this process."""

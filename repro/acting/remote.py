@@ -6,6 +6,7 @@ that ended. Where sequences of a replay are learned from, it also has a queue of
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -70,16 +71,39 @@ def _newest(name: str, signature: list[tf.TensorSpec]) -> reverb.Table:
 
 
 class RemoteWeights(WeightsPublisher):
-    """Publishes to other processes, too.
+    """Publishes to other processes, too, and keeps what a gradient at the weights of their unrolls needs.
+
+    Unrolls come with the version of their weights alone, so the learner has to keep the rest until they have come.
 
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
-        delay: as for `WeightsPublisher`.
+        delay, acting: as for `WeightsPublisher`.
+        most_kept: versions of `acting`, at least 1; the oldest are given up first.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable], delay: int = 0) -> None:
-        super().__init__(variables, delay=delay)
+    def __init__(
+        self,
+        variables: Sequence[tf.Variable],
+        delay: int = 0,
+        acting: Sequence[tf.Variable] = (),
+        most_kept: int = 1,
+    ) -> None:
+        super().__init__(variables, acting, delay)
         self._container: reverb_variable_container.ReverbVariableContainer | None = None
+        self._most_kept = most_kept
+        self._kept: dict[int, tuple[tf.Tensor, ...]] = {}  # by version, in order
+        self._lock = threading.Lock()  # of the above
+
+    def acting_at(self, version: int) -> tuple[tf.Tensor, ...] | None:
+        """Returns `acting` as it was at a version, () without any; None where it was given up."""
+        with self._lock:
+            return self._kept.get(version) if self._acting else ()
+
+    def forget_before(self, version: int) -> None:
+        """Gives up all versions before one; for when no unroll of them can come any more."""
+        with self._lock:
+            while self._kept and next(iter(self._kept)) < version:
+                del self._kept[next(iter(self._kept))]
 
     def connect(self, address: str) -> None:
         """Begins to publish to a server with `make_tables`, with the latest snapshot if there is one."""
@@ -90,6 +114,11 @@ class RemoteWeights(WeightsPublisher):
 
     def publish(self, version: int) -> None:
         super().publish(version)
+        if self._acting:
+            with self._lock:
+                self._kept[self.latest.version] = self.latest.acting
+                if len(self._kept) > self._most_kept:
+                    del self._kept[next(iter(self._kept))]
         if self._container is not None:
             self._push()
 

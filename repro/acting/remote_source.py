@@ -27,7 +27,8 @@ class RemoteSource:
     As in `AsyncSource`, the next batch is stacked and placed on devices while the learner works on one, and an actor
     takes weights before each unroll. An actor that ends or hangs is started again, whose games are lost that were open,
     and at most the unroll of each that was under way. A group that the learner has already, which a broken connection
-    may bring again, is not learned from twice.
+    may bring again, is not learned from twice. Where gradients are taken at the weights that acted, a group whose
+    weights the learner has given up is passed over, and counted as lost.
 
     The server listens on every interface of this machine and trusts whoever connects, see `SequenceReplay`.
 
@@ -65,6 +66,7 @@ class RemoteSource:
         for group in self._groups:
             self._free.put(group)
         self._ready: queue.Queue[Batch] = queue.Queue(1)
+        self._acting_versions: dict[int, int] = {}  # of the last weights that each actor was seen to play with
         self._next: dict[tuple[int, int], int] = {}  # number of the next group of an actor and its start
         self._missing = 0  # groups that never came, though later ones of their actors did
         self._machines: set[int] = set()  # that actors played on
@@ -158,9 +160,21 @@ class RemoteSource:
         assert self._reader is not None, "it is there before the thread that takes"
         while not self._workers.stopped:
             header = self._reader.read_into(group)
-            if self._workers.stopped or self._is_new(header):
+            if self._workers.stopped or (self._is_new(header) and self._takes_acting(group, header)):
                 break
         return group
+
+    def _takes_acting(self, group: UnrollGroup, header: Header) -> bool:
+        """Whether what a gradient at the weights of a group needs is here; `group` gets it."""
+        acting = self._weights.acting_at(header.version)
+        if acting is None:
+            self._missing += 1
+            return False
+        group.acting = acting
+        self._acting_versions[header.actor] = header.version
+        if len(self._acting_versions) == len(self._actors):  # they only take newer ones
+            self._weights.forget_before(min(self._acting_versions.values()))
+        return True
 
     def _is_new(self, header: Header) -> bool:
         """Whether a group is of this run's actors and was not here before; notes its origin and what is missing."""

@@ -140,10 +140,10 @@ class ThreadProcess:
 class Run:
     """A source on Catch, with the launcher of its actors; the learner changes its weights as a test says."""
 
-    def __init__(self, folder, count=1, batch_size=4, home=None):
+    def __init__(self, folder, count=1, batch_size=4, home=None, **kept):
         self.agent, self.said, self.started = make_agent(Catch(1, 0)), [], []
         self.episodes = EpisodeLog()
-        self.weights = RemoteWeights(self.agent.collect_policy.variables())
+        self.weights = RemoteWeights(self.agent.collect_policy.variables(), **kept)
         self.home, self.port = home, None
         self.actors = ActorProcesses(self, count, Supervision(self.said.append, folder))
         spec, sizes = self.agent.collect_data_spec, GroupSizes(ENVS, batch_size)
@@ -219,6 +219,41 @@ def test_a_group_that_comes_twice_is_learned_from_once_and_one_that_never_came_i
     run.actors.set_state({"starts": [3, 1], "broken_off": 0})
     assert not source._is_new(Header(0, 2, 0, 5, HERE))  # of the learner before this one
     assert source.totals() == {"lost": {"games": 0, "unrolls": 2 * GROUP}}
+
+
+def test_batches_bring_what_a_gradient_at_the_weights_that_acted_needs(tmp_path):
+    learned = tf.Variable(0.0)
+    run = Run(tmp_path, batch_size=2, acting=[learned], most_kept=1000)
+    run.weights.publish(0)
+    for update in range(1, 21):
+        batch = run.source.next()
+        (acting,) = batch.acting
+        assert float(acting) == 0.5 * batch.versions[0]
+        run.source.release(batch)
+        learned.assign(0.5 * update)
+        run.weights.publish(update)
+    seen = run.source._acting_versions[0]
+    assert seen > 5
+    assert list(run.weights._kept)[0] >= seen - 1  # none is kept that no unroll can need
+    assert run.source.totals() == {}
+    run.source.close()
+
+
+def test_an_unroll_whose_weights_were_given_up_is_passed_over_and_counted(tmp_path):
+    run = Run(tmp_path, count=2, batch_size=2, acting=[learned := tf.Variable(0.0)], most_kept=3)
+    for version in range(5):
+        learned.assign(version)
+        run.weights.publish(version)
+    source, group = run.source, UnrollGroup(run.agent.collect_data_spec, GROUP, UNROLL)
+    taken = [
+        source._takes_acting(group, Header(actor, 0, 0, version, HERE)) for actor, version in ((0, 1), (0, 2), (1, 4))
+    ]
+    assert taken == [False, True, True]
+    assert float(*group.acting) == 4.0
+    assert source.totals() == {"lost": {"games": 0, "unrolls": GROUP}}
+    assert list(run.weights._kept) == [2, 3, 4]  # actor 0 may still play with 2
+    assert source._takes_acting(group, Header(0, 0, 1, 3, HERE))
+    assert list(run.weights._kept) == [3, 4]
 
 
 def test_a_wait_for_actors_is_interrupted(tmp_path, monkeypatch):

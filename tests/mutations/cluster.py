@@ -15,6 +15,20 @@ TEST_RAY = "tests/launch/test_ray_actors.py"
 
 VARIANTS = [
     Variant(
+        "cluster: gradients at the newest weights in place of those that acted",
+        SOURCE,
+        "self._weights.acting_at(header.version)",
+        "self._weights.acting_at(self._weights.latest.version)",
+        f"{TEST}::test_batches_bring_what_a_gradient_at_the_weights_that_acted_needs",
+    ),
+    Variant(
+        "cluster: weights are given up that an actor may still play with",
+        SOURCE,
+        "self._weights.forget_before(min(",
+        "self._weights.forget_before(max(",
+        f"{TEST}::test_an_unroll_whose_weights_were_given_up_is_passed_over_and_counted",
+    ),
+    Variant(
         "cluster: a group that comes twice is learned from twice",
         SOURCE,
         "if header.number < expected:",

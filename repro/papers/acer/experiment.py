@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_collections
 import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
+from repro.acting.actor_processes import Launcher, LocalLauncher
+from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, describe_window, score_unit
-from repro.acting.sources import make_source
-from repro.acting.supervision import make_actors
+from repro.acting.remote import RemoteWeights
+from repro.acting.sources import make_remote_source, make_source, run_remote_actor
+from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
-from repro.config import frames_per_step
+from repro.config import PROCESSES, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.papers.acer.unroll_agent import UnrollAgent
+from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation, Warn
@@ -100,34 +106,34 @@ class AcerExperiment(abc.ABC):
             )
         return UnrollReplay(agent.collect_data_spec, config.learner.unroll_length, capacity)
 
-    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReplayTrainer:
+    def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
+        """See `RemoteActing.build_trainer`."""
         config, runtime, settings = self.config, self.config.runtime, self.replay_settings
         sampled_hparams = self.sample_hparams(seed)
         numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
-        weights_seed, replay_seed, *seeds = map(int, numbers)
-        environments = [self.make_environment(runtime.envs_per_actor, x) for x in seeds[::2]]
+        weights_seed, replay_seed, *actor_seeds = map(int, numbers)
+        remote = runtime.schedule == PROCESSES
+        local = actor_seeds[:1] if remote else actor_seeds[::2]  # of processes, one shows the specs
+        environments = [self.make_environment(runtime.envs_per_actor, x) for x in local]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environments[0], weights_seed, sampled_hparams)
         devices.check_batch_size(config.learner.batch_size, strategy)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        acting = agent.acting_variables if settings.on_policy else ()
-        weights = WeightsPublisher(agent.collect_policy.variables(), acting)
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
-        actors = make_actors(
-            environments,
-            lambda _, seed: self.make_environment(runtime.envs_per_actor, seed),
-            lambda environment, _: self.make_local_policy(environment),
-            weights,
-            config.learner.unroll_length,
-            seeds[1::2],
-            episodes.append,
-            supervision(config, run, warn),
-        )
+        watched = supervision(config, run, warn)
         to_device = learner.to_device if settings.on_policy else None
+        weights: WeightsPublisher
+        source: BatchSource
+        if remote:
+            environments[0].close()
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device)
+        else:
+            weights, source = self._make_local_source(agent, environments, actor_seeds, watched, episodes, to_device)
         return ReplayTrainer(
             learner,
-            make_source(config, actors, agent.collect_data_spec, to_device),
+            source,
             weights,
             episodes,
             run_settings(config, run, warn),
@@ -137,6 +143,75 @@ class AcerExperiment(abc.ABC):
             np.random.default_rng(replay_seed),
             sampled_hparams=sampled_hparams,
         )
+
+    def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
+        """See `RemoteActing`."""
+        make_parts = self._make_actor_environment, self.make_local_policy
+        run_remote_actor(self.config, *make_parts, (seed, index, start), address)
+
+    def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
+        del index
+        return self.make_environment(self.config.runtime.envs_per_actor, seed)
+
+    def _make_local_source(
+        self,
+        agent: UnrollAgent,
+        environments: Sequence[BatchedEnvironment],
+        seeds: Sequence[int],
+        watched: Supervision,
+        episodes: EpisodeLog,
+        to_device: Callable[[Any], Any] | None,
+    ) -> tuple[WeightsPublisher, BatchSource]:
+        """Actors in threads of this process, given two seeds for each, and what gives them weights."""
+        acting = agent.acting_variables if self.replay_settings.on_policy else ()
+        weights = WeightsPublisher(agent.collect_policy.variables(), acting)
+        actors = make_actors(
+            environments,
+            self._make_actor_environment,
+            lambda environment, _: self.make_local_policy(environment),
+            weights,
+            self.config.learner.unroll_length,
+            seeds[1::2],
+            episodes.append,
+            watched,
+        )
+        return weights, make_source(self.config, actors, agent.collect_data_spec, to_device)
+
+    def _make_remote_source(
+        self,
+        agent: UnrollAgent,
+        launcher: Launcher,
+        watched: Supervision,
+        episodes: EpisodeLog,
+        to_device: Callable[[Any], Any] | None,
+    ) -> tuple[WeightsPublisher, BatchSource]:
+        """Actors in processes of their own, and what gives them weights.
+
+        Raises:
+            ValueError: the weights of all unrolls that may be under way do not fit into memory.
+        """
+        acting = agent.acting_variables if self.replay_settings.on_policy else ()
+        most_kept = self._most_versions(acting)
+        weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, most_kept=most_kept)
+        parts = launcher, watched, weights, episodes.append
+        return weights, make_remote_source(self.config, *parts, agent.collect_data_spec, to_device)
+
+    def _most_versions(self, acting: Sequence[tf.Variable]) -> int:
+        """Versions of the weights that half of the free memory holds, for gradients at those that acted; see there."""
+        runtime, batch_size = self.config.runtime, self.config.learner.batch_size
+        if not acting:
+            return 1
+        # While an actor plays, all others bring unrolls of each environment; the queue and prefetched batches wait.
+        under_way = 2 * runtime.num_actors * runtime.envs_per_actor // batch_size + runtime.queue_capacity + 3
+        size = sum(variable.shape.num_elements() * variable.dtype.size for variable in acting)
+        held = available_bytes() // 2 // size
+        if held < under_way:
+            raise ValueError(
+                f"runtime.num_actors={runtime.num_actors} with runtime.envs_per_actor={runtime.envs_per_actor}: the "
+                f"weights of {under_way:,} updates are kept for on-policy gradients, {under_way * size / 1e9:.1f} GB, "
+                f"and {held * size / 1e9:.1f} GB may be used; take fewer, or larger batches."
+            )
+        return held
 
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
