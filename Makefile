@@ -6,9 +6,10 @@ JOBS    ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) --jobs=$(JOBS) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 WHAT    ?= operators impala_atari table1 acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
+SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
-.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -92,6 +93,9 @@ mutations-fast: setup vizdoom  ## some of them, some minutes
 
 kill-test: setup  ## 50 kills of a short training, each resumed
 	$(BIN)/python -m tests.kill_and_resume --kills=50
+
+soak: setup  ## trainings for SECONDS=43200 altogether, which must not grow; SOAK=impala_async,dqn for some of them
+	$(BIN)/python -m tests.soak --seconds=$(SECONDS) $(if $(SOAK),--what=$(SOAK))
 
 docs: setup  ## the documentation site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -9,6 +9,11 @@ import ml_collections
 
 PROCESSES = "processes"
 """`runtime.schedule` of actors in processes of their own."""
+CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
+"""Fields of `runtime` whose 0 is replaced by what the machine gives, see `repro/training/sizes.py`."""
+
+LATER = {"runtime": {"num_learners": 1}}
+"""Fields that came later, by section, with the values of runs that were made before there were any."""
 
 
 def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str = "") -> dict[str, Any]:
@@ -25,6 +30,22 @@ def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str =
 def agents(config: Mapping[str, Any] | ml_collections.ConfigDict) -> tuple[str, ...]:
     """Returns the names of an experiment's agents: those of `variants`, or the only one."""
     return tuple(config["variants"]) if "variants" in config else (config["agent"],)
+
+
+def is_chosen(name: str, value: Any) -> bool:
+    """Returns whether a field, by its dotted name, leaves its value to the machine."""
+    *_, section, field = f".{name}".rsplit(".", 2)
+    return section == "runtime" and field in CHOSEN_FIELDS and value == 0
+
+
+def without_later(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a nested configuration as it was before the fields of `LATER`, where they have the values of then."""
+    return {
+        name: {field: x for field, x in section.items() if field not in LATER[name] or x != LATER[name][field]}
+        if name in LATER and isinstance(section, Mapping)
+        else section
+        for name, section in config.items()
+    }
 
 
 def merge(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

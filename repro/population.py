@@ -10,11 +10,15 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from repro import cli
 from repro.config import budget
+
+if TYPE_CHECKING:
+    from repro.training.sizes import Machine
 
 CONFIG = cli.define_config()
 SEED = flags.DEFINE_integer("seed", 1, "Seed of first hyper-parameters, comparisons and members.", lower_bound=0)
@@ -38,11 +42,14 @@ def main(argv: list[str]) -> None:
     from repro.launch.workers import WorkerPool
     from repro.report.lineages import write_figure
     from repro.training.run_directory import RunDirectoryError
+    from repro.training.sizes import fill_in
 
     run_dir = Path(RUN_DIR.value).resolve() if RAY.value else Path(RUN_DIR.value)
     threads = max(1, len(os.sched_getaffinity(0)) // JOBS.value)
     try:
         unit, _ = budget(CONFIG.value)
+        if chosen := fill_in(CONFIG.value, run_dir, lambda: _find_machine(threads)):
+            print(chosen, file=sys.stderr)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)
         folders = [member_folder(run_dir, i) for i in range(population.settings.size)]
         pool: WorkerPool | RayPool
@@ -63,6 +70,13 @@ def main(argv: list[str]) -> None:
         cli.fail(f"could not write to {run_dir} ({error.strerror}); free some space, and the same command goes on.", 1)
     evaluate = shlex.join(["python", "-m", "repro.evaluate", f"--run_dir={best}"])
     print(f"{run_dir} is complete, see {figure}. Evaluate its best member with: {evaluate}")
+
+
+def _find_machine(threads: int) -> Machine:
+    """What one member may use; TensorFlow is loaded where this is asked for."""
+    from repro.training import devices
+
+    return devices.find_machine()._replace(cores=threads)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import budget, use_processes
+from repro.config import budget, resolve, use_processes
 from repro.training.stopping import StopSignal
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
+    from repro.training.experiment import SynchronousLearning
     from repro.training.learner import NonFiniteLossError
+    from repro.training.learner_group import LearnerLostError
     from repro.training.progress import Progress
     from repro.training.run_directory import RunDirectory, RunDirectoryError, write_json
+    from repro.training.sizes import fill_in
     from repro.training.trailing_returns import NoEpisodeError
 
     run_dir = Path(RUN_DIR.value)
@@ -54,12 +58,17 @@ def main(argv: list[str]) -> None:
             raise ValueError("the configuration is of a population; train it with python -m repro.population.")
         if CLUSTER.value:
             use_processes(config)
+            _check_sizes_for_cluster(config)
+        if chosen := fill_in(config, run_dir, devices.find_machine):
+            _say(chosen)
         run = RunDirectory(run_dir, config.to_dict(), seed)
         if run.complete_json.exists():
             _say(_describe_complete(run_dir, budget(config)[0]))
             return
         experiment = find_experiment(config)
         runtime = experiment.config.runtime
+        if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
+            raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
         devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
         trainer = (
             _build_on_cluster(experiment, seed, run) if CLUSTER.value else experiment.build_trainer(seed, run, _say)
@@ -69,6 +78,9 @@ def main(argv: list[str]) -> None:
         progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
+    except LearnerLostError as error:
+        cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
+    began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
     if trainer.updates:
         _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
@@ -81,6 +93,12 @@ def main(argv: list[str]) -> None:
             write_json(run.complete_json, trainer.summary())
         elif trainer.saved_updates < trainer.updates:
             trainer.save()
+    except LearnerLostError as error:
+        progress.close()
+        lost = trainer.saved_updates > began_at and not stop.is_set()
+        if not lost:
+            cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
+        _say(f"{error} All learners start again from the last checkpoint.")
     except EnvironmentFailedError as error:
         progress.close()
         cli.fail(f"{error}{log_traceback(run.actors / 'actor_0.txt')}. {_describe_checkpoint(run_dir)}", code=1)
@@ -93,8 +111,10 @@ def main(argv: list[str]) -> None:
     finally:
         progress.close()
         trainer.close()
+    if lost and not stop.is_set():
+        _start_again()
     if not trainer.complete:
-        _say(_describe_stop(run_dir, saved=True))
+        _say(_describe_stop(run_dir, saved=not lost))
 
 
 def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> Trainer:
@@ -111,9 +131,17 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
         raise ValueError(f"--cluster: {experiment.config.agent} has no actors that could be processes of their own.")
     assert CLUSTER.value is not None
     launcher = RayActors(CLUSTER.value, experiment.config.to_dict(), seed, PORT.value)
-    trainer = experiment.build_trainer(seed, run, _say, launcher)
-    _say(launcher.describe(experiment.config.runtime.num_actors))
-    return trainer
+    runtime = experiment.config.runtime
+    _say(launcher.describe(runtime.num_actors, runtime.get("num_learners", 1)))
+    return experiment.build_trainer(seed, run, _say, launcher)
+
+
+def _check_sizes_for_cluster(config: ml_collections.ConfigDict) -> None:
+    """Raises ValueError where the number of actors would follow from this machine, on which none of them plays."""
+    runtime = resolve(config).runtime
+    for name in ("num_actors", "envs_per_actor"):
+        if runtime.get(name) == 0:
+            raise ValueError(f"runtime.{name}=0 follows from the cores of this machine; give it with --cluster.")
 
 
 def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
@@ -127,6 +155,14 @@ def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
     except RunDirectoryError as error:
         cli.fail(f"{str(error).rstrip('.')}; start one with --config, see python -m repro.train --help.")
     return ml_collections.ConfigDict(settings["config"]), SEED.value if SEED.present else settings["seed"]
+
+
+def _start_again() -> NoReturn:
+    """Goes on as the same command does, in this process: TensorFlow cannot exchange gradients again after a fault."""
+    from repro.launch import ray_cluster
+
+    ray_cluster.leave()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _describe_complete(run_dir: Path, unit: str) -> str:

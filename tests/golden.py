@@ -1,7 +1,7 @@
 """Golden values: what each agent logs of its first updates, from a fixed seed.
 
-Most play a small environment in lockstep. DQN and R2D2, whose replay cannot be seeded, learn from fixed sequences: what
-they do before the loss (exploration, first priorities) is not covered.
+Most play a small environment in lockstep. DQN and R2D2 learn from fixed sequences: what they do before the loss
+(exploration, first priorities, sampling) is not covered.
 
 `paper_configs/behaviour/<paper>.json` keeps them beside a version for each agent; `tests/test_golden.py` compares. As a
 program it computes them again:
@@ -401,7 +401,7 @@ def _train(case: Case, config: ml_collections.ConfigDict) -> Iterator[dict[str, 
 
 
 def _learn_from_sequences(case: Case, config: ml_collections.ConfigDict) -> Iterator[dict[str, float]]:
-    """Updates of the learner on the same random sequences each: samples of a Reverb server cannot be seeded."""
+    """Updates of the learner on the same random sequences each, which no schedule or replay changes."""
     import tensorflow as tf
 
     from repro.papers import find_experiment

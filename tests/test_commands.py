@@ -47,6 +47,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
             ["--config.num_env_steps=100"],
             "--config.num_env_steps changes a field of a configuration, which --config=<file> must name",
         ),
+        (
+            ["--config=paper_configs/refer/figure_4_vracer.py", "--config.runtime.num_actors=0"],
+            "no field 'runtime.num_actors'; did you mean 'variants.acer.runtime.num_actors'?",
+        ),
         ([CONFIG, "--seed=-1"], "--seed=-1"),
         ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
         ([CONFIG, "now"], "unexpected argument 'now'"),

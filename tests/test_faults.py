@@ -2,81 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from repro.training.run_directory import read_progress, read_settings
-from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
-
-SECONDS = 120.0
-"""Longest wait in a test, for a machine that is busy."""
-
-
-def _wait(condition: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
-
-
-class Run:
-    """A training of the environment with faults."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.run_dir = folder, folder / "run"
-        monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
-        monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
-
-    def start(self, *settings: str) -> subprocess.Popen:
-        arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--config.env.task={TASK}", *settings]
-        command = [sys.executable, "-m", "repro.train", f"--run_dir={self.run_dir}", *arguments]
-        with self.stderr.open("w") as file:
-            return subprocess.Popen(command, stderr=file)
-
-    def wait_for(self, line: str) -> None:
-        """Waits until the run has said it."""
-        _wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
-
-    def end(self, process: subprocess.Popen) -> tuple[int, str]:
-        """Waits for the end of the process; its exit code and what it said."""
-        try:
-            return process.wait(timeout=SECONDS), self.stderr.read_text()
-        finally:
-            process.kill()
-
-    def cause(self, fault: str, rows: int = 3) -> None:
-        """Brings the environment into a fault once the run has logged some rows."""
-        _wait(lambda: self.progress.exists() and len(read_progress(self.progress)) >= rows, "the run logs nothing")
-        (self.folder / fault).touch()
-
-    @property
-    def stderr(self) -> Path:
-        return self.folder / "stderr.txt"
-
-    @property
-    def progress(self) -> Path:
-        return self.run_dir / "progress.csv"
-
-    @property
-    def saved_updates(self) -> int:
-        names = [path.name for path in (self.run_dir / "checkpoints").glob("checkpoint_*")]
-        return max(int(name.removeprefix("checkpoint_")) for name in names)
+from tests.support.commanded_run import LONG, CommandedRun, wait
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    return Run(tmp_path, monkeypatch)
+def run(tmp_path):
+    run = CommandedRun(tmp_path)
+    yield run
+    run.kill()
 
 
-LONG = "--config.num_env_steps=4000000"
 RARELY = "--config.runtime.checkpoint_seconds=100000"
 
 
@@ -89,7 +34,7 @@ def test_a_run_goes_on_after_an_error_of_its_environment(run):
         stderr.count("Actor 0 was restarted (restart 1 of this process): OSError: the simulator is gone for once") == 1
     )
     assert "1 restarted actors" in stderr
-    assert json.loads((run.run_dir / "complete.json").read_text())["actor_restarts"] == 1
+    assert run.totals["actor_restarts"] == 1
 
 
 def test_an_environment_that_always_fails_and_one_that_hangs(run):
@@ -107,7 +52,7 @@ def test_an_environment_that_always_fails_and_one_that_hangs(run):
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
 
     (run.folder / "raise").unlink()
-    before, rows = run.saved_updates, len(read_progress(run.progress))
+    before, rows = run.saved_updates, run.rows
     process = run.start(LONG, "--config.runtime.checkpoint_seconds=90000", "--config.runtime.silent_seconds=90000")
     run.cause("hang", rows + 2)
     time.sleep(1.0)  # until all that was played is learned from
@@ -133,6 +78,31 @@ def test_a_hung_environment_in_lockstep_is_replaced_and_a_signal_still_ends_the_
     assert code == 0, stderr
     assert "Stopped and saved" in stderr
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
+
+
+def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run):
+    """All learners start again; a signal to the chief ends them, and their actors."""
+    learners = ("schedule=processes", "num_learners=2", "num_actors=2", "checkpoint_seconds=0")
+    process = run.start(LONG, *(f"--config.runtime.{setting}" for setting in learners))
+    wait(lambda: any((run.run_dir / "checkpoints").glob("checkpoint_*")), "the run saves nothing")
+    (other,) = _processes(f"repro.learner --run_dir={run.run_dir}")
+    os.kill(other, signal.SIGKILL)
+    run.wait_for("Learner 1 is gone: it ended with code -9; see ")
+    run.wait_for("All learners start again from the last checkpoint.")
+    run.wait_for(f"Resuming {run.run_dir} at ")
+    run.wait_for_rows()
+    process.send_signal(signal.SIGTERM)
+    code, stderr = run.end(process)
+    assert code == 0, stderr
+    assert "Stopped and saved. Resume with: python -m repro.train" in stderr
+    assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
+    wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "learners or actors do not end")
+
+
+def _processes(command: str) -> list[int]:
+    """Those with these words in their command."""
+    found = subprocess.run(["pgrep", "-f", "--", command], capture_output=True, text=True, check=False)
+    return [int(number) for number in found.stdout.split()]
 
 
 def test_durations_are_of_a_clock_that_does_not_jump():

@@ -1,6 +1,9 @@
-"""Which tensors lie where their arrays do, on the way from the environments to the learner."""
+"""Which tensors lie where their arrays do, on the way from the environments to the learner; what they leave behind."""
 
 import gc
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +12,11 @@ from tf_agents.agents.tf_agent import LossInfo
 
 from paper_configs.impala import atari_shallow
 from repro.acting.batches import Batch
+from repro.acting.remote import RemoteWeights
 from repro.acting.unrolls import UnrollGroup
 from repro.environments.atari import make_atari
-from repro.memory import ALIGNMENT, aligned_empty, aligned_zeros, as_tensor, concatenated
+from repro.memory import ALIGNMENT, aligned_empty, aligned_zeros, as_tensor, concatenated, stop_tensor_leak
+from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.impala.experiments.discrete import DiscreteExperiment
 from repro.replay.frame_stacks import with_stacks
 from repro.replay.mixed_batches import MixedBatches
@@ -169,3 +174,43 @@ def test_a_policy_reads_atari_s_observations_where_they_are():
         assert address(as_tensor(observation)) == address(observation)
         observation = environment.step(np.zeros(3, np.int32))[0]
     environment.close()
+
+
+def blocks_kept(each: Callable[[int], object], calls: int = 4_000) -> float:
+    """Blocks of memory that Python has after a call and had not before it, on average."""
+    assert stop_tensor_leak()
+    for number in range(100):
+        each(-1 - number)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for number in range(calls):
+        each(number)
+    gc.collect()
+    return (sys.getallocatedblocks() - before) / calls
+
+
+def test_an_eager_tensor_leaves_nothing_behind():
+    one = tf.constant(1.0)
+    add = tf.function(lambda x: (x + one, x - one))
+    assert blocks_kept(lambda number: one + one) < 0.05
+    assert blocks_kept(lambda number: add(np.float32(number))) < 0.05
+    assert blocks_kept(lambda number: as_tensor(aligned_zeros([2], np.float32))) < 0.05
+
+
+def test_a_tensor_still_takes_attributes_that_are_its_own():
+    assert stop_tensor_leak()
+    first, second = tf.constant(1.0), tf.constant(1.0)
+    first.mark = [3]
+    gc.collect()
+    assert first.__dict__ == {"mark": [3]}
+    assert not hasattr(second, "mark")
+    assert float(first + second) == 2.0
+
+
+def test_numbers_that_change_with_each_update_are_not_kept():
+    epsilon = LinearEpsilon(1.0, 0.1, 10_000, begin=0)
+    assert blocks_kept(lambda number: epsilon.set_frames(max(number, 0))) < 0.5
+
+    weights = RemoteWeights([tf.Variable(0.0)])
+    weights._container = SimpleNamespace(push=lambda *_: None)
+    assert blocks_kept(lambda number: weights.publish(abs(number))) < 0.5

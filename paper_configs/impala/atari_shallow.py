@@ -72,6 +72,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine
     config.runtime.envs_per_actor = 32  # games; assumed: fastest on two cores
+    config.runtime.num_learners = 1  # processes that learn from a share of each batch; docs/cluster.md
     config.runtime.env_threads = 0  # emulator threads per actor, 0 = chosen by the number of cores
     config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
     config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep

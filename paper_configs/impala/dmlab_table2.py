@@ -98,6 +98,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine
     config.runtime.envs_per_actor = 16  # levels, each in a process of its own; assumed: two actors fill a batch
+    config.runtime.num_learners = 1  # processes that learn from a share of each batch; docs/cluster.md
     config.runtime.schedule = "async"  # async, or lockstep
     config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
     config.runtime.weights_delay = 0  # publications by which actors get weights late; dmlab_figure_d1.py

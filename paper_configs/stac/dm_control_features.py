@@ -77,6 +77,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 1  # threads; assumed: simulations are cheap beside the learner
     config.runtime.envs_per_actor = 24  # simulations; assumed: one for each unroll of a batch
+    config.runtime.num_learners = 1  # processes that learn from a share of each batch; docs/cluster.md
     config.runtime.schedule = "async"  # async, or lockstep: the same bits each time
     config.runtime.lockstep_lag = 1  # rounds between acting and learning in lockstep
     config.runtime.queue_capacity = 1  # batches that wait for the learner, bounds the lag; assumed: no size is printed

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from repro.acting.batches import BatchSource
-from repro.replay.sequence_writer import Priority, SequenceWriter, write_group
-from repro.replay.sequences import SequenceReplay
+from repro.acting.lockstep_source import LockstepSource
+from repro.replay.sequence_memory import SequenceMemory
+from repro.replay.sequence_writer import write_group
 
 
 class ActorPool(Protocol):
@@ -58,26 +58,15 @@ class LocalActorPool:
 
     Args:
         source: its batches hold one unroll of every environment, always in the same order.
-        replay: that is filled.
-        num_envs: of all actors.
-        on_frames: called with the frames of the run so far before each update; sets the actors' epsilon.
-        priority: of new sequences; None: 1 for all.
+        replay: that is filled, with writers of these environments.
+        on_frames: called with the frames of the run so far before each update, while no actor plays; sets the actors'
+            epsilon.
     """
 
-    def __init__(
-        self,
-        source: BatchSource,
-        replay: SequenceReplay,
-        num_envs: int,
-        on_frames: Callable[[int], None],
-        priority: Priority | None = None,
-    ) -> None:
+    def __init__(self, source: LockstepSource, replay: SequenceMemory, on_frames: Callable[[int], None]) -> None:
         self._source = source
         self._replay = replay
-        self._num_envs = num_envs
         self._on_frames = on_frames
-        self._priority = priority
-        self._writers: list[SequenceWriter] = []
 
     @property
     def can_save(self) -> bool:
@@ -88,17 +77,20 @@ class LocalActorPool:
         return self._source.restarts
 
     def start(self) -> None:
-        self._writers = [self._make_writer() for _ in range(self._num_envs)]
+        """Actors play when the first steps are asked for."""
 
     def play(self, gradient_steps: int, frames: int) -> float:
+        self._source.finish_playing()
         self._on_frames(frames)
         batch = self._source.next()
         begin = 0
         for group in batch.groups:
             end = begin + len(group.arrays.reward)
+            writers = self._replay.writers[begin:end]
             if group.new_games:  # do not follow what these writers have
-                self._writers[begin:end] = [self._make_writer() for _ in range(begin, end)]
-            write_group(self._writers[begin:end], group.arrays)
+                for writer in writers:
+                    writer.restart()
+            write_group(writers, group.arrays)
             begin = end
         self._source.release(batch)
         return gradient_steps - float(np.mean(batch.versions))
@@ -110,8 +102,7 @@ class LocalActorPool:
         """An actor's error is raised in `play`."""
 
     def flush(self) -> None:
-        for writer in self._writers:
-            writer.flush()
+        """Steps are in the replay when `play` returns."""
 
     def get_state(self) -> dict[str, Any]:
         return self._source.get_state()
@@ -121,6 +112,3 @@ class LocalActorPool:
 
     def close(self) -> None:
         self._source.close()
-
-    def _make_writer(self) -> SequenceWriter:
-        return self._replay.make_writer(self._priority)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +22,8 @@ QUICK_SECONDS = 20.0
 """An actor that ends sooner than this failed to start, and so did one that ends before its first report."""
 START_SECONDS = 60.0
 """An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
+KEY_VARIABLE = "REPRO_LEARNERS_KEY"
+"""Of the environment of a learner's process: what it proves with that it belongs to the run."""
 JOIN_SECONDS = 8.0
 """Longest wait for processes that were told to end, before they are killed, and then again."""
 
@@ -49,16 +52,19 @@ class LocalProcess:
     Args:
         command: with its arguments.
         log: gets what it writes on the screen.
+        variables: of its environment, in addition to this process's own.
     """
 
     may_wait = False
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, variables: Mapping[str, str] | None = None) -> None:
         self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as output:
             # A session of its own keeps Ctrl-C away: the learner saves first, and then ends it.
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, stdout=output, stderr=output, start_new_session=True, env={**os.environ, **(variables or {})}
+            )
 
     def wait(self) -> str:
         return f"it ended with code {self._process.wait()}; see {self._log}"
@@ -71,7 +77,7 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors, here or elsewhere.
+    """What starts actors and learners, here or elsewhere.
 
     Attributes:
         home: address of this machine as those of the actors reach it; None: they are on this machine alone.
@@ -88,13 +94,16 @@ class Launcher(Protocol):
             ActorPoolError: it cannot be started.
         """
 
+    def start_learner(self, learner: int, address: str, key: str) -> ActorProcess:
+        """Starts a learner, given its number, from 1, and for its `ChiefLink` the chief's address and the key."""
+
 
 class LocalLauncher:
-    """Starts `repro.actor` on this machine.
+    """Starts `repro.actor` and `repro.learner` on this machine.
 
     Args:
-        run_dir: of the run, whose settings the actor reads.
-        logs: folder for what actors write on the screen.
+        run_dir: of the run, whose settings they read.
+        logs: folder for what they write on the screen.
     """
 
     home: str | None = None
@@ -106,8 +115,17 @@ class LocalLauncher:
 
     def __call__(self, actor: int, start: int, address: str) -> LocalProcess:
         flags = {"run_dir": self._run_dir, "address": address, "actor": actor, "start": start}
-        command = [sys.executable, "-m", "repro.actor", *(f"--{name}={value}" for name, value in flags.items())]
-        return LocalProcess(command, self._logs / f"actor_{actor}.txt")
+        return self._start("repro.actor", flags, f"actor_{actor}.txt")
+
+    def start_learner(self, learner: int, address: str, key: str) -> LocalProcess:
+        flags = {"run_dir": self._run_dir, "address": address, "learner": learner}
+        return self._start("repro.learner", flags, f"learner_{learner}.txt", {KEY_VARIABLE: key})
+
+    def _start(
+        self, module: str, flags: Mapping[str, Any], log: str, variables: Mapping[str, str] | None = None
+    ) -> LocalProcess:
+        command = [sys.executable, "-m", module, *(f"--{name}={value}" for name, value in flags.items())]
+        return LocalProcess(command, self._logs / log, variables)
 
 
 class ActorProcesses:
@@ -117,15 +135,17 @@ class ActorProcesses:
         launcher: starts them.
         count: actors.
         supervision: how they are watched.
+        first: number of the first one, where those before it are another learner's.
 
     Attributes:
         launcher: see above.
         broken_off: processes that ended in the midst of their games, of the whole run.
     """
 
-    def __init__(self, launcher: Launcher, count: int, supervision: Supervision) -> None:
+    def __init__(self, launcher: Launcher, count: int, supervision: Supervision, first: int = 0) -> None:
         self.launcher = launcher
         self.broken_off = 0
+        self._first = first
         self._supervision = supervision
         self._clock = PatientClock(supervision.silent_seconds)  # of the learner, near the reports
         self._seen: dict[int, float] = {}  # actor to the clock at its last report or start
@@ -159,7 +179,8 @@ class ActorProcesses:
 
         One of another learner, which was at the same address, is not known.
         """
-        return 0 <= actor < len(self._starts) and self._starts_before[actor] <= start < self._starts[actor]
+        i = actor - self._first
+        return 0 <= i < len(self._starts) and self._starts_before[i] <= start < self._starts[i]
 
     def report(self, actor: int, start: int | None = None) -> None:
         """Notes that an actor brought something; what one brought that was replaced since says nothing of the new one.
@@ -168,9 +189,10 @@ class ActorProcesses:
             actor: its number.
             start: how often it was started before; None where that is not known.
         """
-        if start is None or start == self._starts[actor] - 1:
-            self._seen[actor] = self._clock.seconds
-            self._reported.add(actor)
+        i = actor - self._first
+        if start is None or start == self._starts[i] - 1:
+            self._seen[i] = self._clock.seconds
+            self._reported.add(i)
 
     def look(self) -> None:
         """Kills actors that hang, which are then started again; for the learner's thread to call while it waits.
@@ -183,11 +205,13 @@ class ActorProcesses:
             limit = silent_seconds if i in self._reported else max(silent_seconds, START_SECONDS)
             if now - self._seen[i] > limit and (i in self._reported or not process.may_wait):
                 self._seen[i] = now
-                self._lines.append(f"Actor {i} reported nothing for {limit:g} seconds.")
+                self._lines.append(f"{self._name(i)} reported nothing for {limit:g} seconds.")
                 try:
                     process.kill()
                 except Exception as error:  # the cluster may be gone
-                    raise ActorPoolError(f"Actor {i} hangs and could not be ended ({one_line(error)}).") from error
+                    raise ActorPoolError(
+                        f"{self._name(i)} hangs and could not be ended ({one_line(error)})."
+                    ) from error
 
     def check(self) -> None:
         """Says what happened since the last call, in the learner's thread.
@@ -230,7 +254,11 @@ class ActorProcesses:
         except ActorPoolError as error:
             self._error = error
         except Exception as error:  # a full disk, no memory for a process
-            self._error = ActorPoolError(f"Actor {i} could not be started ({type(error).__name__}: {one_line(error)}).")
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            self._error = ActorPoolError(f"{self._name(i)} could not be started ({reason}).")
+
+    def _name(self, i: int) -> str:
+        return f"Actor {self._first + i}"
 
     def _keep_alive(self, i: int, address: str) -> None:
         failed = 0
@@ -239,7 +267,7 @@ class ActorProcesses:
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
             self._starts[i] += 1  # first: it may bring something at once
-            process = self._processes[i] = self.launcher(i, self._starts[i] - 1, address)
+            process = self._processes[i] = self.launcher(self._first + i, self._starts[i] - 1, address)
             if self._stop.is_set():
                 process.terminate()
             end = process.wait()
@@ -250,5 +278,5 @@ class ActorProcesses:
             with self._lock:
                 self.broken_off += i in self._reported
             if failed == MAX_FAILURES:
-                raise ActorPoolError(f"Actor {i} failed {failed} times at its start, the last time: {end}.")
-            self._lines.append(f"Actor {i} was restarted (restart {self.restarts + 1} of this process): {end}.")
+                raise ActorPoolError(f"{self._name(i)} failed {failed} times at its start, the last time: {end}.")
+            self._lines.append(f"{self._name(i)} was restarted (restart {self.restarts + 1} of this process): {end}.")

@@ -74,6 +74,21 @@ class LockstepSource:
         groups = [self._learning.popleft() for _ in range(self._sizes.per_batch)]
         return Batch(groups, self._to_device)
 
+    def finish_playing(self) -> None:
+        """Waits until no actor plays; `next` has them play again.
+
+        Raises:
+            ActorPoolError: an actor cannot go on.
+            Interrupted: see `interrupt`.
+        """
+        if self._in_flight:
+            played = [group for i in range(len(self._players)) for group in self._wait_for(i)]
+            for group in played:
+                group.new_games |= self._begins_games
+            self._begins_games = False
+            self._rounds.append(played)
+            self._in_flight = []
+
     def interrupt(self) -> None:
         """Ends a wait for a batch that takes longer than `PATIENCE_SECONDS` from now."""
         self._patient_until = time.monotonic() + PATIENCE_SECONDS
@@ -87,7 +102,7 @@ class LockstepSource:
     def get_state(self) -> dict[str, Any]:
         """Everything that the next round depends on; without games where an actor cannot finish its unroll."""
         try:
-            self._finish_playing()
+            self.finish_playing()
         except (ActorPoolError, Interrupted):
             games = {"actors": {}, "counters": self._actors.get_counters()}
         else:
@@ -133,10 +148,10 @@ class LockstepSource:
         self._actors.close()
 
     def _begin_round(self) -> None:
-        self._finish_playing()
+        self.finish_playing()
         while len(self._rounds) < max(self._lag, 1):
             self._start_playing()
-            self._finish_playing()
+            self.finish_playing()
         self._learning.extend(self._rounds.popleft())
         if self._lag:
             self._start_playing()
@@ -146,15 +161,6 @@ class LockstepSource:
             player.place.actor.sync_weights()  # here, not in its thread: the learner may publish before that runs
             groups = [self._free.popleft() for _ in range(self._sizes.per_actor)]
             self._in_flight.append(player.play(groups))
-
-    def _finish_playing(self) -> None:
-        if self._in_flight:
-            played = [group for i in range(len(self._players)) for group in self._wait_for(i)]
-            for group in played:
-                group.new_games |= self._begins_games
-            self._begins_games = False
-            self._rounds.append(played)
-            self._in_flight = []
 
     def _wait_for(self, index: int) -> list[UnrollGroup]:
         """Returns the unroll of an actor once it is played.

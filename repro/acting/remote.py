@@ -124,7 +124,7 @@ class RemoteWeights(WeightsPublisher):
 
     def _push(self) -> None:
         assert self._container is not None
-        number = tf.constant(self.latest.version, tf.int64)
+        number = tf.constant(np.int64(self.latest.version))  # TensorFlow keeps a tensor of each Python number for ever
         self._container.push([number, *self.latest.values], WEIGHTS)
         self._container.push([number], VERSION)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,11 +83,7 @@ class RemoteSource:
         if self._server is None:
             self._start()
         while True:
-            self._workers.check()
-            self._actors.look()
-            self._actors.check()
-            if self._interrupted.is_set():
-                raise Interrupted
+            self.check()
             try:
                 batch = self._ready.get(timeout=POLL_SECONDS)
             except queue.Empty:
@@ -95,6 +91,19 @@ class RemoteSource:
             for episode in self._reports.read_games():
                 self._on_episode(episode)
             return batch
+
+    def check(self) -> None:
+        """Looks at the actors, and says what happened to them; for whoever waits, in the learner's thread.
+
+        Raises:
+            ActorPoolError: the actors cannot go on.
+            Interrupted: see `interrupt`.
+        """
+        self._workers.check()
+        self._actors.look()
+        self._actors.check()
+        if self._interrupted.is_set():
+            raise Interrupted
 
     def interrupt(self) -> None:
         self._interrupted.set()
@@ -104,18 +113,23 @@ class RemoteSource:
         for group in batch.groups:
             self._free.put(group)
 
-    def totals(self) -> dict[str, Any]:
+    def totals(self, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
 
         Of the unrolls that were under way when a process ended, the most that there can have been are counted.
+
+        Args:
+            others: states of the sources of the run's other learners.
         """
+        states = [self.get_state(), *others]
         envs = self._sizes.group * self._sizes.per_actor
-        games = self._actors.broken_off * envs
-        unrolls = games + self._missing * self._sizes.group
+        games = envs * sum(int(state["actors"]["broken_off"]) for state in states)
+        unrolls = games + self._sizes.group * sum(int(state["missing"]) for state in states)
         lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
         if (home := self._actors.launcher.home) is None:
             return lost
-        return {"machines": len(self._machines | {machine_number(home)}), **lost}
+        machines = {int(machine) for state in states for machine in state["machines"]}
+        return {"machines": len(machines | {machine_number(home)}), **lost}
 
     def get_state(self) -> dict[str, Any]:
         """What the totals and other games after an interruption depend on; unrolls that wait are not part of it."""

@@ -11,7 +11,7 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import Trajectory
 
 from repro.acting.actor import Actor
-from repro.acting.actor_processes import ActorProcesses, Launcher
+from repro.acting.actor_processes import ActorProcesses
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
 from repro.acting.lockstep_source import LockstepSource
@@ -20,7 +20,7 @@ from repro.acting.remote_actor import begin, run_unroll_actor
 from repro.acting.remote_source import RemoteSource
 from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
 from repro.acting.rollout import Episode
-from repro.acting.supervision import SupervisedActors, Supervision
+from repro.acting.supervision import SupervisedActors
 from repro.acting.unrolls import UnrollGroup
 from repro.config import PROCESSES
 from repro.environments.batched import BatchedEnvironment
@@ -63,8 +63,7 @@ def make_source(
 
 def make_remote_source(
     config: ml_collections.ConfigDict,
-    launcher: Launcher,
-    supervision: Supervision,
+    actors: ActorProcesses,
     weights: RemoteWeights,
     on_episode: Callable[[Episode], None],
     spec: Trajectory,
@@ -74,15 +73,13 @@ def make_remote_source(
     """The source of a configuration whose actors are processes.
 
     Args:
-        launcher: starts them.
-        supervision: how they are watched.
+        actors: their processes.
         weights: the learner's.
         on_episode: called with every finished game.
         config, spec, to_device, batch_size: as for `make_source`.
     """
     runtime = config.runtime
     sizes, make_group = _groups(config, spec, batch_size)
-    actors = ActorProcesses(launcher, runtime.num_actors, supervision)
     return RemoteSource(actors, weights, make_group, sizes, runtime.queue_capacity, to_device, on_episode)
 
 

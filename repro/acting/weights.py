@@ -67,21 +67,31 @@ class WeightsPublisher:
 
     def get_state(self) -> dict[str, Any]:
         """The snapshots before the newest, which is of the present weights and is published again; {} without any."""
-        return {
-            str(i): {
-                "version": snapshot.version,
-                "values": {str(j): value.numpy() for j, value in enumerate(snapshot.values)},
-                "acting": {str(j): value.numpy() for j, value in enumerate(snapshot.acting)},
-            }
-            for i, snapshot in enumerate(list(self._snapshots)[:-1])
-        }
+        return {str(i): _snapshot_state(snapshot) for i, snapshot in enumerate(list(self._snapshots)[:-1])}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues where `get_state` was taken, once the present weights are published."""
-        for i in range(len(state)):
-            saved = state[str(i)]
-            values, acting = (
-                tuple(tf.constant(saved[name][str(j)]) for j in range(len(saved[name])))
-                for name in ("values", "acting")
-            )
-            self._snapshots.append(WeightsSnapshot(int(saved["version"]), values, acting))
+        self._snapshots.extend(_restored_snapshot(state[str(i)]) for i in range(len(state)))
+
+    def get_latest(self) -> dict[str, Any]:
+        """What actors take, where the present weights are not published in every update."""
+        return _snapshot_state(self.latest)
+
+    def set_latest(self, state: dict[str, Any]) -> None:
+        """Publishes what `get_latest` gave."""
+        self.latest = _restored_snapshot(state)
+        self._snapshots.append(self.latest)
+
+
+def _snapshot_state(snapshot: WeightsSnapshot) -> dict[str, Any]:
+    values, acting = (
+        {str(i): value.numpy() for i, value in enumerate(group)} for group in (snapshot.values, snapshot.acting)
+    )
+    return {"version": snapshot.version, "values": values, "acting": acting}
+
+
+def _restored_snapshot(state: dict[str, Any]) -> WeightsSnapshot:
+    values, acting = (
+        tuple(tf.constant(state[name][str(i)]) for i in range(len(state[name]))) for name in ("values", "acting")
+    )
+    return WeightsSnapshot(int(state["version"]), values, acting)

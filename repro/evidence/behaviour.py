@@ -1,8 +1,8 @@
 """Behaviour versions: which agents train otherwise than when a record was made, whatever their configs say.
 
 `paper_configs/behaviour/<paper>.json` has a version for each way to train of a paper, the agents that train in this
-way, and golden values: what it logs of its first updates, on a small environment or, where samples cannot be seeded,
-on fixed sequences. A test computes them again with the code at hand (`tests/test_golden.py`). A change that alters them
+way, and golden values: what it logs of its first updates, on a small environment or, where it learns from sequences, on
+fixed ones. A test computes them again with the code at hand (`tests/test_golden.py`). A change that alters them
 raises the version; records of other versions are stale.
 """
 

@@ -7,15 +7,16 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from repro.config import flatten, resolve_plain
+from repro.config import flatten, is_chosen, resolve_plain
 from repro.evidence import behaviour, random_player
 from repro.evidence.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
 RUN_FIELDS = ("env.task", "seed")
 """What differs between the runs of one experiment."""
-CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors")
-"""What also differs where actors played on a cluster: their number, and that they are processes."""
+CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors", "runtime.num_learners")
+"""What also differs where actors played on a cluster, or several learners made each update: the numbers of both, and
+that they are processes."""
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
@@ -77,7 +78,8 @@ def config_difference(
 ) -> dict[str, tuple[Any, Any]]:
     """Returns the fields of `config` that `reference` lacks or holds with another value.
 
-    Fields that only `reference` has are not differences: a setting that came later carries the old behaviour.
+    Fields that only `reference` has are not differences: a setting that came later carries the old behaviour. Nor are
+    sizes that `reference` leaves to the machine.
 
     Args:
         config: nested plain dictionaries.
@@ -93,7 +95,10 @@ def config_difference(
     return {
         name: (value, flat.get(name, "absent"))
         for name, value in flatten(config).items()
-        if name not in ignored and not name.startswith(sections) and (name not in flat or flat[name] != value)
+        if name not in ignored
+        and not name.startswith(sections)
+        and (name not in flat or flat[name] != value)
+        and not is_chosen(name, flat.get(name))
     }
 
 
@@ -101,8 +106,9 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     """Says why a record no longer belongs to its experiment, or None when it does.
 
     Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`, and where actors
-    played on a cluster `CLUSTER_FIELDS`; a field or an agent that the current config has in addition leaves the record
-    valid. So does any change of the code that leaves the agent's behaviour version as it was.
+    played on a cluster, or there were several learners, `CLUSTER_FIELDS`; a field or an agent that the current config
+    has in addition leaves the record valid. So does any change of the code that leaves the agent's behaviour version as
+    it was.
 
     Args:
         record: a valid record.
@@ -115,7 +121,7 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     version = behaviour.version_of(record["paper"], record["experiment"], record["agent"], configs_dir)
     if behaviour.of_record(record) != version:
         return f"its agent's behaviour version was {behaviour.of_record(record)} and is {version}"
-    ignored = RUN_FIELDS + (CLUSTER_FIELDS if "machines" in record else ())
+    ignored = RUN_FIELDS + (CLUSTER_FIELDS if {"machines", "learners"} & record.keys() else ())
     difference = config_difference(record["config"], current, ignored)
     if not difference:
         return None

@@ -63,6 +63,8 @@ class Population:
         if "population" not in config:
             raise ValueError(f"{config.experiment} has no section 'population'; atari_population has one.")
         resolved = resolve(config)
+        if (num_learners := resolved.runtime.get("num_learners", 1)) > 1:
+            raise ValueError(f"runtime.num_learners={num_learners}: members of a population have one learner each.")
         self._config, self._task = resolved.to_dict(), task_name(resolved.env.name, resolved.env.task)
         self._seed = seed
         self._threads = threads

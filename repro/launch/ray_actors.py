@@ -1,4 +1,4 @@
-"""Starts a run's actors on the machines of a Ray cluster."""
+"""Starts a run's actors, and its learners besides the chief, on the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ from repro.launch import ray_cluster
 
 CORES = 1
 """That the cluster sets aside for an actor."""
+OWN_PROCESS = {"max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+"""Options of tasks that are a process each, on as many machines as there are."""
 TRUST = (
     "Reverb has no authentication: whoever reaches the learner's port can read and change what is learned. "
     "Use a private network only."
 )
+TRUST_LEARNERS = (
+    "Neither Reverb nor TensorFlow asks who connects: whoever reaches a learner's ports can change what is learned and "
+    "run commands there. Use a private network only."
+)
 
 
 class RayProcess:
-    """A task of the cluster in which an actor plays.
+    """A task of the cluster in which an actor plays or a learner learns.
 
     Args:
         ray: connected.
-        task: that plays.
+        task: that does.
     """
 
     may_wait = True
@@ -54,7 +60,8 @@ class RayProcess:
 class RayActors:
     """Starts actors on a cluster, each where a core is free, on as many machines as there are; a `Launcher`.
 
-    An actor for which no core is free waits for one. All machines have this suite installed, in the same version, and
+    An actor for which no core is free waits for one. So does a learner for its cores, `runtime.threads` or one, and for
+    a GPU where this machine has one. All machines have this suite installed, in the same version, and
     reach this one. The cluster is let go when the process ends.
 
     Args:
@@ -75,7 +82,7 @@ class RayActors:
         self._ray = ray_cluster.join(address)
         self._config = dict(config)
         self._seed = seed
-        self._play = self._ray.remote(num_cpus=CORES, max_calls=1, max_retries=0, scheduling_strategy="SPREAD")(_play)
+        self._play = self._ray.remote(num_cpus=CORES, **OWN_PROCESS)(_play)
         server = address.removeprefix(ray_cluster.CLIENT)
         self.home: str | None
         self.home = own_address(server) if server != address else self._ray.util.get_node_ip_address()
@@ -85,14 +92,38 @@ class RayActors:
         reached = f"{self.home}:{address.rsplit(':', 1)[1]}"
         return RayProcess(self._ray, self._play.remote(self._config, self._seed, actor, start, reached))
 
-    def describe(self, num_actors: int) -> str:
-        """Returns what there is to play on, for so many actors, and who must be trusted."""
+    def start_learner(self, learner: int, address: str, key: str) -> RayProcess:
+        from repro.training import devices  # TensorFlow is for learners alone
+
+        gpus = int(devices.has_gpu())
+        learn = self._ray.remote(num_cpus=self._learner_cores, num_gpus=gpus, **OWN_PROCESS)(_learn)
+        return RayProcess(self._ray, learn.remote(self._config, self._seed, learner, address, key))
+
+    def describe(self, num_actors: int, num_learners: int = 1) -> str:
+        """Returns what is free for the run, which has not started anything yet, and who must be trusted.
+
+        Args:
+            num_actors: of the run.
+            num_learners: with the chief, which does not run on the cluster.
+        """
         machines = sum(node["Alive"] for node in self._ray.nodes())
-        cores = int(self._ray.cluster_resources().get("CPU", 0))
-        short = num_actors - cores // CORES
-        waiting = f" {short} of {num_actors} actors wait until there are more." if short > 0 else ""
-        size = f"{machines} machine{'s' if machines > 1 else ''} and {cores} core{'s' if cores > 1 else ''}"
-        return f"Actors play on a Ray cluster with {size} for them.{waiting} {TRUST}"
+        cores = int(self._ray.available_resources().get("CPU", 0))
+        size = f"{machines} machine{'s' if machines > 1 else ''} and {cores} free core{'s' if cores != 1 else ''}"
+        others = num_learners - 1
+        left = cores - others * self._learner_cores
+        if left < 0:
+            waiting = f" The run waits for cores: {self._learner_cores} for each of {others} learners on the cluster."
+        elif (short := num_actors - left // CORES) > 0:
+            waiting = f" {short} of {num_actors} actors wait until there are more."
+        else:
+            waiting = ""
+        who, trust = ("Actors and learners run", TRUST_LEARNERS) if others else ("Actors play", TRUST)
+        return f"{who} on a Ray cluster with {size}.{waiting} {trust}"
+
+    @property
+    def _learner_cores(self) -> int:
+        """That the cluster sets aside for a learner."""
+        return self._config["runtime"].get("threads", 0) or CORES
 
 
 def _check_free(port: int) -> None:
@@ -116,3 +147,17 @@ def _play(config: dict[str, Any], seed: int, actor: int, start: int, address: st
     assert isinstance(experiment, RemoteActing)
     devices.configure_actor()
     experiment.run_remote_actor(seed, actor, start, address)
+
+
+def _learn(config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
+    """Learns with the chief in a process of the cluster, with actors on the cluster."""
+    cli.quiet()
+    from repro.papers import find_experiment
+    from repro.training import devices
+    from repro.training.experiment import SynchronousLearning
+    from repro.training.learner_group import ChiefLink
+
+    experiment = find_experiment(ml_collections.ConfigDict(config))
+    assert isinstance(experiment, SynchronousLearning)
+    devices.configure_threads(deterministic=False, threads=experiment.config.runtime.get("threads", 0))
+    experiment.run_learner(seed, ChiefLink(address, key, learner), RayActors(ray_cluster.JOINED, config, seed), gpu=0)

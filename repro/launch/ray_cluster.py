@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
 from types import ModuleType
 
 AUTO = "auto"
 """The cluster that this machine is part of; where there is none, one that begins and ends with the process."""
+
+JOINED = "joined"
+"""The cluster of which this process is a task."""
 
 CLIENT = "ray://"
 """What an address of Ray's client server begins with; host and port follow."""
@@ -20,7 +24,8 @@ def join(address: str) -> ModuleType:
     """Returns Ray, connected; the signals' handlers stay as they are, which Ray would replace.
 
     Args:
-        address: `AUTO`, or as `ray.init` takes it: `ray://<host>:10001`, `<host>:6379`, or `local` for a new one.
+        address: `AUTO`, `JOINED`, or as `ray.init` takes it: `ray://<host>:10001`, `<host>:6379`, or `local` for a new
+            one.
 
     Raises:
         ClusterError: Ray is not installed, there is no cluster at the address, or one of a client lacks the port.
@@ -31,6 +36,8 @@ def join(address: str) -> ModuleType:
         import ray
     except ImportError:
         raise ClusterError("Ray is not installed: .venv/bin/pip install -e .[cluster]") from None
+    if address == JOINED:
+        return ray
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         try:
@@ -46,6 +53,12 @@ def join(address: str) -> ModuleType:
         for number, handler in handlers.items():
             signal.signal(number, handler)
     return ray
+
+
+def leave() -> None:
+    """Lets the cluster go, if this process joined one; one that began with the process ends."""
+    if (ray := sys.modules.get("ray")) is not None:
+        ray.shutdown()
 
 
 def _init(ray: ModuleType, address: str) -> None:

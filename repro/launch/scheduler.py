@@ -139,14 +139,14 @@ class Scheduler:
         with _ending() as end, self._bars:
             while True:
                 self._collect(end)
-                if end.is_set():
+                if end.asked:
                     self._stop(self._running, END_SECONDS)
                 elif self._follower.is_paused():
                     self._stop(self._running, PAUSE_SECONDS)
                 elif not self._no_more:
                     self._fill()
                 self._follower.tick(list(self._running), self._waiting)
-                if not self._running and (end.is_set() or self._no_more or not self._waiting):
+                if not self._running and (end.asked or self._no_more or not self._waiting):
                     return self._failures
                 for job, state in self._running.items():
                     self._bars.update(state.bar, completed=job.share_done())
@@ -200,7 +200,7 @@ class Scheduler:
             else:
                 job.kill()
 
-    def _collect(self, end: threading.Event) -> None:
+    def _collect(self, end: _End) -> None:
         """Takes back the slots of jobs whose threads have ended."""
         for job, state in list(self._running.items()):
             if state.thread is not None and state.thread.is_alive():
@@ -212,7 +212,7 @@ class Scheduler:
             if state.stopped or (asked and state.failure is not None):  # what ends badly in haste has another chance
                 bisect.insort(self._waiting, job, key=self._place.__getitem__)
                 if not asked:  # as by Ctrl-C, which reaches all processes of a terminal
-                    end.set()
+                    end.ask()
                 continue
             if state.failure is not None:
                 self._failures[job] = state.failure
@@ -234,11 +234,20 @@ def _work(job: RecordedJob, state: _Running) -> None:
         state.failure = f"{type(error).__name__}: {error}"
 
 
+class _End:
+    """Whether all jobs are to end; no event, which a second signal would set while the first sets it."""
+
+    asked = False
+
+    def ask(self, *_: object) -> None:
+        self.asked = True
+
+
 @contextlib.contextmanager
-def _ending() -> Iterator[threading.Event]:
+def _ending() -> Iterator[_End]:
     """Yields what Ctrl-C and SIGTERM set, in place of ending the process."""
-    end = threading.Event()
-    before = {number: signal.signal(number, lambda *_: end.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    end = _End()
+    before = {number: signal.signal(number, end.ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield end
     finally:

@@ -29,9 +29,10 @@ from repro.training.run_directory import (
     wait_until_free,
     write_json,
 )
+from repro.training.sizes import take_saved
 from repro.training.task_returns import return_of
 
-OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "lost")
+OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "learners", "lost")
 """Fields of a run's `complete.json` that its record has where they are there."""
 
 
@@ -236,6 +237,7 @@ class TrainingJob(RecordedJob):
         complete = json.loads((self._trained_dir / "complete.json").read_text())
         rows = read_progress(self._trained_dir / "progress.csv")
         config = resolve(self.config)
+        take_saved(config, self._trained_dir)
         unit, _ = budget(config)
         counted = f"num_env_{unit}"
         if counted not in complete:

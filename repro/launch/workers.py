@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent import futures
@@ -38,6 +37,7 @@ class WorkerPool:
         self._processes = processes
         self._context = multiprocessing.get_context("spawn")
         self._stop = self._context.Event()
+        self._stopping = False
         self._executor: futures.ProcessPoolExecutor | None = None
         self._rounds = 0
 
@@ -79,7 +79,9 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Lets members that train save and end, and no other begin; also from a signal's handler."""
-        self._stop.set()
+        if not self._stopping:  # an event that is set while it is set waits for itself
+            self._stopping = True
+            self._stop.set()
 
 
 class _Process:
@@ -87,12 +89,12 @@ class _Process:
 
     Attributes:
         stop: set by the process that began it.
-        orphaned: set when that was killed.
+        orphaned: whether that was killed; no event, which a second signal would set while the first sets it.
         trains: whether there is something to save.
     """
 
     stop: Event
-    orphaned = threading.Event()
+    orphaned = False
     trains = False
 
 
@@ -108,7 +110,7 @@ def _begin(stop: Event) -> None:
 def _on_end(*_: object) -> None:
     if not _Process.trains:
         os._exit(0)
-    _Process.orphaned.set()
+    _Process.orphaned = True
 
 
 def _train(piece: Piece) -> PieceResult | None:
@@ -132,7 +134,7 @@ def _train(piece: Piece) -> PieceResult | None:
     try:
         return train_piece(
             piece,
-            lambda: _Process.stop.is_set() or _Process.orphaned.is_set(),
+            lambda: _Process.stop.is_set() or _Process.orphaned,
             lambda line: print(line, file=sys.stderr),
         )
     except ValueError:
@@ -144,5 +146,5 @@ def _train(piece: Piece) -> PieceResult | None:
         ) from None
     finally:
         _Process.trains = False
-        if _Process.orphaned.is_set():
+        if _Process.orphaned:
             os._exit(0)

@@ -58,7 +58,7 @@ class ReferenceRun(NamedTuple):
 
     def fingerprint(self) -> str:
         """Returns a hash of all that is set of the run, by which its values are known to be this run's."""
-        settings = [json.loads(self.make_config().to_json()), self.episodes]
+        settings = [configs.without_later(json.loads(self.make_config().to_json())), self.episodes]
         return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,8 @@
-"""Writes the steps of one environment to Reverb as overlapping sequences."""
+"""Cuts the steps of one environment into overlapping sequences, and stores them; on Reverb, in `ReverbWriter`."""
 
 from __future__ import annotations
 
+import abc
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -30,7 +31,7 @@ def write_group(writers: Iterable[SequenceWriter], arrays: Trajectory) -> None:
         writer.append(tf.nest.map_structure(lambda x, i=i: x[i, :-1], arrays))
 
 
-class SequenceWriter:
+class SequenceWriter(abc.ABC):
     """Steps in the order of play go in; sequences of `rows` steps, `period` steps apart, come out.
 
     A sequence's first `lead` rows are there to burn in. What follows them begins at the first, the `period`-th, the
@@ -38,17 +39,107 @@ class SequenceWriter:
     rows LAST, which are no transition, fill it up, so that a game's last transitions are in as many sequences as those
     before them. Rows LAST before its first step leave no transition to the burn-in alone.
 
-    Steps that begin in the middle of a game, as in a resumed run, have nothing before them: the core's state would not
-    survive it. The first `lead` of them are burn-in alone.
+    Steps that begin in the middle of a game, as in a resumed run without its games, have nothing before them: the
+    core's state would not survive it. The first `lead` of them are burn-in alone.
+
+    Subclasses say where rows and sequences are stored.
 
     Args:
-        client: of the Reverb server.
-        table: its name.
         layout: of a step.
         rows: of a sequence.
         period: steps between two starts.
         lead: rows to burn in.
         priority: see `Priority`; None: 1 for all.
+    """
+
+    def __init__(self, layout: StepLayout, rows: int, period: int, lead: int, priority: Priority | None = None) -> None:
+        self._layout = layout
+        self._rows, self._period, self._lead = rows, period, lead
+        self._num_frames = OLDER + rows
+        self._priority = priority
+        self._count = 0  # rows of this game so far
+
+    def append(self, unroll: Trajectory) -> None:
+        """Takes steps of one environment, arrays [T, ...] and `Frames`, which follow those of the call before."""
+        leaves = tf.nest.flatten(unroll)
+        images = leaves[self._layout.image] if self._layout.image is not None else None
+        self._begin_unroll(leaves)
+        for row, step_type in enumerate(unroll.step_type.tolist()):
+            if self._count == 0:
+                older = images[:OLDER] if images is not None and row == 0 and images[:OLDER].any() else None
+                self._begin_game(older)
+                # FIRST in the midst of a game, with frames before it that are not black, is a lost life.
+                for _ in range(self._lead if step_type == StepType.FIRST and older is None else 0):
+                    self._append_row(row, is_lead=True)
+            self._append_row(row)
+            if step_type == StepType.LAST:
+                self._fill_up(row)
+                self._end_game()
+                self._count = 0
+        self._end_unroll()
+
+    @abc.abstractmethod
+    def _begin_unroll(self, leaves: list[np.ndarray]) -> None:
+        """Takes the leaves [T, ...] of the rows that follow."""
+
+    @abc.abstractmethod
+    def _begin_game(self, older: np.ndarray | None) -> None:
+        """Takes the frames before the first row, uint8 [OLDER, height, width]; None: black, or there are none."""
+
+    @abc.abstractmethod
+    def _store_row(self, row: int, is_lead: bool, begins: bool) -> None:
+        """Adds a row of the unroll to those of the game.
+
+        Args:
+            row: its number in the unroll; a row may come several times in a row.
+            is_lead: whether it stands before the game, black and LAST.
+            begins: whether a sequence begins with it, which keeps the core's state before it.
+        """
+
+    @abc.abstractmethod
+    def _store_sequence(self) -> None:
+        """Makes a sequence of the last rows."""
+
+    @abc.abstractmethod
+    def _get_rows(self) -> list[Any]:
+        """Leaves of the last rows, [rows, ...], frames and core states left out."""
+
+    @abc.abstractmethod
+    def _end_game(self) -> None:
+        """No row that follows is in a sequence with those before."""
+
+    def _end_unroll(self) -> None:  # noqa: B027 - one that packs its rows one by one has nothing to do
+        """The next row is of another unroll."""
+
+    def _append_row(self, row: int, is_lead: bool = False) -> None:
+        self._store_row(row, is_lead, self._count % self._period == 0)
+        self._count += 1
+        start = self._count - self._rows
+        if start >= 0 and start % self._period == 0:
+            self._store_sequence()
+
+    def _fill_up(self, row: int) -> None:
+        """Repeats the LAST row, behind the game's last transition, until every transition is in all its sequences."""
+        transition = self._count - 2  # number of the row before the LAST one
+        final_start = (transition - self._lead) // self._period * self._period  # the last with a transition to learn
+        if final_start >= 0:
+            while self._count < final_start + self._rows:
+                self._append_row(row)
+
+    def _get_priority(self) -> float:
+        """That of a sequence of the last rows."""
+        if self._priority is None:
+            return 1.0
+        return self._priority(tf.nest.pack_sequence_as(self._layout.spec, self._get_rows()))
+
+
+class ReverbWriter(SequenceWriter):
+    """A `SequenceWriter` to a table of a Reverb server.
+
+    Args:
+        client: of the server.
+        table: its name.
+        layout, rows, period, lead, priority: as for `SequenceWriter`.
     """
 
     def __init__(
@@ -61,34 +152,15 @@ class SequenceWriter:
         lead: int,
         priority: Priority | None = None,
     ) -> None:
-        self._layout = layout
+        super().__init__(layout, rows, period, lead, priority)
         self._table = table
-        self._rows, self._period, self._lead = rows, period, lead
-        self._frames = OLDER + rows
-        keep = self._frames + CHUNK
+        keep = self._num_frames + CHUNK
         self._writer = client.trajectory_writer(num_keep_alive_refs=keep)
         for column in layout.signature(rows):
             self._writer.configure(
                 (column,), num_keep_alive_refs=keep, max_chunk_length=1 if column == STATE else CHUNK
             )
-        self._count = 0  # rows of this game so far
-        self._priority = priority
-        self._records: deque[np.ndarray] = deque(maxlen=rows)  # of the last rows
-
-    def append(self, unroll: Trajectory) -> None:
-        """Takes steps of one environment, arrays [T, ...] and `Frames`, which follow those of the call before."""
-        leaves = tf.nest.flatten(unroll)
-        records = self._layout.pack(leaves)
-        images = leaves[self._layout.image] if self._layout.image is not None else None
-        for row, step_type in enumerate(unroll.step_type):
-            if self._count == 0:
-                # FIRST in the midst of a game, with frames before it that are not black, is a lost life.
-                starts = step_type == StepType.FIRST and not (row == 0 and images is not None and images[:OLDER].any())
-                self._begin_game(leaves, row, images, self._lead if starts else 0)
-            frame = images[OLDER + row] if images is not None else None
-            self._append_row(leaves, row, records[row], frame)
-            if step_type == StepType.LAST:
-                self._end_game(leaves, row, records[row], frame)
+        self._last_records: deque[np.ndarray] = deque(maxlen=rows)  # of the last rows
 
     def flush(self) -> None:
         """Waits until the server has every sequence."""
@@ -97,53 +169,44 @@ class SequenceWriter:
     def close(self) -> None:
         self._writer.close()
 
-    def _begin_game(self, leaves: list[np.ndarray], row: int, images: np.ndarray | None, lead: int) -> None:
-        frames: list[np.ndarray | None] = [None] * (lead + OLDER)
-        if images is not None:  # so that the first stack is whole, whatever leads to it
-            older = images[:OLDER] if row == 0 else np.zeros_like(images[:OLDER])  # black where a game starts
-            frames = [older[0]] * lead + list(older)
-            for frame in frames[:OLDER]:
+    def _begin_unroll(self, leaves: list[np.ndarray]) -> None:
+        self._leaves = leaves
+        self._records = self._layout.pack(leaves)
+        self._images = leaves[self._layout.image] if self._layout.image is not None else None
+
+    def _begin_game(self, older: np.ndarray | None) -> None:
+        if self._images is not None:  # so that the first stack is whole, whatever leads to it
+            for frame in np.zeros_like(self._images[:OLDER]) if older is None else older:
                 self._writer.append({FRAME: frame})
-        for frame in frames[OLDER:]:
-            self._append_row(leaves, row, self._as_last(leaves, row), frame)
 
-    def _end_game(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:
-        transition = self._count - 2  # number of the row before the LAST one
-        final_start = (transition - self._lead) // self._period * self._period  # the last with a transition to learn
-        if final_start >= 0:
-            while self._count < final_start + self._rows:
-                self._append_row(leaves, row, record, frame)
-        self._writer.end_episode()
-        self._count = 0
-
-    def _append_row(self, leaves: list[np.ndarray], row: int, record: np.ndarray, frame: np.ndarray | None) -> None:
+    def _store_row(self, row: int, is_lead: bool, begins: bool) -> None:
+        record = self._layout.pack(lead_row(self._layout.spec, self._leaves, row))[0] if is_lead else self._records[row]
         data: dict[str, Any] = {STEP: record}
-        if frame is not None:
-            data[FRAME] = frame
-        if self._layout.states and self._count % self._period == 0:
-            data[STATE] = self._layout.pack_state(leaves, row)
+        if self._images is not None:
+            data[FRAME] = np.zeros_like(self._images[0]) if is_lead else self._images[OLDER + row]
+        if self._layout.states and begins:
+            data[STATE] = self._layout.pack_state(self._leaves, row)
         self._writer.append(data)
-        self._records.append(record)
-        self._count += 1
-        start = self._count - self._rows
-        if start >= 0 and start % self._period == 0:
-            history = self._writer.history
-            sequence = {STEP: history[STEP][-self._rows :]}
-            if frame is not None:
-                sequence[FRAME] = history[FRAME][-self._frames :]
-            if self._layout.states:
-                sequence[STATE] = history[STATE][-self._rows]
-            self._writer.create_item(self._table, self._priority_of_rows(), sequence)
-            self._writer.flush(IN_FLIGHT)
+        self._last_records.append(record)
 
-    def _priority_of_rows(self) -> float:
-        if self._priority is None:
-            return 1.0
-        leaves = self._layout.unpack(np.stack(self._records), None)
-        return self._priority(tf.nest.pack_sequence_as(self._layout.spec, leaves))
+    def _store_sequence(self) -> None:
+        history = self._writer.history
+        sequence = {STEP: history[STEP][-self._rows :]}
+        if self._layout.image is not None:
+            sequence[FRAME] = history[FRAME][-self._num_frames :]
+        if self._layout.states:
+            sequence[STATE] = history[STATE][-self._rows]
+        self._writer.create_item(self._table, self._get_priority(), sequence)
+        self._writer.flush(IN_FLIGHT)
 
-    def _as_last(self, leaves: list[np.ndarray], row: int) -> np.ndarray:
-        """The record of a row, its step type LAST."""
-        step = tf.nest.pack_sequence_as(self._layout.spec, [leaf[row : row + 1] for leaf in leaves])
-        step = step._replace(step_type=np.full_like(step.step_type, StepType.LAST))
-        return self._layout.pack(tf.nest.flatten(step))[0]
+    def _get_rows(self) -> list[Any]:
+        return self._layout.unpack(np.stack(self._last_records), None)
+
+    def _end_game(self) -> None:
+        self._writer.end_episode()
+
+
+def lead_row(spec: Trajectory, leaves: list[np.ndarray], row: int) -> list[np.ndarray]:
+    """Leaves [1, ...] of a row, its step type LAST."""
+    step = tf.nest.pack_sequence_as(spec, [leaf[row : row + 1] for leaf in leaves])
+    return tf.nest.flatten(step._replace(step_type=np.full_like(step.step_type, StepType.LAST)))

@@ -1,4 +1,4 @@
-"""Sequences of steps on Reverb, sampled uniformly or by priority: the replay of DQN and R2D2."""
+"""Sequences of steps on Reverb, sampled uniformly or by priority: the replay of R2D2 where actors are processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tf_agents.trajectories import Trajectory
 
 from repro.quiet import suppress_stderr
 from repro.replay.frame_stacks import Frames
-from repro.replay.sequence_writer import Priority, SequenceWriter
+from repro.replay.sequence_writer import Priority, ReverbWriter
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 
 TABLE = "sequences"
@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 
 def make_writer(
     client: reverb.Client, spec: Trajectory, settings: SequenceSettings, priority: Priority | None
-) -> SequenceWriter:
+) -> ReverbWriter:
     """A writer for one environment, in whatever process.
 
     Args:
@@ -65,7 +65,7 @@ def make_writer(
         priority: of new sequences; None: 1 for all.
     """
     layout = StepLayout(spec)
-    return SequenceWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
+    return ReverbWriter(client, TABLE, layout, settings.steps + 1, settings.period, settings.lead, priority)
 
 
 class SequenceReplay:
@@ -134,7 +134,7 @@ class SequenceReplay:
         """Sequences that can be sampled."""
         return int(self._client.server_info()[TABLE].current_size)
 
-    def make_writer(self, priority: Priority | None = None) -> SequenceWriter:
+    def make_writer(self, priority: Priority | None = None) -> ReverbWriter:
         """A writer for one environment; see the function."""
         return make_writer(self._client, self._layout.spec, self._settings, priority)
 
@@ -149,7 +149,9 @@ class SequenceReplay:
         if self._layout.image is not None:
             leaves[self._layout.image] = Frames(columns[FRAME])
         sequences = tf.nest.pack_sequence_as(self._layout.spec, leaves)
-        return Sample(sequences, info.key.numpy(), info.probability.numpy(), info.table_size.numpy())
+        count, probability = info.table_size.numpy(), info.probability.numpy()
+        # Where every priority is 0, Reverb samples uniformly and calls each probability 0.
+        return Sample(sequences, info.key.numpy(), np.where(probability > 0, probability, 1 / count), count)
 
     def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
         """Gives sampled sequences new priorities, float [B], not negative; those that left are passed over."""
@@ -167,6 +169,13 @@ class SequenceReplay:
         except (reverb.errors.ReverbError, RuntimeError) as error:
             raise OSError(str(error)) from error
         written.rename(folder)
+
+    def get_state(self) -> dict[str, Any]:
+        """Nothing: `save` writes it all."""
+        return {}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Nothing: `start` reads it all."""
 
     def close(self) -> None:
         self._batches.clear()

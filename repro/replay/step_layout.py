@@ -29,6 +29,7 @@ class StepLayout:
         spec: as given, unwrapped.
         image: index of the stack among the flattened leaves; None without one.
         states: indices of the core state's leaves.
+        small: indices of all others.
 
     Raises:
         ValueError: more than one stack.
@@ -42,9 +43,9 @@ class StepLayout:
             raise ValueError("A step with several stacks of frames cannot be stored.")
         self.image = images[0] if images else None
         self.states = state_indices(spec)
-        self._small = [i for i in range(len(self._leaves)) if i != self.image and i not in self.states]
+        self.small = [i for i in range(len(self._leaves)) if i != self.image and i not in self.states]
         self._record = np.dtype(
-            [(str(i), self._leaves[i].dtype.as_numpy_dtype, tuple(self._leaves[i].shape)) for i in self._small]
+            [(str(i), self._leaves[i].dtype.as_numpy_dtype, tuple(self._leaves[i].shape)) for i in self.small]
         )
 
     def signature(self, rows: int) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class StepLayout:
     def pack(self, leaves: list[np.ndarray]) -> np.ndarray:
         """The small values of T steps as bytes, uint8 [T, bytes], from leaves [T, ...]."""
         record = np.empty(len(leaves[0]), self._record)
-        for i in self._small:
+        for i in self.small:
             record[str(i)] = leaves[i]
         return record.view(np.uint8).reshape(len(record), -1)
 
@@ -71,7 +72,7 @@ class StepLayout:
         """Leaves [B, rows, ...] from columns [B, rows, bytes] and [B, units], or without B; the stack's stays None."""
         record = np.ascontiguousarray(steps).view(self._record)[..., 0]  # [B, rows]
         leaves: list[Any] = [None] * len(self._leaves)
-        for i in self._small:
+        for i in self.small:
             leaves[i] = np.ascontiguousarray(record[str(i)])
         if states is not None:
             sizes = [self._leaves[i].shape.num_elements() for i in self.states]

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
+from repro.memory import stop_tensor_leak
+from repro.quiet import suppress_stderr
+from repro.training.sizes import Machine
+
+MEETING_SECONDS = 60.0
+"""Longest wait of learners for each other, once each is known to be there."""
+NOT_MET = (
+    f"The learners did not find each other within {MEETING_SECONDS:g} seconds: one has ended, as its file in the run's "
+    "folder actors says, or a port is closed. The run ends; the same command goes on from its last checkpoint, if any."
+)
+KILL_LATER = """
+import os, select, signal, sys
+if not select.select([0], [], [], float(sys.argv[1]))[0]:
+    print(sys.argv[3], file=sys.stderr, flush=True)
+    os.kill(int(sys.argv[2]), signal.SIGKILL)
+"""
+
 
 def configure_threads(deterministic: bool, threads: int = 0) -> int:
-    """Sets TensorFlow's threads; call before the first operation.
+    """Sets TensorFlow's threads, and lets eager tensors be freed whole; call before the first operation.
 
     Args:
         deterministic: make every operation give the same bits for the same input.
@@ -24,7 +46,13 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
         tf.config.experimental.set_memory_growth(gpu, True)
     if deterministic:
         tf.config.experimental.enable_op_determinism()
+    stop_tensor_leak()
     return threads
+
+
+def find_machine() -> Machine:
+    """What this process may use; to be called before the first operation as well."""
+    return Machine(len(os.sched_getaffinity(0)), has_gpu())
 
 
 def configure_actor() -> None:
@@ -39,6 +67,63 @@ def make_strategy() -> tf.distribute.Strategy:
     if len(gpus) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus else "/cpu:0")
+
+
+def make_learners_strategy(
+    learner: int, addresses: Sequence[str], gpu: int = 0
+) -> tf.distribute.MultiWorkerMirroredStrategy:
+    """Synchronous learners in processes of their own, with one device each; call before the first operation.
+
+    Waits until all have called it, for `MEETING_SECONDS` at most: then this process is killed. They exchange gradients
+    by gRPC on CPUs and by NCCL on GPUs.
+
+    Args:
+        learner: number of this one, from 0, the chief.
+        addresses: of all of them, host and port.
+        gpu: number of this one's, where there are GPUs.
+    """
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        tf.config.set_visible_devices(gpus[gpu], "GPU")
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        tf.train.ClusterSpec({"worker": list(addresses)}),
+        task_type="worker",
+        task_id=learner,
+        num_accelerators={"GPU": 1} if gpus else {},
+        rpc_layer="grpc",
+    )
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with _killed_after(MEETING_SECONDS, NOT_MET), suppress_stderr():
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    for number, handler in handlers.items():  # TensorFlow's server takes SIGTERM for itself
+        signal.signal(number, handler)
+    return strategy
+
+
+@contextlib.contextmanager
+def _killed_after(seconds: float, reason: str) -> Iterator[None]:
+    """Has this process killed, with the reason on its standard error, where the body takes longer.
+
+    By another process: TensorFlow waits for an hour with Python's lock held, and no thread or handler of this one runs.
+    """
+    command = [sys.executable, "-S", "-c", KILL_LATER, str(seconds), str(os.getpid()), reason]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # which ends with its input
+        yield
+
+
+def has_gpu() -> bool:
+    """Whether this process can have a GPU."""
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
+def check_gpus(num_learners: int) -> None:
+    """Raises ValueError where this machine has GPUs, but not one for each of the learners on it."""
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    if 0 < gpus < num_learners:
+        raise ValueError(
+            f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}; "
+            "CUDA_VISIBLE_DEVICES= trains on its cores."
+        )
 
 
 def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:

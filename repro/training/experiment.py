@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import ml_collections
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import Launcher
 from repro.environments.batched import BatchedEnvironment
+from repro.training.learner_group import ChiefLink
 from repro.training.run_directory import RunDirectory
 from repro.training.trainer import Trainer
 
@@ -105,4 +106,22 @@ class RemoteActing(Protocol):
 
         Raises:
             ValueError: the run has no such actor.
+        """
+
+
+@runtime_checkable
+class SynchronousLearning(Protocol):
+    """An experiment that several processes can learn together, `runtime.num_learners` of them."""
+
+    @property
+    def config(self) -> ml_collections.ConfigDict: ...
+
+    def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
+        """Learns with the chief until it is gone.
+
+        Args:
+            seed: of the run.
+            chief: that learns, too.
+            launcher: starts this learner's actors.
+            gpu: number of this learner's, where there are GPUs.
         """

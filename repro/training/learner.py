@@ -25,7 +25,7 @@ class RetracedError(RuntimeError):
 class LearnerOutput(NamedTuple):
     """What one update gives.
 
-    scalars: the loss (summed over replicas) and the agent's scalar extras (their means) by name.
+    scalars: the loss (summed over replicas, of all learners) and the agent's scalar extras (their means) by name.
     per_sequence: the agent's extras that have a value for each sequence of the batch, [B], by name.
     """
 
@@ -40,7 +40,7 @@ class Learner:
 
     Args:
         agent: built under the strategy's scope.
-        strategy: one device, several (mirrored), or several machines.
+        strategy: one device, several (mirrored), or that of several learners (`devices.make_learners_strategy`).
         jit_compile: compile with XLA; only with one replica.
         train: function of the agent's to run in place of `agent.train`.
 
@@ -60,6 +60,8 @@ class Learner:
         self._jit_compile = jit_compile
         self._to_tensor = tf.convert_to_tensor if tf.config.list_logical_devices("GPU") else as_tensor
         self._names: list[str] = []
+        replicas = strategy.num_replicas_in_sync
+        self._local_replicas = 1 if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) else replicas
         train_on = train or agent.train
 
         def train_on_stacks(trajectory: Any, *arguments: Any) -> tf_agent.LossInfo:
@@ -67,19 +69,22 @@ class Learner:
 
         compiled = tf.function(train_on_stacks, jit_compile=True) if jit_compile else train_on_stacks
 
+        def train_replica(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            loss_info = compiled(*batch)
+            parts = {"loss": loss_info.loss * float(replicas) if replicas > 1 else loss_info.loss} | loss_info.extra
+            scalars = {name: value for name, value in parts.items() if value.shape.rank == 0}
+            self._names = list(scalars)
+            stacked = tf.stack(list(scalars.values()))
+            if replicas > 1:
+                stacked = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, stacked)
+            return stacked, {name: value for name, value in parts.items() if name not in scalars}
+
         @tf.function
         def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-            loss_info = strategy.run(compiled, args=batch)
-            scalars = {"loss": strategy.reduce(tf.distribute.ReduceOp.SUM, loss_info.loss, axis=None)}
-            per_sequence = {}
-            for name, value in loss_info.extra.items():
-                parts = strategy.experimental_local_results(value)
-                if parts[0].shape.rank == 0:
-                    scalars[name] = strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
-                else:
-                    per_sequence[name] = tf.concat(parts, axis=0)
-            self._names = list(scalars)
-            return tf.stack(list(scalars.values())), per_sequence
+            stacked, per_sequence = strategy.run(train_replica, args=batch)
+            parts = {name: strategy.experimental_local_results(value) for name, value in per_sequence.items()}
+            joined = {name: tf.concat(values, axis=0) for name, values in parts.items()}
+            return strategy.experimental_local_results(stacked)[0], joined
 
         self._trace = step
         self._step: Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]] | None = None
@@ -88,12 +93,33 @@ class Learner:
         """A learner of the same agent, compiled likewise, that runs another function of the agent's."""
         return Learner(self.agent, self._strategy, self._jit_compile, train)
 
-    def to_device(self, trajectory: Any) -> Any:
-        """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over the replicas.
+    def broadcast_variables(self, is_chief: bool) -> None:
+        """Gives the variables of the chief's agent to all learners, each of which calls this at the same time.
 
+        The sum over learners of the chief's values and zeros, which is exact: weights, optimizer and counters.
+
+        Args:
+            is_chief: whether this learner's values are taken.
+        """
+        root = tf.train.Checkpoint(agent=self.agent)  # which a view does not keep alive
+        variables = [v for v in tf.train.TrackableView(root).descendants() if isinstance(v, tf.Variable)]
+
+        def take() -> None:
+            context = tf.distribute.get_replica_context()
+            for variable in variables:
+                value = tf.identity(variable) if is_chief else tf.zeros_like(variable)
+                variable.assign(context.all_reduce(tf.distribute.ReduceOp.SUM, value))
+
+        with suppress_stderr():
+            tf.function(lambda: self._strategy.run(take))()
+
+    def to_device(self, trajectory: Any) -> Any:
+        """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over their replicas.
+
+        Each of several learners has a batch of its own, of equal size, and one device.
         On a CPU the tensors lie where aligned arrays do (`as_tensor`), which must not change before the step has ended.
         """
-        replicas = self._strategy.num_replicas_in_sync
+        replicas = self._local_replicas
         if replicas == 1:
             return tf.nest.map_structure(self._to_tensor, trajectory)
 
@@ -129,7 +155,7 @@ class Learner:
         scalars = dict(zip(self._names, values.tolist()))
         if not np.isfinite(values).all():
             broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
-            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter)} gave {broken}")
+            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter.numpy())} gave {broken}")
         if self._trace.experimental_get_tracing_count() > 1:
             raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
         return LearnerOutput(scalars, {name: value.numpy() for name, value in per_sequence.items()})

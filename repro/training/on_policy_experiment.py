@@ -5,20 +5,22 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import ml_collections
 import numpy as np
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor_processes import Launcher, LocalLauncher
+from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.inference import DynamicBatching
 from repro.acting.remote import RemoteWeights
+from repro.acting.remote_source import RemoteSource
+from repro.acting.rollout import Episode
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
-from repro.acting.supervision import Supervision, make_actors
+from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
@@ -31,9 +33,11 @@ from repro.replay.mixed_batches import MixedBatches
 from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
+from repro.training.learner_group import ChiefLink, LearnerGroup
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
+from repro.training.synchronous_learners import EXCHANGE_ERRORS, ChiefSource, ChiefTrainer, learn_with
 from repro.training.task_returns import TaskReturns
 from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings, supervision
 
@@ -98,6 +102,30 @@ class OnPolicyExperiment(abc.ABC):
         return int(num_replayed)
 
     @property
+    def num_learners(self) -> int:
+        """Processes that learn, each from an equal share of the batch and with an equal share of the actors.
+
+        Raises:
+            ValueError: there cannot be so many.
+        """
+        runtime, batch_size = self.config.runtime, self.config.learner.batch_size
+        count = runtime.get("num_learners", 1)
+        if count == 1:
+            return count
+        if count < 1:
+            raise ValueError(f"runtime.num_learners={count}: choose 1 or more.")
+        if runtime.schedule != PROCESSES:
+            raise ValueError(
+                f"runtime.num_learners={count} needs runtime.schedule={PROCESSES}, and not {runtime.schedule}."
+            )
+        if self.num_replayed or runtime.get("weights_delay", 0):
+            raise ValueError(f"runtime.num_learners={count} goes neither with a replay nor with runtime.weights_delay.")
+        for name, number in {"learner.batch_size": batch_size, "runtime.num_actors": runtime.num_actors}.items():
+            if number % count:
+                raise ValueError(f"runtime.num_learners={count} must divide {name}={number}.")
+        return count
+
+    @property
     def dynamic_batching(self) -> bool:
         """Whether one policy answers all actors that wait."""
         return self.config.runtime.get("dynamic_batching", False)
@@ -140,13 +168,41 @@ class OnPolicyExperiment(abc.ABC):
     def build_trainer(
         self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
     ) -> OnPolicyTrainer:
+        """See `RemoteActing.build_trainer`; raises LearnerLostError where another learner ends before it learns."""
+        launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run, warn)
+        if (num_learners := self.num_learners) == 1:
+            return self._build_trainer(seed, run, warn, launcher, watched)
+        if launch is None:  # all are on this machine
+            devices.check_gpus(num_learners)
+        group = LearnerGroup(launcher, num_learners, watched)
+        try:
+            return self._build_trainer(seed, run, warn, launcher, watched, group)
+        except EXCHANGE_ERRORS as error:
+            lost = group.lost(error)
+            group.close()
+            raise lost from error
+        except BaseException:
+            group.close()
+            raise
+
+    def _build_trainer(
+        self,
+        seed: int,
+        run: RunDirectory,
+        warn: Warn,
+        launcher: Launcher,
+        watched: Supervision,
+        group: LearnerGroup | None = None,
+    ) -> OnPolicyTrainer:
         config, runtime = self.config, self.config.runtime
         weights_seed, *actor_seeds, replay_seed = self._make_seeds(seed)
         num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
         remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
+        if remote and self.dynamic_batching:
+            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
         local = enumerate(actor_seeds[:1] if remote else actor_seeds[::2])  # of processes, one shows the specs
         environments = [self._make_actor_environment(*numbered) for numbered in local]
-        strategy = devices.make_strategy()
+        strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
@@ -155,17 +211,19 @@ class OnPolicyExperiment(abc.ABC):
                 "runtime.schedule=a3c takes gradients at the weights that acted: not with runtime.dynamic_batching "
                 "or a replay, nor with an agent that has no such gradient."
             )
-        episodes, watched = self._make_episode_log(), supervision(config, run, warn)
-        to_device = None if num_replayed else learner.to_device
+        episodes, to_device = self._make_episode_log(), None if num_replayed else learner.to_device
         weights: WeightsPublisher
         source: BatchSource
         if remote:
             environments[0].close()
-            launcher = launch or LocalLauncher(run.path, run.actors)
-            weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device)
+            weights, source = self._make_remote_source(agent, launcher, watched, episodes.append, to_device)
+            if group is not None:
+                source = ChiefSource(source, group, episodes.append)
         else:
             weights, source = self._make_local_source(agent, environments, actor_seeds, watched, episodes, to_device)
         parts = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
+        if group is not None:
+            return ChiefTrainer(group, *parts, sampled_hparams)
         if not num_replayed:
             return OnPolicyTrainer(*parts, sampled_hparams, at_acting_weights)
         batches = MixedBatches(
@@ -176,14 +234,27 @@ class OnPolicyExperiment(abc.ABC):
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
         make_parts, place = (self._make_actor_environment, self.make_local_policy), (seed, index, start)
-        run_remote_actor(self.config, *make_parts, place, address, self.num_new, self.overlap)
+        run_remote_actor(self.config, *make_parts, place, address, self.num_new // self.num_learners, self.overlap)
+
+    def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
+        """See `SynchronousLearning`."""
+        weights_seed, actor_seed, *_ = self._make_seeds(seed)
+        environment = self._make_actor_environment(0, actor_seed)  # shows the specs
+        strategy = devices.make_learners_strategy(chief.learner, chief.addresses, gpu)
+        with strategy.scope():
+            agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, weights_seed)
+        environment.close()
+        learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
+        games, no_logs = list[Episode](), Path()  # the launcher has some for processes
+        watched = Supervision(chief.send, no_logs, self.config.runtime.get("silent_seconds", SILENT_SECONDS))
+        parts = launcher, watched, games.append, learner.to_device
+        weights, source = self._make_remote_source(agent, *parts, learner=chief.learner)
+        learn_with(chief, learner, source, weights, games)
 
     def _make_seeds(self, seed: int) -> list[int]:
-        """Seeds of the weights, of each actor's environments and sampling, and of the replay."""
-        return [
-            int(number)
-            for number in np.random.SeedSequence(seed).generate_state(2 + 2 * self.config.runtime.num_actors) % 2**31
-        ]
+        """Seeds of the weights, of each actor's environments and sampling in turn, and of the replay."""
+        count = 2 + 2 * self.config.runtime.num_actors
+        return [int(number) for number in np.random.SeedSequence(seed).generate_state(count) % 2**31]
 
     def _make_local_source(
         self,
@@ -216,17 +287,19 @@ class OnPolicyExperiment(abc.ABC):
         agent: tf_agent.TFAgent,
         launcher: Launcher,
         watched: Supervision,
-        episodes: EpisodeLog,
+        on_episode: Callable[[Episode], None],
         to_device: Callable[[Any], Any] | None,
-    ) -> tuple[WeightsPublisher, BatchSource]:
-        """Actors in processes of their own, and what gives them weights."""
-        if self.dynamic_batching:
-            raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
+        learner: int = 0,
+    ) -> tuple[RemoteWeights, RemoteSource]:
+        """A learner's share of the actors, in processes of their own, and what gives them weights."""
         weights = RemoteWeights(agent.collect_policy.variables(), self.config.runtime.get("weights_delay", 0))
-        spec, on_episode = agent.collect_data_spec, episodes.append
-        return weights, make_remote_source(
-            self.config, launcher, watched, weights, on_episode, spec, to_device, self.num_new
-        )
+        actors, num_new = self._make_actors(launcher, watched, learner), self.num_new // self.num_learners
+        spec = agent.collect_data_spec
+        return weights, make_remote_source(self.config, actors, weights, on_episode, spec, to_device, num_new)
+
+    def _make_actors(self, launcher: Launcher, watched: Supervision, learner: int) -> ActorProcesses:
+        num_actors = self.config.runtime.num_actors // self.num_learners
+        return ActorProcesses(launcher, num_actors, watched, learner * num_actors)
 
     def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
         runtime = self.config.runtime

@@ -77,12 +77,16 @@ class OnPolicyTrainer(Trainer):
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()
         lag = self._lag(batch)
-        acting = (batch.acting,) if self._at_acting_weights else ()
-        scalars = self._learner.step(batch.trajectory, *acting).scalars
+        scalars = self._learn(batch)
         self._gradient_steps += 1
         self._publish()  # first: who waits for the batch's memory takes weights then
         self._source.release(batch)
         return scalars, lag
+
+    def _learn(self, batch: Batch) -> dict[str, float]:
+        """One update; returns its scalars."""
+        acting = (batch.acting,) if self._at_acting_weights else ()
+        return self._learner.step(batch.trajectory, *acting).scalars
 
     def _lag(self, batch: Batch) -> float:
         return self._gradient_steps - float(np.mean(batch.versions))

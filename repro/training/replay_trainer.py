@@ -8,10 +8,10 @@ import numpy as np
 
 from repro.acting.batches import BatchSource
 from repro.acting.weights import WeightsPublisher
+from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.replay.unrolls import UnrollReplay
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
-from repro.training.rng_state import pack_rng, unpack_rng
 from repro.training.trainer import EpisodeLog, RunSettings
 
 

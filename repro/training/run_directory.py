@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from repro.config import flatten, resolve_plain
+from repro.config import flatten, is_chosen, resolve_plain, without_later
 from repro.files import flush, try_lock, write_whole
 from repro.training.manifest import find_damage
 
@@ -93,13 +93,18 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
 
     Args:
         path: of the run.
-        config: plain dictionaries.
+        config: plain dictionaries; sizes of 0 fit whatever the run has chosen.
         seed: of the run.
 
     Raises:
         RunDirectoryError: the folder holds no run.
     """
-    return [name for name in _differences(path, config, seed) if not name.endswith(CHANGEABLE)]
+    now = flatten({"config": _as_read(config)})
+    return [
+        name
+        for name in _differences(path, config, seed)
+        if not name.endswith(CHANGEABLE) and not is_chosen(name, now.get(name))
+    ]
 
 
 def has_saved(path: Path) -> bool:
@@ -203,7 +208,7 @@ def _differences(path: Path, config: dict[str, Any], seed: int) -> list[str]:
 
 
 def _as_read(config: dict[str, Any]) -> dict[str, Any]:
-    return resolve_plain(config, config["agent"]) if "variants" in config else config
+    return without_later(resolve_plain(config, config["agent"]) if "variants" in config else config)
 
 
 def _lock(path: Path) -> TextIO:

@@ -4,19 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
 
 from repro.acting.actor_pool import ActorPool
 from repro.acting.weights import WeightsPublisher
-from repro.replay.sequences import Sample, SequenceReplay
+from repro.replay.sequences import Sample
 from repro.training.learner import Learner
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 FOLDER = "replay"
 """Folder of the replay in a checkpoint."""
+
+
+class Replay(Protocol):
+    """Where actors' sequences are sampled from: `SequenceMemory` in this process, or `SequenceReplay` on Reverb."""
+
+    def start(self, saved: Path | None = None) -> None:
+        """Begins, empty or with what `save` wrote to a folder; called before anything else."""
+
+    def __len__(self) -> int:
+        """Sequences that can be sampled."""
+
+    def sample(self, size: int) -> Sample: ...
+    def set_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None: ...
+    def save(self, folder: Path) -> None:
+        """Writes files of its own to a folder, which must not exist yet."""
+
+    def get_state(self) -> dict[str, Any]:
+        """What is to be saved besides these files."""
+
+    def set_state(self, state: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
 
 
 class ReplayTrainingConfig(NamedTuple):
@@ -61,7 +82,7 @@ class SequenceTrainer(Trainer):
         episodes: EpisodeLog,
         run: RunSettings,
         frames_per_update: int,
-        replay: SequenceReplay,
+        replay: Replay,
         settings: ReplayTrainingConfig,
         scalars: Sequence[str],
     ) -> None:
@@ -99,7 +120,8 @@ class SequenceTrainer(Trainer):
         if not self.updates:
             self._replay.start()
         self._actor_pool.start()
-        self._weights.publish(self._gradient_steps)
+        if self._weights.latest.version < 0:
+            self._weights.publish(self._gradient_steps)
 
     def _update(self) -> tuple[dict[str, float], float]:
         frames = self.frames + self.frames_per_update
@@ -126,12 +148,17 @@ class SequenceTrainer(Trainer):
     def _get_state(self) -> dict[str, Any]:
         return {
             "actor_pool": self._actor_pool.get_state(),
+            "replay": self._replay.get_state(),
+            "weights": self._weights.get_latest(),
             "gradient_steps": self._gradient_steps,
             "scalars": self._scalars,
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._actor_pool.set_state(state["actor_pool"])
+        self._replay.set_state(state.get("replay", {}))  # not in checkpoints of before
+        if "weights" in state:
+            self._weights.set_latest(state["weights"])
         self._gradient_steps = state["gradient_steps"]
         self._scalars = state["scalars"]
 

@@ -400,7 +400,7 @@ def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_pa
     monkeypatch.undo()
     fresh = [group.new_games for _ in zip(resumed, range(3)) for group in waiting(resumed._source)]
     assert fresh.count(True) >= 3  # the first round after the start of other games
-    resumed._source._finish_playing()
+    resumed._source.finish_playing()
     assert not any(group.new_games for group in resumed._source._rounds[-1])
     resumed.close()
 
@@ -408,7 +408,7 @@ def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_pa
 def test_an_unroll_that_waits_keeps_that_its_games_are_new(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=9, lag=2)
     next(iter(loop))
-    loop._source._finish_playing()
+    loop._source.finish_playing()
     loop._source._rounds[0][1].new_games = True
     state = loop._source.get_state()
     loop.close()

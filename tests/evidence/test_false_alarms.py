@@ -112,8 +112,9 @@ def test_false_alarms_are_at_most_one_percent_of_a_whole_suite(name):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_so_are_those_of_the_committed_suite(name):
     items = records.read_all(records.ROOT / "results")[0]
-    judged = [item.record for item in judgements.judge_by(items, items) if item.band is not None]
-    groups = collections.Counter(map(judgements.group_of, judged))
+    judged = {judgements.group_of(item.record) for item in judgements.judge_by(items, items) if item.band is not None}
+    keys = (judgements.group_of(item.record) for item in items)
+    groups = collections.Counter(key for key in keys if key in judged)  # a run beside one at random level has no band
     families = collections.defaultdict(list)
     for (paper, *_), size in groups.items():
         families[paper].append(size)

@@ -61,8 +61,9 @@ def test_number_and_kind_of_actors_are_free_on_a_cluster_alone(configs):
     path.write_text(
         path.read_text().replace('"seed": 1,', '"seed": 1, "runtime": {"schedule": "async", "num_actors": 2},')
     )
-    other = _record(_config() | {"runtime": {"schedule": "processes", "num_actors": 64}})
+    other = _record(_config() | {"runtime": {"schedule": "processes", "num_actors": 64, "num_learners": 2}})
     assert staleness.stale_reason(other | {"machines": 3}, configs) is None
+    assert staleness.stale_reason(other | {"learners": 2}, configs) is None
     assert "runtime.schedule was 'processes' and is 'async'" in staleness.stale_reason(other, configs)
 
 

@@ -299,6 +299,10 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
         apply_hparams({"loss": {}}, {"entropy_cost": 1.0})
     with pytest.raises(ValueError, match="population.normaliser has no scores of CartPole-v1"):
         Population(make_config(normaliser="atari57"), 1, tmp_path)
+    config = make_config()
+    config.runtime.num_learners = 2
+    with pytest.raises(ValueError, match="runtime.num_learners=2: members of a population have one learner each"):
+        Population(config, 1, tmp_path)
     assert not any(tmp_path.iterdir())
 
 
@@ -318,6 +322,7 @@ def test_a_job_records_the_best_member(tmp_path):
     assert job._trained_dir == member_folder(job.run_dir, lineage.best)
     totals = {"num_env_steps": 320, "seconds": 2.0, "gradient_steps": 1, "policy_lag": {"mean": 0.0, "max": 0.0}}
     write_json(job._trained_dir / "complete.json", totals)
+    write_json(job._trained_dir / "config.json", {"config": job.config.to_dict(), "seed": 1})
     (job._trained_dir / "progress.csv").write_text("updates,num_env_steps,mean_return\n1,320,9.5\n")
     write_json(job._origin, {"git_commit": "abc"})
     record = job._make_record("CartPole-v1", {"episodes": 1, "mean": 9.0}, 1)

@@ -77,7 +77,7 @@ class FakeRay(types.ModuleType):
     def nodes(self):
         return [{"Alive": True}, {"Alive": False}, {"Alive": True}]
 
-    def cluster_resources(self):
+    def available_resources(self):
         return {"CPU": 3.0}
 
 
@@ -96,6 +96,25 @@ def test_an_actor_is_a_task_that_reaches_the_learner_by_its_address(ray):
     assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
     process.kill()
     assert ray.cancelled == [(1, True)]
+
+
+@pytest.mark.parametrize(("threads", "cores", "gpus"), [(0, 1, 0), (3, 3, 1)])
+def test_a_learner_is_a_task_with_its_own_cores_and_a_gpu_where_the_chief_has_one(
+    ray, monkeypatch, threads, cores, gpus
+):
+    monkeypatch.setattr(devices, "has_gpu", lambda: bool(gpus))
+    config = {"agent": "impala", "runtime": {"threads": threads}}
+    process = RayActors("auto", config, 7).start_learner(1, "10.0.0.1:5", "key")
+    assert ray.tasks == [(config, 7, 1, "10.0.0.1:5", "key")]
+    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_retries"]) == (cores, gpus, 0)
+    process.terminate()
+    assert ray.cancelled == [(1, True)]
+
+
+def test_a_learner_starts_its_actors_on_the_cluster_that_it_is_a_task_of(ray):
+    RayActors(ray_cluster.JOINED, CONFIG, 7)(1, 0, "localhost:1234")
+    assert not ray.joined
+    assert ray.tasks == [(CONFIG, 7, 1, 0, "10.0.0.1:1234")]
 
 
 def test_a_port_that_another_learner_has_is_refused(ray):
@@ -133,9 +152,24 @@ def test_the_reason_why_a_task_ended_is_one_line(ray):
 def test_what_is_said_names_machines_cores_and_whom_to_trust(ray):
     launcher = RayActors("auto", CONFIG, 7)
     said = launcher.describe(3)
-    assert said.startswith("Actors play on a Ray cluster with 2 machines and 3 cores for them. Reverb has no authen")
+    assert said.startswith("Actors play on a Ray cluster with 2 machines and 3 free cores. Reverb has no authenticat")
     assert said.endswith("Use a private network only.")
     assert " 2 of 5 actors wait until there are more. Reverb" in launcher.describe(5)
+
+
+@pytest.mark.parametrize(
+    ("threads", "num_learners", "waiting"),
+    [
+        (0, 2, " Neither Reverb nor TensorFlow"),
+        (2, 2, " 1 of 2 actors wait until there are more. Neither"),
+        (2, 3, " The run waits for cores: 2 for each of 2 learners on the cluster. Neither"),
+    ],
+)
+def test_learners_are_said_to_take_cores_before_actors_do(ray, threads, num_learners, waiting):
+    config = CONFIG | {"runtime": {"num_actors": 2, "threads": threads}}
+    said = RayActors("auto", config, 7).describe(2, num_learners)
+    assert said.startswith(f"Actors and learners run on a Ray cluster with 2 machines and 3 free cores.{waiting}")
+    assert said.endswith("run commands there. Use a private network only.")
 
 
 def test_without_a_cluster_one_begins_and_handlers_of_signals_stay(ray):

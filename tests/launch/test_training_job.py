@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from paper_configs.impala import atari_57
+from paper_configs.impala import atari_57, atari_shallow
 from paper_configs.refer import figure_4_vracer
 from repro.evidence import records
 from repro.evidence.commands import Run
@@ -49,7 +49,7 @@ def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losse
     assert job._training(2) == ("repro.train", "--cluster=auto")
     assert job.config.runtime.schedule == "processes"
     RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
-    on_cluster = {"machines": 3, "lost": {"games": 32, "unrolls": 40}}
+    on_cluster = {"machines": 3, "learners": 2, "lost": {"games": 32, "unrolls": 40}}
     complete = {"num_env_frames": 200_000, "seconds": 1.0, "gradient_steps": 5, "policy_lag": {"mean": 0.0, "max": 0.0}}
     (job.run_dir / "complete.json").write_text(json.dumps(complete | on_cluster))
     (job.run_dir / "origin.json").write_text(
@@ -61,6 +61,23 @@ def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losse
     assert {name: record[name] for name in on_cluster} == on_cluster
     records.write_record(tmp_path / "record.json", record)
     assert records.read_record(tmp_path / "record.json") == record
+
+
+def test_a_record_has_the_sizes_that_its_run_has_chosen(tmp_path):
+    config = atari_shallow.get_config("smoke")
+    config.runtime.num_actors = 0
+    job = TrainingJob(config, "pong", 1, tmp_path / "results", tmp_path / "runs")
+    chosen = config.to_dict() | {"runtime": config.runtime.to_dict() | {"num_actors": 7}}
+    RunDirectory(job.run_dir, chosen, seed=1)
+    complete = {"num_env_frames": 200_000, "seconds": 1.0, "gradient_steps": 5, "policy_lag": {"mean": 0.0, "max": 0.0}}
+    (job.run_dir / "complete.json").write_text(json.dumps(complete))
+    (job.run_dir / "origin.json").write_text(
+        json.dumps({"git_commit": "0" * 40, "behaviour": job._behaviour_version()})
+    )
+    (job.run_dir / "progress.csv").write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
+    assert job.refusal() is None
+    evaluation = summarize_returns("points", "eight games", np.arange(8.0))
+    assert job._make_record("ALE/Pong-v5", evaluation, cores=1)["config"]["runtime"]["num_actors"] == 7
 
 
 @pytest.mark.parametrize(

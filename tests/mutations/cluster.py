@@ -12,6 +12,11 @@ STALENESS = "repro/evidence/staleness.py"
 TEST = "tests/acting/test_remote_source.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_RAY = "tests/launch/test_ray_actors.py"
+LEARNER = "repro/training/learner.py"
+GROUP = "repro/training/learner_group.py"
+LEARNERS = "repro/training/synchronous_learners.py"
+TEST_GROUP = "tests/training/test_learner_group.py"
+TEST_LEARNERS = "tests/training/test_synchronous_learners.py"
 
 VARIANTS = [
     Variant(
@@ -45,15 +50,15 @@ VARIANTS = [
     Variant(
         "cluster: groups count as unrolls",
         SOURCE,
-        "unrolls = games + self._missing * self._sizes.group",
-        "unrolls = games + self._missing",
+        'self._sizes.group * sum(int(state["missing"])',
+        'sum(int(state["missing"])',
         f"{TEST}::test_a_group_that_comes_twice_is_learned_from_once_and_one_that_never_came_is_counted",
     ),
     Variant(
         "cluster: the learner's machine does not count",
         SOURCE,
-        "len(self._machines | {machine_number(home)})",
-        "len(self._machines)",
+        "len(machines | {machine_number(home)})",
+        "len(machines)",
         f"{TEST}::test_an_actor_that_ends_is_replaced_and_its_losses_are_counted",
     ),
     Variant(
@@ -115,7 +120,7 @@ VARIANTS = [
     Variant(
         "cluster: records of other schedules are current without a cluster",
         STALENESS,
-        '(CLUSTER_FIELDS if "machines" in record else ())',
+        '(CLUSTER_FIELDS if {"machines", "learners"} & record.keys() else ())',
         "CLUSTER_FIELDS",
         "tests/evidence/test_staleness.py::test_number_and_kind_of_actors_are_free_on_a_cluster_alone",
     ),
@@ -143,7 +148,7 @@ VARIANTS = [
     Variant(
         "cluster: what an actor brought keeps its successor alive",
         PROCESSES,
-        "if start is None or start == self._starts[actor] - 1:",
+        "if start is None or start == self._starts[i] - 1:",
         "if True:",
         f"{TEST_REMOTE}::test_an_actor_that_waits_for_a_core_does_not_hang",
     ),
@@ -155,10 +160,97 @@ VARIANTS = [
         f"{TEST_RAY}::test_a_port_that_another_learner_has_is_refused",
     ),
     Variant(
+        "learners: the loss is that of a share of the batch",
+        LEARNER,
+        "loss_info.loss * float(replicas) if replicas > 1 else loss_info.loss",
+        "loss_info.loss",
+        f"{TEST_LEARNERS}::test_scalars_are_of_the_whole_batch_on_all_learners",
+        slow=True,
+    ),
+    Variant(
+        "learners: each begins with its own weights",
+        LEARNER,
+        "tf.identity(variable) if is_chief else tf.zeros_like(variable)",
+        "tf.identity(variable)",
+        f"{TEST_LEARNERS}::test_weights_are_those_of_one_learner_with_the_whole_batch",
+        slow=True,
+    ),
+    Variant(
+        "learners: a share of the batch is shared again",
+        LEARNER,
+        "1 if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) else replicas",
+        "replicas",
+        f"{TEST_LEARNERS}::test_weights_are_those_of_one_learner_with_the_whole_batch",
+        slow=True,
+    ),
+    Variant(
+        "learners: all have the same actors",
+        "repro/training/on_policy_experiment.py",
+        "watched, learner * num_actors)",
+        "watched, 0)",
+        f"{TEST_LEARNERS}::test_each_learner_has_its_own_actors_and_their_share_of_the_batch",
+    ),
+    Variant(
+        "learners: an update begins when one is ready",
+        GROUP,
+        "while len(found) < len(self._numbers):",
+        "while not found:",
+        f"{TEST_GROUP}::test_a_learner_that_says_nothing_hangs",
+    ),
+    Variant(
+        "learners: one whose actor hangs hangs itself",
+        GROUP,
+        "return self._supervision.silent_seconds + START_SECONDS",
+        "return self._supervision.silent_seconds",
+        f"{TEST_GROUP}::test_a_learner_that_says_nothing_hangs",
+    ),
+    Variant(
+        "learners: the end is not heard of",
+        GROUP,
+        "end.shutdown(socket.SHUT_RDWR)",
+        "pass",
+        f"{TEST_GROUP}::test_learners_hear_of_the_end",
+    ),
+    Variant(
+        "learners: a long wait for the chief's own actors is an update that hangs",
+        GROUP,
+        "        self._updating = False\n\n    def lost",
+        "        pass\n\n    def lost",
+        f"{TEST_GROUP}::test_an_update_that_does_not_end_is_broken_off",
+    ),
+    Variant(
+        "learners: a wait for actors is an update that hangs",
+        GROUP,
+        "if not self._updating or number != self._updates:",
+        "if number != self._updates:",
+        f"{TEST_GROUP}::test_an_update_that_does_not_end_is_broken_off",
+    ),
+    Variant(
+        "learners: the policy lag is that of the chief's share",
+        LEARNERS,
+        "batch.versions += ready.versions",
+        "pass",
+        f"{TEST_GROUP}::test_a_batch_and_the_totals_are_those_of_all_learners",
+    ),
+    Variant(
+        "learners: after a resume all actors but the chief's play the same games again",
+        LEARNERS,
+        'self._group.states = dict(state["learners"])',
+        "pass",
+        f"{TEST_GROUP}::test_a_batch_and_the_totals_are_those_of_all_learners",
+    ),
+    Variant(
+        "learners: a run from before there were several cannot go on",
+        "repro/config.py",
+        "or x != LATER[name][field]}",
+        "or True}",
+        "tests/training/test_run_directory.py::test_a_run_from_before_a_field_goes_on_with_the_value_that_it_had",
+    ),
+    Variant(
         "sequences: a lost life in a resumed game starts a game",
         "repro/replay/sequence_writer.py",
-        "starts = step_type == StepType.FIRST and not (row == 0 and images is not None and images[:OLDER].any())",
-        "starts = step_type == StepType.FIRST",
+        "if step_type == StepType.FIRST and older is None else 0",
+        "if step_type == StepType.FIRST else 0",
         "tests/replay/test_sequences.py::test_writer_that_begins_amid_a_game_has_whole_stacks",
     ),
 ]

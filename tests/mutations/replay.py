@@ -5,6 +5,9 @@ from tests.mutations.variant import Variant
 UNROLLS = "repro/replay/unrolls.py"
 STACKS = "repro/replay/frame_stacks.py"
 WRITER = "repro/replay/sequence_writer.py"
+SEQUENCE_MEMORY = "repro/replay/sequence_memory.py"
+SHARED = "repro/replay/shared_rows.py"
+TREE = "repro/replay/sum_tree.py"
 SEQUENCES = "repro/replay/sequences.py"
 RANKS = "repro/replay/prioritised.py"
 KERNELS = "repro/replay/refer_kernels.py"
@@ -17,11 +20,31 @@ TEST_MEMORY = "tests/test_memory.py"
 TEST_MIXED = "tests/replay/test_mixed_batches.py"
 TEST_UNROLLS = "tests/replay/test_unrolls.py"
 TEST_SEQUENCES = "tests/replay/test_sequences.py"
+TEST_SEQUENCE_MEMORY = "tests/replay/test_sequence_memory.py"
+TEST_SEQUENCE_TRAINER = "tests/training/test_sequence_trainer.py"
 TEST_PRIORITISED = "tests/replay/test_prioritised.py"
 TEST_REFER = "tests/replay/test_refer.py"
 TEST_PRIORITISED_REFER = "tests/papers/refer/test_prioritised.py"
 
 VARIANTS = [
+    *(
+        Variant(
+            f"sequence memory: less room for short games: {kind}",
+            SEQUENCE_MEMORY,
+            f"capacity * (settings.period + {more}) + open_rows",
+            f"capacity * (settings.period + {more - 1}) + open_rows",
+            f"{TEST_SEQUENCE_MEMORY}::"
+            "test_there_is_room_for_as_many_sequences_as_there_may_be_though_every_game_has_one",
+        )
+        for kind, more in (("steps", 2), ("frames", 1))
+    ),
+    Variant(
+        "sequence memory: bytes without what is open",
+        SEQUENCE_MEMORY,
+        "+ open_rows * step",
+        "",
+        f"{TEST_SEQUENCE_MEMORY}::test_bytes_are_those_that_a_full_replay_takes",
+    ),
     Variant(
         "mixed batches: versions of other unrolls",
         MIXED,
@@ -116,8 +139,8 @@ VARIANTS = [
     Variant(
         "stacks: newest frame first",
         STACKS,
-        "tf.stack(stack[::-1], axis=-1)",
-        "tf.stack(stack, axis=-1)",
+        "tf.bitcast(words, tf.uint8)",
+        "tf.bitcast(words, tf.uint8)[..., ::-1]",
         f"{TEST_STACKS}::test_stacks_are_those_that_were_played",
     ),
     Variant(
@@ -187,8 +210,8 @@ VARIANTS = [
     Variant(
         "sequences: a game's first stack shows the game before",
         WRITER,
-        "np.zeros_like(images[:OLDER])",
-        "images[row : row + OLDER]",
+        "np.zeros_like(self._images[:OLDER]) if older is None else older",
+        "np.roll(self._images, 1, axis=0)[:OLDER]",
         f"{TEST_SEQUENCES}::test_sequences_are_pieces_of_games",
         slow=True,
     ),
@@ -205,6 +228,20 @@ VARIANTS = [
         "array.ctypes.data % ALIGNMENT == 0",
         "array.size",
         f"{TEST_MEMORY}::test_what_tensorflow_cannot_use_is_copied",
+    ),
+    Variant(
+        "memory: eager tensors leave the room of their attributes behind",
+        MEMORY,
+        '    slot(tensor_class, TP_NEW).value = address("PyType_GenericNew")\n    return True',
+        "    return True",
+        f"{TEST_MEMORY}::test_an_eager_tensor_leaves_nothing_behind",
+    ),
+    Variant(
+        "memory: TensorFlow keeps a tensor of each epsilon",
+        "repro/papers/ctrace/exploration.py",
+        "self.epsilon.assign(np.float32(epsilon))",
+        "self.epsilon.assign(epsilon)",
+        f"{TEST_MEMORY}::test_numbers_that_change_with_each_update_are_not_kept",
     ),
     Variant(
         "memory: sampled unrolls are copied once more",
@@ -268,6 +305,168 @@ VARIANTS = [
         "remover=reverb.selectors.Lifo()",
         f"{TEST_SEQUENCES}::test_oldest_sequence_gives_way",
         slow=True,
+    ),
+    Variant(
+        "sequence memory: uniform whatever the priority",
+        SEQUENCE_MEMORY,
+        "        if total > 0.0:",
+        "        if False:",
+        f"{TEST_SEQUENCE_MEMORY}::test_probabilities_are_powers_of_the_priorities_over_their_sum",
+    ),
+    Variant(
+        "sequence memory: priority exponent of 1",
+        SEQUENCE_MEMORY,
+        "weights = priorities[here].astype(np.float64) ** exponent",
+        "weights = priorities[here].astype(np.float64)",
+        f"{TEST_SEQUENCE_MEMORY}::test_probabilities_are_powers_of_the_priorities_over_their_sum",
+    ),
+    Variant(
+        "sequence memory: probabilities that do not add up to 1",
+        SEQUENCE_MEMORY,
+        "self._weights.weights[places] / total",
+        "self._weights.weights[places]",
+        f"{TEST_SEQUENCE_MEMORY}::test_probabilities_are_powers_of_the_priorities_over_their_sum",
+    ),
+    Variant(
+        "sequence memory: priorities for those in the place of sequences that left",
+        SEQUENCE_MEMORY,
+        "here = numbers >= self._first",
+        "here = numbers >= 0",
+        f"{TEST_SEQUENCE_MEMORY}::test_probabilities_are_powers_of_the_priorities_over_their_sum",
+    ),
+    Variant(
+        "sequence memory: newest gives way",
+        SEQUENCE_MEMORY,
+        "self._remove_oldest()\n        place = self._end % self.settings.capacity",
+        "self._end -= 1\n        place = self._end % self.settings.capacity",
+        f"{TEST_SEQUENCE_MEMORY}::test_the_sequences_are_those_on_reverb_byte_for_byte",
+    ),
+    Variant(
+        "sequence memory: one sequence more than may be",
+        SEQUENCE_MEMORY,
+        "if len(self) == self.settings.capacity:",
+        "if len(self) > self.settings.capacity:",
+        f"{TEST_SEQUENCE_MEMORY}::test_probabilities_are_powers_of_the_priorities_over_their_sum",
+    ),
+    Variant(
+        "sequence memory: newest never sampled where all are as likely",
+        SEQUENCE_MEMORY,
+        "self._rng.integers(self._first, self._end, size)",
+        "self._rng.integers(self._first, self._end - 1, size)",
+        f"{TEST_SEQUENCE_MEMORY}::test_sequences_are_as_likely_as_each_other_where_no_priority_is_above_0",
+    ),
+    Variant(
+        "sequence memory: a game's first stack shows its first frame",
+        SEQUENCE_MEMORY,
+        "self._frame_rows += [BLACK] * OLDER if older is None",
+        "self._frame_rows += [int(self._unroll_frames[0])] * OLDER if older is None",
+        f"{TEST_SEQUENCES}::test_sequences_are_pieces_of_games",
+    ),
+    Variant(
+        "sequence memory: one black frame too few before a game",
+        SEQUENCE_MEMORY,
+        "[BLACK] * OLDER if older is None",
+        "[BLACK] * (OLDER - 1) if older is None",
+        f"{TEST_SEQUENCES}::test_sequences_are_pieces_of_games",
+    ),
+    Variant(
+        "sequence memory: rows before a game are steps of it",
+        SEQUENCE_MEMORY,
+        "self._lead_row if is_lead else self._unroll_steps[row]",
+        "self._unroll_steps[row]",
+        f"{TEST_SEQUENCE_MEMORY}::test_the_sequences_are_those_on_reverb_byte_for_byte",
+    ),
+    Variant(
+        "sequence memory: state of the second row",
+        SEQUENCE_MEMORY,
+        "self._states.append([self._leaves[i][row].copy() for",
+        "self._states.append([self._leaves[i][min(row + 1, len(self._leaves[i]) - 1)].copy() for",
+        f"{TEST_SEQUENCES}::test_sequences_are_pieces_of_games",
+    ),
+    Variant(
+        "sequence memory: rows that the next sequence needs are given up",
+        SEQUENCE_MEMORY,
+        "self._step_rows = self._step_rows[-(self._rows - 1) :]",
+        "self._step_rows = self._step_rows[-max(self._rows - 2, 1) :]",
+        f"{TEST_SEQUENCE_MEMORY}::test_the_sequences_are_those_on_reverb_byte_for_byte",
+    ),
+    Variant(
+        "sequence memory: rows of sequences that left are never free",
+        SEQUENCE_MEMORY,
+        "self.steps.release(self._step_rows[place])",
+        "pass",
+        f"{TEST_SEQUENCE_MEMORY}::test_steps_and_frames_are_stored_once_and_their_memory_is_used_again",
+    ),
+    Variant(
+        "sequence memory: rows of a sequence are not held",
+        SEQUENCE_MEMORY,
+        "self.steps.hold(self._step_rows[place])",
+        "pass",
+        f"{TEST_SEQUENCE_MEMORY}::test_state_goes_around_between_any_two_unrolls",
+    ),
+    Variant(
+        "sequence memory: state without the writers",
+        SEQUENCE_MEMORY,
+        'writer.set_state(state["writers"][str(i)])',
+        "pass",
+        f"{TEST_SEQUENCE_MEMORY}::test_state_goes_around_between_any_two_unrolls",
+    ),
+    Variant(
+        "sequence memory: state without the rng",
+        SEQUENCE_MEMORY,
+        'unpack_rng(self._rng, state["rng"])',
+        "pass",
+        f"{TEST_SEQUENCE_MEMORY}::test_state_goes_around_between_any_two_unrolls",
+    ),
+    Variant(
+        "sequence memory: a writer goes on behind a restart",
+        SEQUENCE_MEMORY,
+        "        self._end_game()\n        self._end_unroll()\n        self._count = 0",
+        "        pass",
+        f"{TEST_SEQUENCE_MEMORY}::test_steps_after_a_restart_follow_none_before",
+    ),
+    Variant(
+        "sequence memory: epsilon changes while actors play",
+        "repro/acting/actor_pool.py",
+        "        self._source.finish_playing()\n",
+        "",
+        "tests/acting/test_actor_pool.py::test_epsilon_changes_while_no_actor_plays",
+    ),
+    Variant(
+        "sequence memory: actors take the newest weights when a run goes on",
+        "repro/training/sequence_trainer.py",
+        'if "weights" in state:',
+        "if False:",
+        f"{TEST_SEQUENCE_TRAINER}::test_2n_updates_equal_n_stop_resume_n_bit_for_bit",
+        slow=True,
+    ),
+    Variant(
+        "sequence memory: a row is free once one sequence has left",
+        SHARED,
+        "np.unique(rows[self._holders[rows] == 0])",
+        "np.unique(rows)",
+        f"{TEST_SEQUENCE_MEMORY}::test_state_goes_around_between_any_two_unrolls",
+    ),
+    Variant(
+        "sum tree: sums are not made again",
+        TREE,
+        "        while node > 1:",
+        "        while node > 3:",
+        f"{TEST_SEQUENCE_MEMORY}::test_sum_tree_finds_what_a_walk_over_the_weights_finds",
+    ),
+    Variant(
+        "sum tree: points go left too often",
+        TREE,
+        "if point >= nodes[node] and",
+        "if point > nodes[node] + 1.0 and",
+        f"{TEST_SEQUENCE_MEMORY}::test_sum_tree_finds_what_a_walk_over_the_weights_finds",
+    ),
+    Variant(
+        "sum tree: finds a weight of 0 behind the last",
+        TREE,
+        " and nodes[node + 1] > 0.0:",
+        ":",
+        f"{TEST_SEQUENCE_MEMORY}::test_no_weight_of_0_is_found_behind_the_last_one_that_counts",
     ),
     Variant(
         "ranks: exponent not read",

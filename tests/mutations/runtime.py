@@ -29,6 +29,9 @@ TRAINING_JOB = "repro/launch/training_job.py"
 TEST_TRAINING_JOB = "tests/launch/test_training_job.py"
 TEST_MULTITASK = "tests/papers/impala/test_multitask.py"
 
+SIZES = "repro/training/sizes.py"
+TEST_SIZES = "tests/training/test_sizes.py"
+
 INFERENCE = "repro/acting/inference.py"
 TEST_SCHEDULES = "tests/acting/test_schedules.py"
 TEST_INFERENCE = "tests/acting/test_inference.py"
@@ -358,5 +361,75 @@ VARIANTS = [
         "if whole and enough else None",
         "if enough else None",
         f"{TEST_TRAINING_JOB}::test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again",
+    ),
+    Variant(
+        "sizes: the policy lag has no bound",
+        SIZES,
+        "bound // num_actors",
+        "ENVS",
+        f"{TEST_SIZES}::test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice",
+    ),
+    Variant(
+        "sizes: a batch is left with a rest",
+        SIZES,
+        "if n % share == 0 or share % n == 0",
+        "if n",
+        f"{TEST_SIZES}::test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice",
+    ),
+    Variant(
+        "sizes: every actor has emulator threads for all cores",
+        SIZES,
+        "machine.cores // num_actors",
+        "machine.cores",
+        f"{TEST_SIZES}::test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice",
+    ),
+    Variant(
+        "sizes: processes leave no core to the learner",
+        SIZES,
+        "machine.cores - 1",
+        "machine.cores",
+        f"{TEST_SIZES}::test_what_else_counts",
+    ),
+    Variant(
+        "sizes: a worker of A3C has less than a batch",
+        SIZES,
+        "batch_size if schedule == ",
+        "1 if schedule == ",
+        f"{TEST_SIZES}::test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice",
+    ),
+    Variant(
+        "sizes: tasks take turns that leave some out",
+        SIZES,
+        "max(1, num_actors // turns) * turns",
+        "num_actors",
+        f"{TEST_SIZES}::test_tasks_have_equal_shares",
+    ),
+    Variant(
+        "sizes: a resume chooses again",
+        SIZES,
+        "if not _zeros(config) or not has_saved(run_dir):",
+        "if True:",
+        f"{TEST_SIZES}::test_a_resume_goes_on_with_the_sizes_of_the_run",
+    ),
+    Variant(
+        "sizes: an agent's own field stays 0",
+        SIZES,
+        "(own if name in own else config.runtime)",
+        "config.runtime",
+        f"{TEST_SIZES}::test_an_agents_own_field_is_replaced_where_it_stands",
+    ),
+    Variant(
+        "sizes: replayed unrolls are played",
+        SIZES,
+        "batch_size - replayed",
+        "batch_size",
+        f"{TEST_SIZES}::test_replayed_unrolls_are_not_played",
+    ),
+    Variant(
+        "sizes: R2D2 leaves its number of environments open",
+        SIZES,
+        "if missing and",
+        "if False and",
+        f"{TEST_SIZES}::test_what_cannot_be_chosen_is_one_sentence",
     ),
 ]

@@ -117,7 +117,7 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "alpha: loss of the other sign": ("dqn_ctrace_gamma10",),
     "epsilon: does not fall": ("dqn_double_dqn",),
     "epsilon-greedy: explores where it should not": ("r2d2_ctrace", "dqn_double_dqn"),
-    "sequences: uniform whatever the priority": ("r2d2_ctrace", "r2d2_n_step_5"),
+    "sequence memory: uniform whatever the priority": ("r2d2_ctrace", "r2d2_n_step_5"),
     "sequences: over a game's end": ("dqn_ctrace_gamma10",),
     "unrolls: newest never sampled": ("acer_catch", "acer_breakout", "continuous_acer"),
     "unrolls: the same one for the whole batch": ("continuous_acer", "acer_catch", "continuous_tis"),

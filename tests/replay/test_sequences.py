@@ -1,4 +1,4 @@
-"""The replay of sequences, against plain lists of what went in."""
+"""The replays of sequences, on Reverb and in memory, against plain lists of what went in."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,25 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from repro.environments.specs import STACK, FrameStackSpec
 from repro.replay.frame_stacks import Frames, to_frames, with_stacks
+from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 
 HEIGHT, WIDTH, UNITS = 6, 4, 3
 
 
-def started(spec, settings, folder, saved=None):
-    replay = SequenceReplay(spec, settings, folder / "working")
+def started(kind, spec, settings, folder, saved=None):
+    """A replay on Reverb, or one in this process for one environment."""
+    if kind == "memory":
+        replay = SequenceMemory(spec, settings, 1, 1000, np.random.default_rng(1))
+    else:
+        replay = SequenceReplay(spec, settings, folder / "working")
     replay.start(saved)
     return replay
+
+
+@pytest.fixture(params=["reverb", "memory"])
+def kind(request):
+    return request.param
 
 
 def _spec(core: bool) -> Trajectory:
@@ -121,7 +131,9 @@ def _plain_games(lengths):
 def _all(replay):
     """Every stored sequence once, arrays [N, T + 1, ...]."""
     found = {}
-    while len(found) < len(replay):
+    for _ in range(10_000):
+        if len(found) == len(replay):
+            break
         sample = replay.sample(min(8, len(replay)))
         for b, key in enumerate(sample.keys.tolist()):
             found[key] = tf.nest.map_structure(lambda leaf, b=b: leaf[b], sample.sequences)
@@ -154,7 +166,7 @@ def _sampled(replay, count, size=5):
 
 
 def _write(replay, steps, pieces):
-    writer = replay.make_writer()
+    writer = replay.writers[0] if isinstance(replay, SequenceMemory) else replay.make_writer()
     total = len(steps.step_type)
     for piece in np.array_split(np.arange(total), pieces):
         unroll = tf.nest.map_structure(lambda leaf, piece=piece: leaf[piece], steps)
@@ -162,18 +174,18 @@ def _write(replay, steps, pieces):
             frames = to_frames(unroll.observation["frame"][np.newaxis])
             unroll = unroll._replace(observation=unroll.observation | {"frame": Frames(frames.pixels[0])})
         writer.append(unroll)
-    writer.flush()
-    return writer
+    if not isinstance(replay, SequenceMemory):
+        writer.flush()
 
 
 @pytest.mark.parametrize(
     ("steps_", "period", "lead", "core"), [(1, 1, 0, False), (5, 1, 0, False), (5, 2, 0, False), (7, 3, 2, True)]
 )
-def test_sequences_are_pieces_of_games(tmp_path, steps_, period, lead, core):
+def test_sequences_are_pieces_of_games(tmp_path, kind, steps_, period, lead, core):
     rng, spec, lengths = np.random.default_rng(0), _spec(core), (13, 2, 6, 21)
     settings = SequenceSettings(steps_, period, lead, 1000, 0.0)
     steps = _games(rng, spec, lengths)
-    replay = started(spec, settings, tmp_path)
+    replay = started(kind, spec, settings, tmp_path)
     try:
         _write(replay, steps, 9)
         expected = {_as_bytes(steps, sequence, spec) for sequence in _expected(steps, lengths, settings)}
@@ -199,10 +211,10 @@ def overlap_count(place, trained, period):
     ("trained", "period", "lead"),
     [(80, 40, 40), (20, 10, 10), (10, 5, 5), (16, 4, 0), (1, 1, 0), (6, 4, 3), (5, 7, 2), (8, 3, 20)],
 )
-def test_every_transition_is_learned_from_as_often_as_sequences_overlap(tmp_path, trained, period, lead):
+def test_every_transition_is_learned_from_as_often_as_sequences_overlap(tmp_path, kind, trained, period, lead):
     lengths = (5, 47, 100, 200, 1, 39, 40, 41, 80, 120)
     spec, steps = _plain_games(lengths)
-    replay = started(spec, SequenceSettings(lead + trained, period, lead, 10_000, 0.0), tmp_path)
+    replay = started(kind, spec, SequenceSettings(lead + trained, period, lead, 10_000, 0.0), tmp_path)
     try:
         _write(replay, steps, 7)
         counts, fewest = _times_trained(_all(replay), lead)
@@ -219,9 +231,9 @@ def test_every_transition_is_learned_from_as_often_as_sequences_overlap(tmp_path
         assert [overlap_count(place, 80, 40) for place in range(200)] == [1] * 40 + [2] * 160
 
 
-def test_count_of_what_is_learned_from_sees_a_wrong_lead(tmp_path):
+def test_count_of_what_is_learned_from_sees_a_wrong_lead(tmp_path, kind):
     spec, steps = _plain_games((100,))
-    replay = started(spec, SequenceSettings(120, 40, 0, 10_000, 0.0), tmp_path)  # no rows before a game's first
+    replay = started(kind, spec, SequenceSettings(120, 40, 0, 10_000, 0.0), tmp_path)  # no rows before a game's first
     try:
         _write(replay, steps, 1)
         counts, fewest = _times_trained(_all(replay), 40)
@@ -232,12 +244,12 @@ def test_count_of_what_is_learned_from_sees_a_wrong_lead(tmp_path):
     assert [overlap_count(place, 80, 40) for place in (0, 39, 40)] == [1, 1, 2]
 
 
-def test_a_lost_life_changes_nothing(tmp_path):
+def test_a_lost_life_changes_nothing(tmp_path, kind):
     """Where a lost life ends the episode for learning, its step has discount 0 and is followed by FIRST, not LAST."""
     spec, steps = _plain_games((50,))
     steps.step_type[[20, 33]] = StepType.FIRST
     steps.discount[[19, 32]] = 0.0
-    replay = started(spec, SequenceSettings(16, 4, 0, 10_000, 0.0), tmp_path)
+    replay = started(kind, spec, SequenceSettings(16, 4, 0, 10_000, 0.0), tmp_path)
     try:
         _write(replay, steps, 3)
         counts, fewest = _times_trained(_all(replay), 0)
@@ -247,11 +259,11 @@ def test_a_lost_life_changes_nothing(tmp_path):
     assert [counts[place] for place in range(50)] == [overlap_count(place, 16, 4) for place in range(50)]
 
 
-def test_writer_that_begins_amid_a_game_puts_no_lead_before_it(tmp_path):
+def test_writer_that_begins_amid_a_game_puts_no_lead_before_it(tmp_path, kind):
     """The state of the core is that of the first row; rows before it would change it, and no FIRST follows."""
     spec, steps = _plain_games((30,))
     steps = tf.nest.map_structure(lambda leaf: leaf[7:], steps)
-    replay = started(spec, SequenceSettings(14, 5, 4, 10_000, 0.0), tmp_path)
+    replay = started(kind, spec, SequenceSettings(14, 5, 4, 10_000, 0.0), tmp_path)
     try:
         _write(replay, steps, 2)
         sequences = _all(replay)
@@ -264,10 +276,10 @@ def test_writer_that_begins_amid_a_game_puts_no_lead_before_it(tmp_path):
     assert sorted(counts) == list(range(11, 30))  # the first four are burn-in
 
 
-def test_oldest_sequence_gives_way(tmp_path):
+def test_oldest_sequence_gives_way(tmp_path, kind):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 7, 0.0)
     steps = _games(np.random.default_rng(0), spec, (30,))
-    replay = started(spec, settings, tmp_path)
+    replay = started(kind, spec, settings, tmp_path)
     try:
         _write(replay, steps, 1)
         sequences = _expected(steps, (30,), settings)[-7:]
@@ -276,15 +288,13 @@ def test_oldest_sequence_gives_way(tmp_path):
         replay.close()
 
 
-def test_priorities_decide_how_often_a_sequence_is_sampled(tmp_path):
+def test_priorities_decide_how_often_a_sequence_is_sampled(tmp_path, kind):
     spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.5)
     steps = _games(np.random.default_rng(0), spec, (6,))
-    replay = started(spec, settings, tmp_path)
+    replay = started(kind, spec, settings, tmp_path)
     try:
         _write(replay, steps, 1)
-        keys = set()
-        while len(keys) < 3:
-            keys |= set(replay.sample(8).keys.tolist())
+        keys = {key for _ in range(20) for key in replay.sample(8).keys.tolist()}
         low, middle, high = sorted(keys)
         replay.set_priorities(np.array([low, middle, high], np.uint64), np.array([0.0, 1.0, 9.0]))
         for _ in range(10):  # what was sampled before
@@ -302,15 +312,31 @@ def test_priorities_decide_how_often_a_sequence_is_sampled(tmp_path):
         replay.close()
 
 
-def test_saved_replay_continues(tmp_path):
+def test_sequences_are_as_likely_as_each_other_where_every_priority_is_0(tmp_path, kind):
+    spec, settings = _spec(False), SequenceSettings(3, 1, 0, 100, 0.5)
+    replay = started(kind, spec, settings, tmp_path)
+    try:
+        _write(replay, _games(np.random.default_rng(0), spec, (6,)), 1)
+        keys = np.unique([replay.sample(8).keys for _ in range(20)])
+        replay.set_priorities(keys, np.zeros(len(keys)))
+        for _ in range(10):  # what was sampled before
+            replay.sample(8)
+        samples = [replay.sample(8) for _ in range(20)]
+        np.testing.assert_array_equal(np.unique([sample.keys for sample in samples]), keys)
+        np.testing.assert_allclose([sample.probabilities for sample in samples], 1 / len(keys))
+    finally:
+        replay.close()
+
+
+def test_saved_replay_on_reverb_continues(tmp_path):
     spec, settings = _spec(True), SequenceSettings(5, 2, 1, 1000, 0.9)
     steps = _games(np.random.default_rng(0), spec, (13, 9))
-    replay = started(spec, settings, tmp_path)
+    replay = started("reverb", spec, settings, tmp_path)
     _write(replay, steps, 1)
     count, before = len(replay), set(_sampled(replay, 60))
     replay.save(tmp_path / "saved")
     replay.close()
-    again = started(spec, settings, tmp_path, tmp_path / "saved")
+    again = started("reverb", spec, settings, tmp_path, tmp_path / "saved")
     try:
         assert len(again) == count
         assert set(_sampled(again, 60)) == before
@@ -320,14 +346,14 @@ def test_saved_replay_continues(tmp_path):
 
 
 @pytest.mark.parametrize("at_a_lost_life", [False, True])
-def test_writer_that_begins_amid_a_game_has_whole_stacks(tmp_path, at_a_lost_life):
+def test_writer_that_begins_amid_a_game_has_whole_stacks(tmp_path, kind, at_a_lost_life):
     """A lost life is FIRST as well, and no start of a game, before which there would be rows of burn-in."""
     spec, settings = _spec(False), SequenceSettings(3, 1, 2 if at_a_lost_life else 0, 100, 0.0)
     steps = _games(np.random.default_rng(0), spec, (12,))
     later = tf.nest.map_structure(lambda leaf: leaf[5:].copy(), steps)
     if at_a_lost_life:
         later.step_type[0] = StepType.FIRST
-    replay = started(spec, settings, tmp_path)
+    replay = started(kind, spec, settings, tmp_path)
     try:
         _write(replay, later, 2)
         kinds = later.step_type

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import gymnasium
 from gymnasium.envs.classic_control import CartPoleEnv
@@ -16,10 +16,22 @@ TASK = f"{__name__}:repro_tests/Faulty-v0"
 
 
 class Faulty(CartPoleEnv):
-    """Looks at each step for the files `raise_once`, `raise`, `hang_once` and `hang`."""
+    """Looks at each step for the files `raise_once`, `raise`, `hang_once` and `hang`, and for `leak` at its creation.
+
+    One that leaks keeps a MiB of every second, and a file that it opened.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._leaks = (Path(os.environ[FOLDER_VARIABLE]) / "leak").exists()
+        self._kept: list[tuple[bytes, TextIO]] = []
+        self._leaked = time.monotonic()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         folder = Path(os.environ[FOLDER_VARIABLE])
+        if self._leaks and time.monotonic() > self._leaked + 1.0:
+            self._leaked = time.monotonic()
+            self._kept.append((os.urandom(2**20), Path(__file__).open()))  # noqa: SIM115
         with contextlib.suppress(FileNotFoundError):
             (folder / "raise_once").unlink()
             raise OSError("the simulator is gone for once")

@@ -67,6 +67,7 @@ def make_agent(
     learning_rate: float = 0.005,
     updates: int = 10_000,
     kind: type[ImpalaAgent] = ReplayImpala,
+    clip_global_norm: float = 40.0,
 ) -> ImpalaAgent:
     return kind(
         environment.time_step_spec,
@@ -75,7 +76,7 @@ def make_agent(
         optimizer=RMSPropTF1(LinearOnFrames(learning_rate, 0.0, updates, 1), epsilon=0.01),
         discount=0.99,
         loss_settings=settings,
-        clip_global_norm=40.0,
+        clip_global_norm=clip_global_norm,
         train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False),
     )
 

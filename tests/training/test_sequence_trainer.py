@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from repro.replay.sequences import Sample
 from repro.training.checkpoint import CheckpointError
 from repro.training.learner import LearnerOutput
+from repro.training.sequence_trainer import FOLDER
 from tests.papers.ctrace.small import make_loop
+from tests.support.training import weights_of
 
 
 def test_nothing_is_learned_before_the_first_frames(tmp_path):
@@ -43,6 +46,55 @@ def test_resumed_run_continues_with_its_replay(tmp_path):
     assert [update.updates for update in again][-1] == 30
     assert again.summary()["gradient_steps"] == int(agent.train_step_counter) == 25
     again.close()
+
+
+@pytest.mark.parametrize(("prioritised", "publish_period"), [(False, 1), (True, 4)])
+def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, publish_period):
+    """Stopped between two publications, with games, sequences and priorities half-way; the replay is full by then."""
+    settings = {"updates": 42, "prioritised": prioritised, "publish_period": publish_period, "capacity": 300}
+    found = []
+    for stop in (None, 22):
+        folder = tmp_path / str(stop)
+        loop, episodes, agent = make_loop(folder, **settings)
+        logged = []
+        for update in loop:
+            logged.append(update.scalars["loss"])
+            if update.updates == stop:
+                loop.save()
+                break
+        if stop:
+            assert len(loop._replay) == 300
+            loop.close()
+            loop, episodes, agent = make_loop(folder, **settings)
+            assert loop.updates == stop
+            logged += [update.scalars["loss"] for update in loop]
+        loop._replay.check_valid()
+        found.append((logged, episodes.get_state()["recent"], loop._replay.sample(100), weights_of(agent)))
+        loop.close()
+    assert len(found[0][0]) == 42
+    for a, b in zip(*map(tf.nest.flatten, found), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_another_seed_of_the_replay_is_another_run(tmp_path):
+    """So that the test above could fail; and two runs of one seed are the same."""
+    losses = []
+    for i, replay_seed in enumerate((1, 1, 2)):
+        loop, _, _ = make_loop(tmp_path / str(i), updates=15, replay_seed=replay_seed)
+        losses.append([update.scalars["loss"] for update in loop])
+        loop.close()
+    np.testing.assert_array_equal(losses[0], losses[1])
+    assert losses[0][-1] != losses[2][-1]
+
+
+def test_checkpoint_with_a_replay_on_reverb_is_refused(tmp_path):
+    loop, _, _ = make_loop(tmp_path, updates=10)
+    loop._save_more = lambda folder: (folder / FOLDER).mkdir()
+    for _ in loop:
+        pass
+    loop.close()
+    with pytest.raises(ValueError, match=r"is a replay on Reverb, .* start again in a new run_dir"):
+        make_loop(tmp_path, updates=10)
 
 
 def test_importance_weights_and_priorities_go_around(tmp_path):

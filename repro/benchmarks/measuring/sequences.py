@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from repro.acting.weights import WeightsPublisher
 from repro.benchmarks.measuring import actor_learner, timing
 from repro.config import resolve
 from repro.papers.ctrace.experiment import SequenceExperiment
-from repro.replay.sequences import SequenceReplay
+from repro.replay.sequence_memory import SequenceMemory
 from repro.training import devices
 from repro.training.learner import Learner
 
@@ -71,40 +70,37 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
     learner = Learner(agent, strategy, devices.use_xla(config.runtime.compile, strategy))
     make_policy = functools.partial(experiment.make_local_policy, epsilon=0.1)
     played = _play(experiment, agent.collect_data_spec)
-    with tempfile.TemporaryDirectory() as folder:
-        replay = SequenceReplay(agent.collect_data_spec, experiment.sequence_settings, Path(folder) / "saving")
-        replay.start()
-        writer, before, stored = replay.make_writer(), _resident_bytes(), 0
-        while stored < STORED:
-            writer.append(played)
-            stored += PLAYED
-        writer.flush()
-        bytes_per_step = (_resident_bytes() - before) / stored
-        batch_size = experiment.replay_training.batch_size
-        batch = learner.to_device(replay.sample(batch_size).sequences)
-        new_steps = num_actors * envs * steps  # between two gradient steps
-        few = tf.nest.map_structure(lambda x: x[: len(x) - PLAYED + steps], played)  # with the older frames of a stack
+    rng = np.random.default_rng(seed)
+    replay = SequenceMemory(agent.collect_data_spec, experiment.sequence_settings, 1, PLAYED, rng)
+    (writer,), before, stored = replay.writers, _resident_bytes(), 0
+    while stored < STORED:
+        writer.append(played)
+        stored += PLAYED
+    bytes_per_step = (_resident_bytes() - before) / stored
+    batch_size = experiment.replay_training.batch_size
+    batch = learner.to_device(replay.sample(batch_size).sequences)
+    new_steps = num_actors * envs * steps  # between two gradient steps
+    few = tf.nest.map_structure(lambda x: x[: len(x) - PLAYED + steps], played)  # with the older frames of a stack
 
-        def learn() -> int:
-            learner.step(batch)
-            return new_steps
+    def learn() -> int:
+        learner.step(batch)
+        return new_steps
 
-        def sample() -> int:
-            replay.sample(batch_size)
-            return new_steps
+    def sample() -> int:
+        replay.sample(batch_size)
+        return new_steps
 
-        def store() -> int:
-            writer.append(few)
-            return steps
+    def store() -> int:
+        writer.append(few)
+        return steps
 
-        rates = {
-            "environment": timing.rate(actor_learner.environment_bodies(environments), seconds),
-            "inference": timing.rate(actor_learner.inference_bodies(environments, make_policy), seconds),
-            "learner": timing.rate([learn], seconds),
-            "storing": timing.rate([store], seconds),
-            "sampling": timing.rate([sample], seconds),
-        }
-        replay.close()
+    rates = {
+        "environment": timing.rate(actor_learner.environment_bodies(environments), seconds),
+        "inference": timing.rate(actor_learner.inference_bodies(environments, make_policy), seconds),
+        "learner": timing.rate([learn], seconds),
+        "storing": timing.rate([store], seconds),
+        "sampling": timing.rate([sample], seconds),
+    }
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
     return {"parts": rates, "whole": whole / config.env.frame_skip, "bytes_per_step": bytes_per_step}
 

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.actor_processes import Launcher, LocalLauncher
+from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, describe_window, score_unit
 from repro.acting.remote import RemoteWeights
@@ -193,11 +193,12 @@ class AcerExperiment(abc.ABC):
         acting = agent.acting_variables if self.replay_settings.on_policy else ()
         most_kept = self._most_versions(acting)
         weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, most_kept=most_kept)
-        parts = launcher, watched, weights, episodes.append
-        return weights, make_remote_source(self.config, *parts, agent.collect_data_spec, to_device)
+        actors = ActorProcesses(launcher, self.config.runtime.num_actors, watched)
+        spec, on_episode = agent.collect_data_spec, episodes.append
+        return weights, make_remote_source(self.config, actors, weights, on_episode, spec, to_device)
 
     def _most_versions(self, acting: Sequence[tf.Variable]) -> int:
-        """Versions of the weights that half of the free memory holds, for gradients at those that acted; see there."""
+        """Versions of the weights that half of the free memory holds, of those that `RemoteWeights` keeps."""
         runtime, batch_size = self.config.runtime, self.config.learner.batch_size
         if not acting:
             return 1

@@ -11,6 +11,7 @@ import numpy as np
 import reverb
 import tensorflow as tf
 from tf_agents.policies import tf_policy
+from tf_agents.trajectories import Trajectory
 
 from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
@@ -35,12 +36,14 @@ from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
 from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
+from repro.replay.mixed_batches import available_bytes
+from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
-from repro.training.sequence_trainer import ReplayTrainingConfig, SequenceTrainer
+from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
 from repro.training.trainer import EpisodeLog, run_settings, supervision
 
 WORKING = "replay_being_saved"
@@ -52,12 +55,14 @@ class SequenceExperiment(abc.ABC):
 
     Attributes:
         SCHEDULES: values of `runtime.schedule`.
+        CAPACITY: field of `replay` that says how much it holds.
 
     Args:
         config: of `paper_configs/ctrace/dqn.py` or `r2d2.py`, resolved.
     """
 
     SCHEDULES: tuple[str, ...] = ("lockstep",)
+    CAPACITY: str
 
     def __init__(self, config: ml_collections.ConfigDict) -> None:
         self.config = config
@@ -164,8 +169,14 @@ class SequenceExperiment(abc.ABC):
     def build_trainer(
         self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
     ) -> SequenceTrainer:
-        """See `RemoteActing.build_trainer`; the replay's samples cannot be seeded."""
+        """See `RemoteActing.build_trainer`; samples repeat with the seed where actors are in this process.
+
+        Raises:
+            ValueError: unknown schedule, a replay of no sequence, or one for which there is no memory.
+        """
         config, runtime = self.config, self.config.runtime
+        if self.sequence_settings.capacity < 1:
+            raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         if runtime.schedule not in self.SCHEDULES:
             raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(self.SCHEDULES)}.")
         environment = self.make_environment(self.envs_per_actor, 0)
@@ -208,11 +219,12 @@ class SequenceExperiment(abc.ABC):
 
     def _local_pool(
         self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn
-    ) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
-        """Actors in threads of this process, in lockstep with the learner."""
+    ) -> tuple[ActorPool, WeightsPublisher, Replay]:
+        """Actors in threads of this process, in lockstep with the learner, and a replay in its memory."""
         envs, steps, spec = self.envs_per_actor, self.config.learner.steps_per_update, agent.collect_data_spec
         weights, explorations = WeightsPublisher(agent.collect_policy.variables()), self.make_exploration()
-        seeds = self._seeds(seed)[1:]
+        _, *seeds, replay_seed = self._seeds(seed)
+        replay = self._make_memory(spec, replay_seed)
         actors = make_actors(
             [self.make_environment(envs, x) for x in seeds[::2]],
             lambda _, seed: self.make_environment(envs, seed),
@@ -235,13 +247,38 @@ class SequenceExperiment(abc.ABC):
             for exploration in explorations:
                 exploration.set_frames(frames)
 
-        replay = SequenceReplay(spec, self.sequence_settings, run.path / WORKING)
-        pool = LocalActorPool(source, replay, self.num_actors * envs, set_frames, self.initial_priority)
-        return pool, weights, replay
+        return LocalActorPool(source, replay, set_frames), weights, replay
+
+    def _make_memory(self, spec: Trajectory, seed: int) -> SequenceMemory:
+        """The replay in this process.
+
+        Raises:
+            ValueError: when full it would be larger than the memory that is available, or than the system grants.
+        """
+        settings, size = self.sequence_settings, self.config.replay[self.CAPACITY]
+        num_envs, steps = self.num_actors * self.envs_per_actor, self.config.learner.steps_per_update
+        needed, empty = (
+            SequenceMemory.nbytes(spec, settings._replace(capacity=n), num_envs, steps) for n in (settings.capacity, 0)
+        )
+        available = available_bytes()
+        if needed > available:
+            most = int(size * max(0, available - empty) / (needed - empty))
+            raise ValueError(
+                f"replay.{self.CAPACITY}={size} take {needed / 1e9:.1f} GB of memory, of which {available / 1e9:.1f} "
+                f"GB are available: choose at most {most}."
+            )
+        try:
+            rng = np.random.default_rng(seed)
+            return SequenceMemory(spec, settings, num_envs, steps, rng, self.initial_priority)
+        except MemoryError as error:
+            raise ValueError(
+                f"replay.{self.CAPACITY}={size}: the system does not set aside the memory for so many, of which games "
+                f"that are short need more than the {needed / 1e9:.1f} GB of long ones: choose at most {size // 2}."
+            ) from error
 
     def _remote_pool(
         self, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn, launch: Launcher | None
-    ) -> tuple[ActorPool, WeightsPublisher, SequenceReplay]:
+    ) -> tuple[ActorPool, WeightsPublisher, Replay]:
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
         variables = agent.collect_policy.variables()
         weights = RemoteWeights(variables)
@@ -254,6 +291,6 @@ class SequenceExperiment(abc.ABC):
         return pool, weights, replay
 
     def _seeds(self, seed: int) -> list[int]:
-        """Seeds of the weights, then of environments and actions of each actor."""
-        numbers = np.random.SeedSequence(seed).generate_state(1 + 2 * self.num_actors) % 2**31
+        """Seeds of the weights, then of environments and actions of each actor, then of the replay's samples."""
+        numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * self.num_actors) % 2**31
         return [int(number) for number in numbers]

@@ -41,7 +41,8 @@ class LinearEpsilon:
 
     def set_frames(self, frames: int) -> None:
         share = min(max(frames - self._begin, 0) / self._frames, 1.0)
-        self.epsilon.assign(self._first + share * (self._last - self._first))
+        epsilon = self._first + share * (self._last - self._first)
+        self.epsilon.assign(np.float32(epsilon))  # TensorFlow keeps a tensor of each Python number for ever
 
 
 class ConstantEpsilons:

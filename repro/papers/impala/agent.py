@@ -105,10 +105,11 @@ class ImpalaAgent(tf_agent.TFAgent):
         self, experience: Trajectory, weights: tf.Tensor | None = None, training: bool = False
     ) -> tf_agent.LossInfo:
         losses = self._per_step_loss(experience)
+        replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # over which scalars are averaged
         extra = {
-            "policy_gradient_loss": tf.reduce_sum(losses.policy_gradient),
-            "baseline_loss": tf.reduce_sum(losses.baseline),
-            "entropy_loss": tf.reduce_sum(losses.entropy),
+            "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy_gradient),
+            "baseline_loss": replicas * tf.reduce_sum(losses.baseline),
+            "entropy_loss": replicas * tf.reduce_sum(losses.entropy),
             "entropy": tf.reduce_mean(losses.extras["entropy"]),
             "rho_clipped": tf.reduce_mean(losses.extras["rho_clipped"]),
             "value": tf.reduce_mean(losses.extras["values"]),

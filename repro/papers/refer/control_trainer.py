@@ -11,8 +11,8 @@ import tensorflow as tf
 from repro.acting.rollout import Rollout, Transition
 from repro.acting.supervision import EnvironmentFailedError
 from repro.environments.batched import VectorEnvironment, one_line
+from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
-from repro.training.rng_state import pack_rng, unpack_rng
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 

@@ -130,10 +130,11 @@ class StacAgent(tf_agent.TFAgent):
         outputs, values = self._heads(experience)
         losses = self._head_losses(experience, outputs, values, self._metaparameters.hyperparameters())
         acting = self._network.acting_heads
+        replicas = float(tf.distribute.get_strategy().num_replicas_in_sync)  # over which scalars are averaged
         scalars = {
-            "policy_gradient_loss": tf.reduce_sum(losses.policy[..., acting]),
-            "baseline_loss": tf.reduce_sum(losses.value[..., acting]),
-            "entropy_loss": tf.reduce_sum(losses.entropy[..., acting]),
+            "policy_gradient_loss": replicas * tf.reduce_sum(losses.policy[..., acting]),
+            "baseline_loss": replicas * tf.reduce_sum(losses.value[..., acting]),
+            "entropy_loss": replicas * tf.reduce_sum(losses.entropy[..., acting]),
             **self._distribution.scalars(outputs[:-1, :, acting]),
             "rho": tf.reduce_mean(losses.rho[..., acting]),
             "value": tf.reduce_mean(values[:-1, :, acting]),

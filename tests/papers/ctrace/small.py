@@ -31,9 +31,10 @@ from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
 from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.ctrace.initial_priority import InitialPriority
+from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training.learner import Learner
-from repro.training.sequence_trainer import ReplayTrainingConfig, SequenceTrainer
+from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
 from repro.training.trainer import EpisodeLog, RunSettings
 from tests.support.catch import Catch
 from tests.support.training import dense_torso
@@ -152,10 +153,12 @@ def make_loop(
     period: int = 1,
     capacity: int = 2000,
     initial_n: int = N,
+    publish_period: int = 1,
+    replay_seed: int = 1,
     frames_per_step: int = 1,
     warn: object = print,
 ) -> tuple[SequenceTrainer, EpisodeLog, CtraceAgent]:
-    """A run on Catch, a Reverb server and all.
+    """A run on Catch, with a Reverb server where actors are in processes.
 
     The steps that were played are in files `played_*` of its folder. `initial_n` is that of `InitialPriority`, 0 gives
     all new sequences 1. `frames_per_step` is what actors in processes count a step for; other values than 1 are wrong.
@@ -166,8 +169,10 @@ def make_loop(
     watched = Supervision(warn, folder / "actors", 600.0)
     settings = SequenceSettings(STEPS, period, 0, capacity, 0.6 if prioritised else 0.0)
     actor_pool: ActorPool
+    replay: Replay
     if schedule == "lockstep":
         weights, exploration = WeightsPublisher(variables), LinearEpsilon(1.0, 0.1, 4000, begin=FIRST_FRAMES)
+        folder.mkdir(exist_ok=True)
         environment = CountingCatch(ENVIRONMENTS, seed, folder / "played_local")
         policy = make_policy(environment, exploration.epsilon)
         actor = Actor(environment, policy, weights, steps_per_update, seed, episodes.append)
@@ -184,8 +189,9 @@ def make_loop(
             1,
             to_device=None,
         )
-        replay = SequenceReplay(spec, settings, folder / "saving")
-        actor_pool = LocalActorPool(source, replay, ENVIRONMENTS, exploration.set_frames, initial_priority(initial_n))
+        rng = np.random.default_rng(replay_seed)
+        replay = SequenceMemory(spec, settings, ENVIRONMENTS, steps_per_update, rng, initial_priority(initial_n))
+        actor_pool = LocalActorPool(source, replay, exploration.set_frames)
     else:
         weights = RemoteWeights(variables)
         replay = SequenceReplay(spec, settings, folder / "saving", make_tables(variables, waiting_unrolls=ACTORS))
@@ -206,7 +212,7 @@ def make_loop(
         RunSettings(updates * frames, "frames", folder / "checkpoints", 1e9, warn),
         frames,
         replay,
-        ReplayTrainingConfig(16, FIRST_FRAMES, 1, 0.4 if prioritised else None),
+        ReplayTrainingConfig(16, FIRST_FRAMES, publish_period, 0.4 if prioritised else None),
         SCALARS,
     )
     return loop, episodes, agent

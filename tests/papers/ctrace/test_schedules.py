@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import reverb
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.replay.sequences import TABLE
+from repro.replay.sequence_memory import SequenceMemory
+from repro.replay.sequences import TABLE, SequenceReplay
 from repro.replay.step_layout import STEP, StepLayout
 from tests.papers.ctrace.small import ENVIRONMENTS, FIRST_FRAMES, N, initial_priority, make_loop
 
@@ -26,7 +28,7 @@ class Run(NamedTuple):
 
     gradient_steps, frames: of its summary.
     played: steps that its games were played.
-    entered: sequences that were never sampled, and the priority with which each entered.
+    entered: sequences, of those on Reverb the ones that were never sampled, and the priority with which each entered.
     """
 
     gradient_steps: int
@@ -41,23 +43,44 @@ def run_catch(folder: Path, schedule: str, **wrong: int) -> Run:
     loop, _, agent = make_loop(
         folder, updates=UPDATES, prioritised=True, schedule=schedule, period=4, capacity=100, **wrong
     )
+    entered: list[tuple[Trajectory, float]] = []
+    if schedule == "lockstep":
+        record_entries(loop._replay, entered)
     try:
         for _ in loop:
             pass
-        sampled = reverb.Client(loop._replay.address).sample(
-            TABLE, 600, emit_timesteps=False, unpack_as_table_signature=True
-        )
-        layout = StepLayout(agent.collect_data_spec)
-        entered = [
-            (tf.nest.pack_sequence_as(layout.spec, layout.unpack(sample.data[STEP], None)), sample.info.priority)
-            for sample in sampled
-            if sample.info.times_sampled == 1
-        ]
+        if schedule == "processes":
+            entered = read_entries(loop._replay, agent.collect_data_spec)
         summary = loop.summary()
     finally:
         loop.close()
     played = sum(int(file.read_text() or 0) for file in folder.glob("played_*"))
     return Run(summary["gradient_steps"], summary["num_env_frames"], played, entered)
+
+
+def record_entries(memory: SequenceMemory, entered: list[tuple[Trajectory, float]]) -> None:
+    """Notes the sequences that are added to a replay in this process."""
+    add, layout = memory.add, memory.layout
+
+    def recording(step_rows: np.ndarray, frame_rows: np.ndarray, state: list[np.ndarray], priority: float) -> None:
+        leaves: list[Any] = [None] * len(tf.nest.flatten(layout.spec))
+        for i, leaf in zip(layout.small, memory.steps.take(step_rows)):
+            leaves[i] = leaf
+        entered.append((tf.nest.pack_sequence_as(layout.spec, leaves), priority))
+        add(step_rows, frame_rows, state, priority)
+
+    memory.add = recording
+
+
+def read_entries(replay: SequenceReplay, spec: Trajectory) -> list[tuple[Trajectory, float]]:
+    """The sequences of a replay on Reverb that were never sampled."""
+    sampled = reverb.Client(replay.address).sample(TABLE, 600, emit_timesteps=False, unpack_as_table_signature=True)
+    layout = StepLayout(spec)
+    return [
+        (tf.nest.pack_sequence_as(layout.spec, layout.unpack(sample.data[STEP], None)), sample.info.priority)
+        for sample in sampled
+        if sample.info.times_sampled == 1
+    ]
 
 
 def check_pace(run: Run, ahead: int) -> None:

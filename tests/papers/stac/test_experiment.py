@@ -55,7 +55,7 @@ class Folder:
     """A run's folder, as far as training knows it."""
 
     def __init__(self, path):
-        self.checkpoints, self.actors = path / "checkpoints", path / "actors"
+        self.path, self.checkpoints, self.actors = path, path / "checkpoints", path / "actors"
 
 
 def distinct_config():

@@ -24,6 +24,7 @@ TORSOS = ("nature", "shallow")
 class DqnExperiment(SequenceExperiment):
     """One actor in one environment."""
 
+    CAPACITY = "frames"
     num_actors = 1
     envs_per_actor = 1
 

@@ -27,6 +27,7 @@ class R2d2Experiment(SequenceExperiment):
     """Actors with a batch of environments each, in threads or in processes of their own."""
 
     SCHEDULES = ("lockstep", "processes")
+    CAPACITY = "sequences"
 
     @property
     def num_actors(self) -> int:

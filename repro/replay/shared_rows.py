@@ -1,0 +1,114 @@
+"""Rows of arrays that several sequences share, kept as long as one of them is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from repro.memory import aligned_empty
+
+
+class SharedRows:
+    """Arrays whose rows are stored once and held by whoever needs them; a row that nobody holds is free.
+
+    Memory is taken up as rows come: a row that was never used is used only where no other is free.
+
+    Args:
+        capacity: rows.
+        leaves: shape of a row and type, for each array.
+    """
+
+    def __init__(self, capacity: int, leaves: Sequence[tuple[tuple[int, ...], np.dtype | type]]) -> None:
+        self._arrays = [np.zeros((capacity, *shape), dtype) for shape, dtype in leaves]
+        self._holders = np.zeros(capacity, np.int32)
+        self._free = np.zeros(capacity, np.int32)  # numbers of rows that were given up, the first `_num_free`
+        self._num_free = 0
+        self._used = 0  # rows that were ever used
+
+    @property
+    def room(self) -> int:
+        """Rows that are free."""
+        return self._num_free + len(self._holders) - self._used
+
+    @property
+    def used(self) -> int:
+        """Rows that memory was taken up for."""
+        return self._used
+
+    def store(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Stores values [N, ...] of each array; returns their rows' numbers, int32 [N]. The caller holds each once.
+
+        Raises:
+            ValueError: there is no room; nothing was stored.
+        """
+        count = len(values[0])
+        if count > self.room:
+            raise ValueError(f"{count} rows do not fit into the {self.room} that are free.")
+        again = min(count, self._num_free)
+        rows = np.empty(count, np.int32)
+        rows[:again] = self._free[self._num_free - again : self._num_free]
+        rows[again:] = np.arange(self._used, self._used + count - again)
+        self._num_free -= again
+        self._used += count - again
+        for array, value in zip(self._arrays, values):
+            array[rows] = value
+        self._holders[rows] = 1
+        return rows
+
+    def hold(self, rows: np.ndarray) -> None:
+        """Holds rows once more for each time that they are named, int32 [N]."""
+        np.add.at(self._holders, rows, 1)
+
+    def release(self, rows: np.ndarray) -> None:
+        """Takes back what `store` or `hold` gave, once for each time that rows are named."""
+        np.subtract.at(self._holders, rows, 1)
+        free = np.unique(rows[self._holders[rows] == 0])
+        self._free[self._num_free : self._num_free + len(free)] = free
+        self._num_free += len(free)
+
+    def take(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Copies of rows, int32 [..., N], of each array, [..., N, ...], in aligned memory."""
+        return [taken(array, rows) for array in self._arrays]
+
+    def get_state(self) -> dict[str, Any]:
+        """All that is stored, without copies; who holds what is for the owner to know."""
+        return {str(i): array[: self._used] for i, array in enumerate(self._arrays)}
+
+    def set_state(self, state: dict[str, Any], held: Sequence[np.ndarray]) -> None:
+        """Continues where `get_state` was taken.
+
+        Args:
+            state: of `get_state`.
+            held: rows, each as often as it was held.
+        """
+        for i, array in enumerate(self._arrays):
+            self._used = len(state[str(i)])
+            array[: self._used] = state[str(i)]
+        self._holders[:] = 0
+        for rows in held:
+            np.add.at(self._holders, rows.ravel(), 1)
+        free = np.flatnonzero(self._holders[: self._used] == 0)
+        self._free[: len(free)] = free
+        self._num_free = len(free)
+
+    def check_valid(self, held: Sequence[np.ndarray]) -> None:
+        """Checks the books against all that is held, rows each as often as it is.
+
+        Raises:
+            RuntimeError: they are not as they must be; the message says where.
+        """
+        counts = np.zeros_like(self._holders)
+        for rows in held:
+            np.add.at(counts, rows.ravel(), 1)
+        if not np.array_equal(counts, self._holders):
+            raise RuntimeError("A row is held more or less often than it should be.")
+        if not np.array_equal(np.sort(self._free[: self._num_free]), np.flatnonzero(counts[: self._used] == 0)):
+            raise RuntimeError("The rows that nobody holds are not those that are free.")
+
+
+def taken(array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Copies of rows of an array, [..., N, ...], in aligned memory."""
+    out = aligned_empty((*rows.shape, *array.shape[1:]), array.dtype)
+    return np.take(array, rows, axis=0, out=out, mode="clip")  # a check of the bounds would copy once more

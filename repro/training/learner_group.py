@@ -1,0 +1,330 @@
+"""How synchronous learners find each other, and what the others tell the chief, which is the run, before each update.
+
+Gradients do not come this way: they are exchanged in the train step, under `devices.make_learners_strategy`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, answer_challenge, deliver_challenge
+from typing import Any, NamedTuple, NoReturn
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+from repro.acting.actor_processes import JOIN_SECONDS, START_SECONDS, ActorProcess, Launcher
+from repro.acting.batches import POLL_SECONDS
+from repro.acting.remote_unrolls import own_address
+from repro.acting.rollout import Episode
+from repro.acting.supervision import ActorPoolError, PatientClock, Supervision
+from repro.environments.batched import one_line
+
+LOOK_SECONDS = 1.0
+"""Between two looks whether an update ends."""
+REASON_SECONDS = 3.0
+"""Longest wait for why a learner is gone, once its connection is."""
+LOCAL = "localhost"
+
+
+class LearnerLostError(Exception):
+    """A learner is gone or hangs; the message says which and why. The run can go on from its last checkpoint."""
+
+
+class Ready(NamedTuple):
+    """What a learner says when it has its share of a batch.
+
+    versions: of the weights that played it, one for each of its groups. games: of its actors, that ended since the last
+    update. restarts: of its actors, in its process. state: of its source.
+    """
+
+    versions: list[int]
+    games: list[Episode]
+    restarts: int
+    state: dict[str, Any]
+
+
+class _Joined(NamedTuple):
+    connection: Connection
+    address: str
+
+
+class _Failed(NamedTuple):
+    reason: str
+
+
+class _Gone(NamedTuple):
+    reason: str
+
+
+class LearnerGroup:
+    """The other learners of a run, as the chief has them.
+
+    Args:
+        launcher: starts them.
+        num_learners: with the chief.
+        supervision: how they are watched, as actors are.
+
+    Attributes:
+        restarts: of all their actors, in their processes.
+        states: of their sources, by number, when they were last ready.
+    """
+
+    def __init__(self, launcher: Launcher, num_learners: int, supervision: Supervision) -> None:
+        self.states: dict[str, dict[str, Any]] = {}
+        self._launcher = launcher
+        self._supervision = supervision
+        self._host = launcher.home or LOCAL
+        self._numbers = range(1, num_learners)
+        self._restarts = dict.fromkeys(self._numbers, 0)
+        self._key = secrets.token_hex()
+        self._listener = socket.create_server((self._host, 0))
+        self._listener.settimeout(LOOK_SECONDS)
+        self._processes: dict[int, ActorProcess] = {}
+        self._keepers: dict[int, threading.Thread] = {}
+        self._connections: dict[int, Connection] = {}
+        self._inbox: queue.Queue[tuple[int, Any]] = queue.Queue()
+        self._joined = threading.Event()  # all have
+        self._updates = 0  # that all were ready for
+        self._updating = False  # whether the last of them is under way
+        self._hangs = False
+        self._closed = threading.Event()
+
+    @property
+    def restarts(self) -> int:
+        return sum(self._restarts.values())
+
+    @property
+    def num_learners(self) -> int:
+        return 1 + len(self._numbers)
+
+    def connect(self) -> list[str]:
+        """Starts the others; returns the addresses by which all learners exchange gradients, the chief's first.
+
+        Raises:
+            LearnerLostError: one ends, or is not there after a while.
+        """
+        address = f"{self._host}:{self._listener.getsockname()[1]}"
+        for number in self._numbers:
+            self._processes[number] = self._launcher.start_learner(number, address, self._key)
+            self._keepers[number] = threading.Thread(target=self._keep, args=(number,), daemon=True)
+            self._keepers[number].start()
+        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
+        joined: dict[int, str] = {}
+        patient = any(process.may_wait for process in self._processes.values())
+        for number, message in self._messages(None if patient else START_SECONDS, lambda: None, joined):
+            self._connections[number], joined[number] = message
+        self._joined.set()
+        addresses = [f"{self._host}:{free_port()}", *(joined[number] for number in self._numbers)]
+        for connection in self._connections.values():
+            connection.send(addresses)
+        return addresses
+
+    def begin(self) -> None:
+        """Gives each learner the state of its source, if there is one, with which it begins."""
+        for number, connection in self._connections.items():
+            with contextlib.suppress(OSError):  # it is gone, as the first wait says
+                connection.send(self.states.get(str(number)))
+
+    def wait(self, check: Callable[[], None]) -> list[Ready]:
+        """Waits until all are ready for the next update.
+
+        Args:
+            check: called meanwhile; what it raises ends the wait.
+
+        Raises:
+            LearnerLostError: one is gone, or says nothing for `silent_seconds`.
+            ActorPoolError: one cannot go on, and says why.
+        """
+        ready: dict[int, Ready] = {}
+        for number, message in self._messages(self._limit, check, ready):
+            ready[number] = message
+            self._restarts[number], self.states[str(number)] = message.restarts, message.state
+        self._updates += 1
+        self._updating = True
+        return [ready[number] for number in self._numbers]
+
+    def end_update(self) -> None:
+        """Says that the update has ended for which all were ready: what comes before the next may take its time."""
+        self._updating = False
+
+    def lost(self, error: tf.errors.OpError) -> LearnerLostError:
+        """Returns why an update failed in which learners exchange gradients."""
+        if self._hangs:
+            return LearnerLostError(f"A learner hangs: an update took longer than {self._limit:g} seconds.")
+        with contextlib.suppress(queue.Empty):
+            while True:
+                number, message = self._inbox.get(timeout=REASON_SECONDS)
+                if isinstance(message, (_Gone, _Failed)):
+                    return LearnerLostError(f"Learner {number} is gone: {message.reason}.")
+        first = (error.message or type(error).__name__).strip().splitlines()[-1]
+        return LearnerLostError(f"A learner does not answer ({first}).")
+
+    def close(self) -> None:
+        """Ends the learners, which end their actors, by force where they do not end when asked."""
+        self._closed.set()
+        for connection in self._connections.values():
+            _hang_up(connection)
+        self._listener.close()
+        for end in (lambda process: None, lambda process: process.terminate(), lambda process: process.kill()):
+            for process in self._processes.values():
+                with contextlib.suppress(Exception):  # the others are to end in any case
+                    end(process)
+            deadline = time.monotonic() + JOIN_SECONDS / 2
+            for keeper in self._keepers.values():
+                keeper.join(timeout=max(0.0, deadline - time.monotonic()))
+            if not any(keeper.is_alive() for keeper in self._keepers.values()):
+                return
+
+    @property
+    def _limit(self) -> float:
+        """Seconds without a sign of life after which a learner hangs; an actor of its own is replaced before."""
+        return self._supervision.silent_seconds + START_SECONDS
+
+    def _messages(
+        self, limit: float | None, check: Callable[[], None], found: dict[int, Any]
+    ) -> Iterator[tuple[int, Any]]:
+        """Yields each learner's number and next message until all are in `found`; errors as for `wait`."""
+        clock, heard = PatientClock(limit or START_SECONDS), 0.0
+        while len(found) < len(self._numbers):
+            check()
+            try:
+                number, message = self._inbox.get(timeout=POLL_SECONDS)
+                heard = clock.look()
+            except queue.Empty:
+                if limit is not None and clock.look() - heard > limit:
+                    silent = min(set(self._numbers) - set(found))
+                    raise LearnerLostError(f"Learner {silent} reported nothing for {limit:g} seconds.") from None
+                continue
+            if isinstance(message, str):
+                self._supervision.warn(message)
+            elif isinstance(message, _Failed):
+                raise ActorPoolError(message.reason)
+            elif isinstance(message, _Gone):
+                raise LearnerLostError(f"Learner {number} is gone: {message.reason}.")
+            else:
+                yield number, message
+
+    def _accept(self) -> None:
+        """Lets learners in; whoever else comes, and maybe says nothing, keeps none of them waiting."""
+        while not (self._joined.is_set() or self._closed.is_set()):
+            try:
+                client, _ = self._listener.accept()
+            except OSError:  # nobody came, or the listener was closed
+                continue
+            client.setblocking(True)
+            threading.Thread(target=self._read, args=(Connection(client.detach()),), daemon=True).start()
+
+    def _read(self, connection: Connection) -> None:
+        """Takes what a learner says, if it knows the key."""
+        try:
+            deliver_challenge(connection, self._key.encode())
+            answer_challenge(connection, self._key.encode())
+            number, address = connection.recv()
+        except (AuthenticationError, EOFError, OSError):  # somebody else, or one that ended at once
+            connection.close()
+            return
+        self._inbox.put((number, _Joined(connection, address)))
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                self._inbox.put((number, connection.recv()))
+        self._keepers[number].join(timeout=REASON_SECONDS)  # which knows more
+        self._inbox.put((number, _Gone("its connection ended")))
+
+    def _keep(self, number: int) -> None:
+        self._inbox.put((number, _Gone(self._processes[number].wait())))
+
+    def _watch(self) -> None:
+        """Breaks off an update that does not end; learners that are gone break it off themselves."""
+        clock = PatientClock(self._supervision.silent_seconds)
+        number, began = 0, 0.0
+        while not self._closed.wait(LOOK_SECONDS):
+            now = clock.look()
+            if not self._updating or number != self._updates:
+                number, began = self._updates, now
+            elif now - began > self._limit:
+                self._hangs = True
+                context.context().abort_collective_ops(tf.errors.UNAVAILABLE, "an update does not end")
+                return
+
+
+class ChiefLink:
+    """The chief, as another learner has it. The process ends when the chief is gone, whatever it does.
+
+    Args:
+        address: of the chief, host and port.
+        key: of the run.
+        learner: number of this one, from 1.
+
+    Attributes:
+        addresses: see `LearnerGroup.connect`.
+        learner: see above.
+    """
+
+    def __init__(self, address: str, key: str, learner: int) -> None:
+        host, port = address.rsplit(":", 1)
+        self.learner = learner
+        try:
+            self._connection = Client((host, int(port)), authkey=key.encode())
+            home = LOCAL if host == LOCAL else own_address(address)
+            self._connection.send((learner, f"{home}:{free_port()}"))
+        except (AuthenticationError, EOFError, OSError) as error:
+            print(f"The chief at {address} does not answer: {one_line(error)}", file=sys.stderr, flush=True)
+            os._exit(1)
+        self._inbox: queue.Queue[Any] = queue.Queue()
+        self._close: Callable[[], None] = lambda: None
+        threading.Thread(target=self._read, daemon=True).start()
+        self.addresses: list[str] = self._inbox.get()
+
+    def begin(self, close: Callable[[], None]) -> dict[str, Any] | None:
+        """Returns the state with which this learner's source begins, if there is one.
+
+        Args:
+            close: called, in another thread, before the process ends with the chief.
+        """
+        self._close = close
+        return self._inbox.get()
+
+    def send(self, message: Ready | str) -> None:
+        """Says that this learner is ready, or a line for the user."""
+        with contextlib.suppress(OSError):  # the chief is gone, and so is soon this process
+            self._connection.send(message)
+
+    def fail(self, reason: object) -> NoReturn:
+        """Says why this learner cannot go on, and ends the process."""
+        with contextlib.suppress(OSError):
+            self._connection.send(_Failed(str(reason)))
+        os._exit(1)
+
+    def _read(self) -> None:
+        """Takes what the chief says; once it is gone, ends the process."""
+        with contextlib.suppress(EOFError, OSError):
+            while True:
+                self._inbox.put(self._connection.recv())
+        threading.Timer(JOIN_SECONDS, os._exit, (0,)).start()
+        with contextlib.suppress(Exception):
+            self._close()
+        os._exit(0)
+
+
+def _hang_up(connection: Connection) -> None:
+    """Ends a connection at both ends at once, also where a thread reads from it."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
+    connection.close()
+
+
+def free_port() -> int:
+    """Returns a port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

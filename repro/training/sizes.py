@@ -1,0 +1,227 @@
+"""Sizes of a run that follow from its machine: actors, environments of each, threads of emulators and TensorFlow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ml_collections
+
+from repro.config import CHOSEN_FIELDS, PROCESSES, resolve, resolve_plain, tasks
+from repro.training.run_directory import has_saved, read_settings
+
+ACTORS, ACTORS_WITH_GPU = 8, 4
+"""Most actors in threads. Between two compiled calls an actor needs Python's lock, which all threads share; a call on a
+GPU takes about as long for few environments as for many, so that fewer actors with more of them are better there."""
+ENVS, ENVS_WITH_GPU = 32, 64
+"""Most environments of an actor: a call for more is hardly cheaper for each of them, and unrolls of all of them begin
+with the same weights."""
+BATCHES, MIN_ENVS = 4, 16
+"""All environments of a run fill at most so many batches, which bounds the policy lag, or are this few: a call for
+less costs more for each."""
+LEVELS_PER_CORE = 16
+"""Most levels of DeepMind Lab, each a process with some hundred megabytes."""
+IN_PYTHON = ("acer_tasks", "dm_control", "gymnasium", "mujoco", "rwrl")
+"""Environments that are stepped in Python one after the other: a second thread would wait for the first one's lock."""
+
+
+class Machine(NamedTuple):
+    """What a process may use.
+
+    cores: at least 1.
+    has_gpu: whether policies and the learner compute on a GPU.
+    """
+
+    cores: int
+    has_gpu: bool
+
+
+class Sizes(NamedTuple):
+    """Values of the fields `CHOSEN_FIELDS`, each at least 1."""
+
+    num_actors: int
+    envs_per_actor: int
+    threads: int
+    env_threads: int
+
+
+def choose_sizes(
+    machine: Machine,
+    *,
+    batch_size: int,
+    schedule: str,
+    env_name: str = "atari",
+    num_tasks: int = 0,
+    num_learners: int = 1,
+    num_actors: int = 0,
+    envs_per_actor: int = 0,
+) -> Sizes:
+    """Chooses what is 0 by the number of cores and the device.
+
+    Actors in threads are as many as cores, up to `ACTORS`: while one waits for its emulators, others compute actions.
+    With a GPU there are two at least, so that games are played while the other's actions are computed, and up to
+    `ACTORS_WITH_GPU`. Environments that are stepped in Python have one actor. Actors in processes leave a core to the
+    learner, and are otherwise one a core.
+
+    An actor has the largest multiple or divisor of the batch size that `ENVS` and the policy lag allow (`BATCHES`), so
+    that its unrolls make up batches without a rest (`GroupSizes`). With schedule a3c it has a batch, since an update
+    learns from one actor's unrolls and its worker waits for it. Where tasks are learned together it has one
+    environment of each, so that their shares are equal whatever the number of actors (`share_of`).
+
+    Emulator threads of all actors are as many as cores, but no actor has more than games. TensorFlow's are as many as
+    cores.
+
+    Args:
+        machine: that plays and learns.
+        batch_size: new unrolls in a batch, at least 1.
+        schedule: `runtime.schedule`.
+        env_name: package of the environments, `env.name`.
+        num_tasks: that one agent learns together; 0: one alone.
+        num_learners: that share the batch and the actors evenly.
+        num_actors, envs_per_actor: at least 1 where given, which is kept; 0: chosen.
+    """
+    bound = max(BATCHES * batch_size, MIN_ENVS)
+    if env_name == "dmlab":
+        bound = min(bound, LEVELS_PER_CORE * machine.cores)
+    if not num_actors:
+        least_envs = envs_per_actor or num_tasks or 1
+        num_actors = max(1, min(_count_actors(machine, schedule, env_name), bound // least_envs))
+        if num_tasks and envs_per_actor:
+            turns = num_tasks // math.gcd(num_tasks, envs_per_actor)  # actors that play all tasks together
+            num_actors = max(1, num_actors // turns) * turns
+        num_actors = max(1, num_actors // num_learners) * num_learners
+    if not envs_per_actor and (num_tasks or schedule == "a3c"):
+        envs_per_actor = math.lcm(num_tasks or 1, batch_size if schedule == "a3c" else 1)
+    elif not envs_per_actor:
+        share = max(1, batch_size // num_learners)
+        largest = max(1, min(ENVS_WITH_GPU if machine.has_gpu else ENVS, bound // num_actors))
+        envs_per_actor = max(n for n in range(1, largest + 1) if n % share == 0 or share % n == 0)
+    env_threads = max(1, min(envs_per_actor, machine.cores // num_actors))
+    return Sizes(num_actors, envs_per_actor, threads=machine.cores, env_threads=env_threads)
+
+
+def _count_actors(machine: Machine, schedule: str, env_name: str) -> int:
+    if schedule == PROCESSES:
+        return max(1, machine.cores - 1)
+    if env_name in IN_PYTHON:
+        return 1
+    return min(max(2, machine.cores), ACTORS_WITH_GPU) if machine.has_gpu else min(machine.cores, ACTORS)
+
+
+def take_saved(config: ml_collections.ConfigDict, run_dir: Path) -> bool:
+    """Replaces fields of `CHOSEN_FIELDS` that are 0 by those that the run in a folder was saved with.
+
+    Args:
+        config: is changed in place, where its agent reads it.
+        run_dir: of a run that may not have begun.
+
+    Returns:
+        Whether there were any.
+
+    Raises:
+        RunDirectoryError: the folder has no readable settings.
+    """
+    if not _zeros(config) or not has_saved(run_dir):
+        return False
+    saved = read_settings(run_dir)["config"]
+    before = _sizes(resolve_plain(saved, config.agent) if "variants" in saved else saved)
+    found = {name: before[name] for name in _zeros(config) if before.get(name)}
+    _store(config, found)
+    return bool(found)
+
+
+def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Callable[[], Machine]) -> str | None:
+    """Replaces sizes of a configuration that are 0: by those of the run that it resumes, or else by the machine.
+
+    `runtime.env_threads` alone stays 0, for as many threads as cores at each start.
+
+    Args:
+        config: not resolved; is changed in place, where its agent reads it.
+        run_dir: of the run.
+        find_machine: called where something is to be chosen.
+
+    Returns:
+        What was chosen in one line, or None.
+
+    Raises:
+        ValueError: a size is below 0, or the agent's number of environments is a part of its algorithm.
+        RunDirectoryError: the folder has no readable settings.
+    """
+    for name, size in _sizes(resolve(config)).items():
+        if size < 0:
+            raise ValueError(f"runtime.{name}={size}: give at least 1, or 0 to have it chosen.")
+    if set(_zeros(config)) <= {"env_threads"}:
+        return None
+    was_saved = take_saved(config, run_dir)
+    zeros = _zeros(config)
+    if set(zeros) <= {"env_threads"}:
+        return f"Sizes of {run_dir}: {_describe(config)}." if was_saved else None
+    machine = find_machine()
+    sizes = choose_sizes(machine, **_needs(config))._asdict()
+    _store(config, {name: sizes[name] for name in zeros})
+    return f"Chosen for {_count(machine.cores, 'core')}{' and a GPU' if machine.has_gpu else ''}: {_describe(config)}."
+
+
+def _sizes(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, int]:
+    """Those of the fields that a resolved configuration has, with their values."""
+    section = config.get("runtime", {})
+    return {name: section.get(name) for name in CHOSEN_FIELDS if name in section}
+
+
+def _zeros(config: ml_collections.ConfigDict) -> list[str]:
+    """Those of the fields that the agent has and that are 0."""
+    return [name for name, size in _sizes(resolve(config)).items() if size == 0]
+
+
+def _store(config: ml_collections.ConfigDict, values: dict[str, int]) -> None:
+    """Sets fields of `runtime` where the agent reads them: in its variant, or for all agents."""
+    own = config.get("variants", {}).get(config.agent, {}).get("runtime", {})
+    for name, value in values.items():
+        (own if name in own else config.runtime)[name] = value
+
+
+def _needs(config: ml_collections.ConfigDict) -> dict[str, Any]:
+    """Arguments of `choose_sizes` from a configuration.
+
+    Raises:
+        ValueError: its number of environments is a part of its algorithm.
+    """
+    config = resolve(config)
+    learner = config.get("learner", {})
+    given = {name: size for name, size in _sizes(config).items() if name in ("num_actors", "envs_per_actor")}
+    missing = [name for name, value in given.items() if value == 0]
+    if missing and "steps_per_update" in learner:
+        raise ValueError(
+            f"runtime.{missing[0]}=0: agent {config.agent} explores and learns by its number of environments, which "
+            "cannot follow from the machine; give it."
+        )
+    batch_size = learner.get("batch_size", 1)
+    replayed = int(batch_size * config.get("replay", {}).get("fraction", 0.0))
+    return {
+        "batch_size": max(1, batch_size - replayed),
+        "schedule": config.runtime.schedule,
+        "env_name": config.env.name,
+        "num_tasks": len(tasks(config)),
+        "num_learners": config.runtime.get("num_learners", 1),
+        **given,
+    }
+
+
+def _describe(config: ml_collections.ConfigDict) -> str:
+    """The sizes that a run of this configuration has, in words."""
+    sizes, words = _sizes(resolve(config)), []
+    if "num_actors" in sizes:
+        environments = _count(sizes["envs_per_actor"], "game" if config.env.name == "atari" else "environment")
+        words.append(f"{_count(sizes['num_actors'], 'actor')} of {environments}")
+    if sizes.get("env_threads"):
+        each = " each" if sizes.get("num_actors", 1) > 1 else ""
+        words.append(_count(sizes["env_threads"], "emulator thread") + each)
+    if sizes.get("threads"):
+        words.append(_count(sizes["threads"], "thread") + " of TensorFlow")
+    return ", ".join(words)
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"

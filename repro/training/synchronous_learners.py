@@ -1,0 +1,138 @@
+"""Training with several synchronous learners, each with actors of its own, that learn from a share of each batch."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import tensorflow as tf
+
+from repro.acting.batches import Batch
+from repro.acting.remote import RemoteWeights
+from repro.acting.remote_source import RemoteSource
+from repro.acting.rollout import Episode
+from repro.acting.supervision import ActorPoolError
+from repro.training.learner import Learner
+from repro.training.learner_group import ChiefLink, LearnerGroup, Ready
+from repro.training.on_policy_trainer import OnPolicyTrainer
+
+EXCHANGE_ERRORS = (
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.InternalError,
+    tf.errors.UnavailableError,
+    tf.errors.UnknownError,
+)
+"""Of an update in which a learner is gone."""
+
+
+class ChiefSource:
+    """The chief's share of each batch, once the other learners have theirs: a `BatchSource`.
+
+    A batch has the versions of all shares. Games, restarts and totals are those of all actors.
+
+    Args:
+        source: of the chief's actors.
+        group: the other learners.
+        on_episode: called with every finished game of their actors.
+    """
+
+    between_rounds = True  # there are none
+
+    def __init__(self, source: RemoteSource, group: LearnerGroup, on_episode: Callable[[Episode], None]) -> None:
+        self._source = source
+        self._group = group
+        self._on_episode = on_episode
+
+    @property
+    def restarts(self) -> int:
+        return self._source.restarts + self._group.restarts
+
+    def next(self) -> Batch:
+        """As `BatchSource.next`; raises LearnerLostError where a learner is gone or hangs."""
+        batch = self._source.next()
+        for ready in self._group.wait(self._source.check):
+            batch.versions += ready.versions
+            for episode in ready.games:
+                self._on_episode(episode)
+        return batch
+
+    def interrupt(self) -> None:
+        self._source.interrupt()
+
+    def release(self, batch: Batch) -> None:
+        self._source.release(batch)
+
+    def totals(self) -> dict[str, Any]:
+        """As `RemoteSource.totals`, and `learners`."""
+        return {"learners": self._group.num_learners, **self._source.totals(list(self._group.states.values()))}
+
+    def get_state(self) -> dict[str, Any]:
+        return {**self._source.get_state(), "learners": self._group.states}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self._source.set_state(state)
+        self._group.states = dict(state["learners"])
+
+    def close(self) -> None:
+        self._group.close()
+        self._source.close()
+
+
+class ChiefTrainer(OnPolicyTrainer):
+    """The run of several learners; the arguments are those of `OnPolicyTrainer`, and the other learners.
+
+    The others get its weights, optimizer and counters before the first update, as they were made or restored.
+    """
+
+    def __init__(self, group: LearnerGroup, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._group = group
+        self._learner.broadcast_variables(is_chief=True)
+        group.begin()
+
+    def _learn(self, batch: Batch) -> dict[str, float]:
+        """As `OnPolicyTrainer._learn`; raises LearnerLostError where the learners cannot exchange their gradients."""
+        try:
+            return super()._learn(batch)
+        except EXCHANGE_ERRORS as error:
+            raise self._group.lost(error) from error
+        finally:
+            self._group.end_update()
+
+
+def learn_with(
+    chief: ChiefLink, learner: Learner, source: RemoteSource, weights: RemoteWeights, games: list[Episode]
+) -> NoReturn:
+    """Learns with the chief until it is gone; then the process ends.
+
+    Args:
+        chief: that learns, too.
+        learner: of an agent like the chief's.
+        source: of this learner's share of each batch.
+        weights: of the agent, for its actors.
+        games: that the source adds to.
+    """
+    try:
+        learner.broadcast_variables(is_chief=False)
+        if (state := chief.begin(source.close)) is not None:
+            source.set_state(state)
+        steps = int(learner.agent.train_step_counter.numpy())
+        weights.publish(steps)
+        while True:
+            batch = source.next()
+            chief.send(Ready(batch.versions, games.copy(), source.restarts, source.get_state()))
+            games.clear()
+            learner.step(batch.trajectory)
+            steps += 1
+            weights.publish(steps)
+            source.release(batch)
+    except ActorPoolError as error:
+        chief.fail(error)
+    except BaseException:  # an ordinary end would wait for the others
+        traceback.print_exc()
+        os._exit(1)

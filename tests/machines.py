@@ -1,0 +1,279 @@
+"""Trains on three machines, network namespaces here, and breaks what can break: `python -m tests.machines`.
+
+    python -m tests.machines [--seconds=30] [--only=actors,learners]
+
+Each run is started, watched and ended from outside, as a user would. `actors`: one learner, with an actor on each
+machine. `learners`: two synchronous learners on two machines; an actor of the chief is on the third. `weights`: two
+learners on two machines make the updates of one. Prints for each fault what happened and what was lost, and ends with
+code 1 where that is not what docs/cluster.md says. Needs the right to make namespaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.support.commanded_run import LONG, SECONDS, CommandedRun, wait
+from tests.support.network import ADDRESSES, Cable, Machines, machines, refusal
+
+DELAY, LOSS = 0.1, 0.02
+"""Of the slow cable: seconds of each packet, and probability that it is lost."""
+ENVS = 16
+"""Environments of an actor."""
+OPTIONS = (LONG, "--config.runtime.schedule=processes", "--config.runtime.checkpoint_seconds=1")
+GAMES = "its games, an unroll of each"
+UPDATES = "what came after the last checkpoint, open games"
+END_SECONDS = 30.0
+"""From a signal to the end of everything."""
+
+
+class Outcome(NamedTuple):
+    """What came of a fault, in words."""
+
+    fault: str
+    happened: str
+    lost: str
+
+
+class PlacedRun(CommandedRun):
+    """A run on machines.
+
+    Args:
+        made: the machines.
+        folder: for the run.
+        actors: machine of each of the chief's.
+    """
+
+    def __init__(self, made: Machines, folder: Path, actors: tuple[int, ...]) -> None:
+        command = ["ip", "netns", "exec", made.names[0], sys.executable, "-m", "tests.support.placed_train"]
+        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps({"names": made.names, "actors": actors})})
+
+    def count(self, line: str) -> int:
+        """How often the run has said it."""
+        return len(re.findall(line, self.stderr.read_text()))
+
+
+@contextmanager
+def running(made: Machines, actors: tuple[int, ...], *settings: str) -> Iterator[tuple[PlacedRun, subprocess.Popen]]:
+    """A run that has begun to learn."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = PlacedRun(made, Path(folder), actors)
+        try:
+            process = run.start(*OPTIONS, *settings)
+            go_on(run)
+            yield run, process
+        finally:
+            run.kill()
+
+
+def go_on(run: PlacedRun, count: int = 3) -> float:
+    """Waits until a run has saved so many times, each after other updates; its updates a second."""
+    began, first = time.monotonic(), run.saved_updates
+    for _ in range(count):
+        before = run.saved_updates
+        wait(lambda: run.saved_updates > before, f"the run does not go on: {run.stderr.read_text()[-2000:]}")
+    return (run.saved_updates - first) / (time.monotonic() - began)
+
+
+def sends(cable: Cable, size: int = 100_000) -> None:
+    """Waits until a machine has sent so many bytes more."""
+    target = cable.sent + size
+    wait(lambda: cable.sent > target, "a machine sends nothing")
+
+
+def end(made: Machines, run: PlacedRun, process: subprocess.Popen) -> tuple[dict, float]:
+    """Ends a run by a signal; its totals, and the seconds until nothing is left of it on any machine."""
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    code, stderr = run.end(process)
+    assert code == 0, stderr
+    assert "Stopped and saved." in stderr, stderr
+    wait(lambda: not any(made.pids(machine) for machine in range(3)), "processes are left")
+    seconds = time.monotonic() - began
+    assert seconds < END_SECONDS, seconds
+    return json.loads((run.folder / "totals.json").read_text()), seconds
+
+
+def break_actors(made: Machines, seconds: float) -> Iterator[Outcome]:
+    """Faults of actors and of their machines."""
+    away = made.cables[2]
+    with running(made, (0, 1, 2), "--config.runtime.num_actors=3") as (run, process):
+        for machine in (1, 2):
+            sends(made.cables[machine])
+
+        os.kill(made.pids(2)[0], signal.SIGKILL)
+        run.wait_for("Actor 2 was restarted (restart 1 of this process): it ended with code -9")
+        sends(away)
+        yield Outcome("an actor is killed", "another is started, the run goes on", GAMES)
+
+        updates, sent = run.saved_updates, away.sent
+        away.is_up = False
+        time.sleep(seconds)
+        go_on(run)
+        learned, came = run.saved_updates - updates, away.sent - sent
+        away.is_up = True
+        sends(away)
+        yield Outcome(f"a machine is cut off for {seconds:g} s", f"{learned} updates meanwhile", "nothing")
+
+        for cable in made.cables[1:]:
+            cable.delay, cable.loss = DELAY, LOSS
+        rate = go_on(run)
+        end_of_delay = time.monotonic() + seconds
+        while time.monotonic() < end_of_delay:
+            sends(away, 10_000)
+        for cable in made.cables[1:]:
+            cable.delay = cable.loss = 0.0
+        assert came < 10_000, came
+        assert run.count("was restarted") == 1, run.stderr.read_text()
+        yield Outcome(
+            f"{1000 * DELAY:g} ms and {LOSS:.0%} loss for {seconds:g} s", f"{rate:.0f} updates a second", "nothing"
+        )
+
+        (run.folder / "gone_2").touch()
+        away.is_up = False
+        for pid in made.pids(2):
+            os.kill(pid, signal.SIGKILL)
+        run.wait_for("Actor 2 was restarted (restart 2 of this process)")
+        go_on(run)
+        yield Outcome(
+            "a machine is gone", "its actor starts elsewhere, the run goes on", "its games, an unroll of each"
+        )
+
+        totals, took = end(made, run, process)
+        away.is_up = True
+        assert totals["actor_restarts"] == 2, totals
+        assert totals["machines"] == 3, totals
+        lost = totals["lost"]
+        assert lost["games"] == 2 * ENVS, lost
+        assert 2 * ENVS <= lost["unrolls"] <= 4 * ENVS, lost
+        counted = f"altogether counted: {lost['games']} games, {lost['unrolls']} unrolls"
+        yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", counted)
+
+
+def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
+    """Faults of synchronous learners and of their machines."""
+    settings = "--config.runtime.num_actors=4", "--config.runtime.num_learners=2"
+    other = made.cables[1]
+    with running(made, (0, 2), *settings) as (run, process):
+        wait(lambda: run.saved_updates > 0, "nothing is saved")
+        (learner,) = [pid for pid in made.pids(1) if "repro.learner" in Path(f"/proc/{pid}/cmdline").read_text()]
+        saved = run.saved_updates
+        os.kill(learner, signal.SIGKILL)
+        run.wait_for("Learner 1 is gone: it ended with code -9")
+        resumed = _resumed(run)
+        assert resumed >= saved, (resumed, saved)
+        go_on(run)
+        happened = "all learners start again"
+        yield Outcome("a learner is killed", happened, UPDATES)
+
+        for cable in (other, made.cables[2]):
+            cable.delay, cable.loss = DELAY, LOSS
+        rate = go_on(run)
+        for cable in (other, made.cables[2]):
+            cable.delay = cable.loss = 0.0
+        go_on(run)
+        assert run.count("start again") == 1, run.stderr.read_text()
+        yield Outcome(f"{1000 * DELAY:g} ms and {LOSS:.0%} loss", f"{rate:.1f} updates a second", "nothing")
+
+        other.is_up = False
+        time.sleep(seconds)
+        other.is_up = True
+        go_on(run)
+        again = run.count("start again") - 1
+        happened = "all learners start again" if again else "updates wait, and the run goes on"
+        lost = UPDATES if again else "nothing"
+        yield Outcome(f"a learner is cut off for {seconds:g} s", happened, lost)
+
+        saved = run.saved_updates
+        process.kill()
+        process.wait()
+        began = time.monotonic()
+        wait(lambda: not any(made.pids(machine) for machine in range(3)), "learners or actors do not end")
+        left = time.monotonic() - began
+        assert left < END_SECONDS, left
+        process = run.start(*OPTIONS, *settings)
+        resumed = _resumed(run)
+        assert resumed >= saved, (resumed, saved)
+        go_on(run)
+        happened = f"all else ends in {left:.1f} s, the same command goes on"
+        yield Outcome(
+            "the chief and its replay are killed", happened, "what came after the last checkpoint, open games"
+        )
+
+        totals, took = end(made, run, process)
+        assert totals["learners"] == 2, totals
+        assert totals["machines"] == 3, totals
+        yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", "nothing")
+
+
+def _resumed(run: PlacedRun) -> int:
+    """Updates at which the run goes on that is about to."""
+    run.wait_for("Resuming ")
+    steps = re.findall(r"Resuming .* at ([0-9,]+) steps", run.stderr.read_text())[-1]
+    return int(steps.replace(",", "")) // (ENVS * 20)
+
+
+def compare_weights(made: Machines, seconds: float) -> Iterator[Outcome]:
+    """Two learners on two machines against one with the whole batch."""
+    del seconds
+    addresses = ",".join(f"{address}:7001" for address in ADDRESSES[:2])
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.npz" for number in range(2)]
+        learners = [
+            subprocess.Popen(
+                ["ip", "netns", "exec", made.names[number], sys.executable, "-m", "tests.training.two_learners"]
+                + [str(number), addresses, str(path)],
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for number, path in enumerate(paths)
+        ]
+        for learner in learners:
+            _, stderr = learner.communicate(timeout=3 * SECONDS)
+            assert learner.returncode == 0, stderr[-3000:]
+        chief, other = (np.load(path) for path in paths)
+    largest = 0.0
+    for name in chief.files:
+        if re.fullmatch(r"one_(impala|stacx)_[0-9]+", name):
+            together = name.removeprefix("one_")
+            np.testing.assert_array_equal(chief[together], other[together])
+            largest = max(largest, float(np.abs(chief[together] - chief[name]).max()))
+    assert 0.0 < largest < 1e-5, largest
+    yield Outcome("none", f"weights of two learners are those of one but for {largest:.1e}", "nothing")
+
+
+SCENARIOS: dict[str, Callable[[Machines, float], Iterator[Outcome]]] = {
+    "weights": compare_weights,
+    "actors": break_actors,
+    "learners": break_learners,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=30.0, help="for which cables are cut off or slow")
+    parser.add_argument("--only", default=",".join(SCENARIOS), help="some of the scenarios")
+    arguments = parser.parse_args()
+    if reason := refusal():
+        sys.exit(reason)
+    for name in arguments.only.split(","):
+        with machines(len(ADDRESSES)) as made:
+            for outcome in SCENARIOS[name](made, arguments.seconds):
+                print(f"{name}: {outcome.fault}: {outcome.happened}; lost: {outcome.lost}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Runs of DQN and R2D2 as their configurations describe them: the memory that their replay takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from paper_configs.ctrace import gymnasium
+from repro.config import resolve
+from repro.papers import find_experiment
+from repro.papers.ctrace import experiment as experiment_module
+from repro.replay.sequence_memory import SequenceMemory
+from repro.training.run_directory import RunDirectory
+
+
+def build(folder, agent, **replay):
+    config = gymnasium.get_config("smoke")
+    config.agent, config.env.task = agent, "repro.regression.environments:repro/Catch-v0"
+    config = resolve(config)
+    config.replay.update(replay)
+    experiment = find_experiment(config)
+    return experiment, experiment.build_trainer(1, RunDirectory(folder, config.to_dict(), 1), print)
+
+
+@pytest.mark.parametrize(("agent", "field"), [("retrace", "frames"), ("r2d2_retrace", "sequences")])
+def test_a_replay_that_does_not_fit_into_memory_is_refused(tmp_path, monkeypatch, agent, field):
+    experiment, trainer = build(tmp_path / "fits", agent)
+    size = experiment.config.replay[field]
+    spec, settings = trainer._learner.agent.collect_data_spec, experiment.sequence_settings
+    num_envs, steps = experiment.num_actors * experiment.envs_per_actor, experiment.config.learner.steps_per_update
+    needed = trainer._replay.nbytes(spec, settings, num_envs, steps)
+    trainer.close()
+    monkeypatch.setattr(experiment_module, "available_bytes", lambda: needed)
+    build(tmp_path / "just", agent)[1].close()
+    monkeypatch.setattr(experiment_module, "available_bytes", lambda: needed - 1)
+    with pytest.raises(ValueError, match=rf"replay\.{field}={size} take .* choose at most {size - 1}\."):
+        build(tmp_path / "not", agent)
+
+
+@pytest.mark.parametrize(("agent", "field"), [("retrace", "frames"), ("r2d2_retrace", "sequences")])
+def test_a_replay_that_the_system_does_not_grant_is_refused(tmp_path, monkeypatch, agent, field):
+    def refuse(*args):
+        raise MemoryError("Unable to allocate")
+
+    monkeypatch.setattr(experiment_module, "SequenceMemory", type("Refused", (SequenceMemory,), {"__init__": refuse}))
+    with pytest.raises(ValueError, match=rf"replay\.{field}=(\d+): the system does not set aside .* choose at most"):
+        build(tmp_path, agent)
+
+
+@pytest.mark.parametrize(("agent", "field", "size"), [("retrace", "frames", 3), ("r2d2_retrace", "sequences", 0)])
+def test_a_replay_of_no_sequence_is_refused(tmp_path, agent, field, size):
+    with pytest.raises(ValueError, match=rf"replay\.{field}={size} hold no sequence: choose more"):
+        build(tmp_path, agent, **{field: size})

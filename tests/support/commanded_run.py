@@ -1,0 +1,103 @@
+"""A small training that a test starts as a user does, watches from outside and brings into faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from repro.training.run_directory import read_progress
+from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
+
+SECONDS = 120.0
+"""Longest wait, for a machine that is busy."""
+LONG = "--config.num_env_steps=4000000"
+
+
+def wait(condition: Callable[[], bool], otherwise: str) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.05)
+
+
+class CommandedRun:
+    """IMPALA on the environment with faults, `Faulty`.
+
+    Args:
+        folder: for the run and what it says.
+        command: that trains, in place of `python -m repro.train`.
+        variables: of its environment, in addition.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        command: Sequence[str] = (sys.executable, "-m", "repro.train"),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.folder, self.run_dir = folder, folder / "run"
+        self._command = command
+        added = {FOLDER_VARIABLE: str(folder), "PYTHONPATH": str(Path.cwd())}
+        self._environment = os.environ | added | (variables or {})
+        self._processes: list[subprocess.Popen] = []
+
+    def start(self, *settings: str) -> subprocess.Popen:
+        arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--config.env.task={TASK}", *settings]
+        command = [*self._command, f"--run_dir={self.run_dir}", *arguments]
+        with self.stderr.open("w") as file:
+            self._processes.append(subprocess.Popen(command, stderr=file, env=self._environment))
+        return self._processes[-1]
+
+    def kill(self) -> None:
+        """Kills what has not ended, which ends what it has started."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def wait_for(self, line: str) -> None:
+        """Waits until the run has said it."""
+        wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
+
+    def wait_for_rows(self, count: int = 2) -> None:
+        """Waits until the run has logged so many rows more."""
+        target = self.rows + count
+        wait(lambda: self.rows >= target, f"the run does not go on: {self.stderr.read_text()[-2000:]}")
+
+    def end(self, process: subprocess.Popen) -> tuple[int, str]:
+        """Waits for the end of the process; its exit code and what it said."""
+        return process.wait(timeout=SECONDS), self.stderr.read_text()
+
+    def cause(self, fault: str, rows: int = 3) -> None:
+        """Brings the environment into a fault once the run has logged some rows."""
+        wait(lambda: self.rows >= rows, "the run logs nothing")
+        (self.folder / fault).touch()
+
+    @property
+    def stderr(self) -> Path:
+        return self.folder / "stderr.txt"
+
+    @property
+    def progress(self) -> Path:
+        return self.run_dir / "progress.csv"
+
+    @property
+    def rows(self) -> int:
+        """That it has logged."""
+        return len(read_progress(self.progress)) if self.progress.exists() else 0
+
+    @property
+    def saved_updates(self) -> int:
+        names = [path.name for path in (self.run_dir / "checkpoints").glob("checkpoint_*")]
+        return max((int(name.removeprefix("checkpoint_")) for name in names), default=0)
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """What a run has counted that is complete."""
+        return json.loads((self.run_dir / "complete.json").read_text())

@@ -1,0 +1,53 @@
+"""`repro.train` that places its actors and learners on the machines of `network.py`: `-m tests.support.placed_train`.
+
+The variable `PLACES` of its environment has names of the machines, and for each of the chief's actors that of its
+machine. While the run's folder has a file `gone_<machine>`, such actors are placed beside the chief, as Ray places them
+where a core is free. At the end it leaves `totals.json` beside the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from repro import cli, train
+from repro.acting.actor_processes import LocalLauncher, LocalProcess
+from repro.training import on_policy_experiment
+from repro.training.on_policy_trainer import OnPolicyTrainer
+from repro.training.run_directory import write_json
+from tests.support.network import ADDRESSES
+
+VARIABLE = "REPRO_TESTS_PLACES"
+
+
+class PlacedLauncher(LocalLauncher):
+    """Learner i is on machine i, with its actors; those of the chief are where the variable says."""
+
+    home = ADDRESSES[0]
+
+    def _start(self, module, flags, log, variables=None):
+        places = json.loads(os.environ[VARIABLE])
+        machine = flags["learner"] if "learner" in flags else places["actors"][flags["actor"]]
+        if (self._run_dir.parent / f"gone_{machine}").exists():
+            machine = 0
+        flags = flags | {"address": f"{self.home}:{flags['address'].rsplit(':', 1)[1]}"}
+        command = ["ip", "netns", "exec", places["names"][machine], sys.executable, "-m", module]
+        return LocalProcess(
+            [*command, *(f"--{name}={value}" for name, value in flags.items())], self._logs / log, variables
+        )
+
+
+def close(trainer: OnPolicyTrainer) -> None:
+    """Of a trainer, in place of its own."""
+    write_json(Path(train.RUN_DIR.value).parent / "totals.json", trainer.summary())
+    CLOSE(trainer)
+
+
+CLOSE = OnPolicyTrainer.close
+
+if __name__ == "__main__":
+    on_policy_experiment.LocalLauncher = PlacedLauncher
+    OnPolicyTrainer.close = close
+    cli.run(train.main)

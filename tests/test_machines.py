@@ -1,0 +1,18 @@
+"""A short version of `python -m tests.machines`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.machines import SCENARIOS
+from tests.support.network import ADDRESSES, machines, refusal
+
+REFUSAL = refusal()
+
+
+@pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
+@pytest.mark.parametrize("name", ["actors", "learners"])
+def test_a_run_on_three_machines_survives(name):
+    with machines(len(ADDRESSES)) as made:
+        outcomes = list(SCENARIOS[name](made, 3.0))
+    assert outcomes[-1].fault == "SIGTERM"

@@ -1,0 +1,157 @@
+"""Faults in every kind of training loop: a signal in the midst of checkpoints, a clock that is set, a full disk, NaN.
+
+What actors do to a loop in threads is in `test_faults.py`, populations in `launch/test_population_command.py`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from repro.training.manifest import find_damage
+from repro.training.run_directory import read_progress
+from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
+from tests.support.forked_train import run_train
+
+SECONDS = 180.0
+"""Longest wait, for a machine that is busy."""
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(["tests.support.forked_train", "repro.train"])
+
+IMPALA = "paper_configs/impala/gymnasium.py:smoke"
+CTRACE, REFER = "paper_configs/ctrace/gymnasium.py:smoke", "paper_configs/refer/gymnasium.py:smoke"
+GRAPH = "--config.runtime.compile=graph"
+LOOPS = {
+    "impala": (IMPALA,),
+    "impala_processes": (IMPALA, "--config.runtime.schedule=processes", f"--config.env.task={TASK}"),
+    "acer": ("paper_configs/acer/gymnasium.py:smoke", GRAPH, "--config.replay.frames=4000"),
+    "stac": ("paper_configs/stac/gymnasium.py:smoke", GRAPH),
+    "dqn": (CTRACE, "--config.replay.first_frames=100"),
+    "r2d2": (CTRACE, "--config.agent=r2d2_ctrace", "--config.variants.r2d2_ctrace.replay.first_frames=200"),
+    "vracer": (REFER, GRAPH, "--config.memory.start_steps=300"),
+    "ppo": ("paper_configs/refer/figure_4_vracer.py:smoke", GRAPH, "--config.agent=ppo"),
+}
+"""Configuration and settings of each kind of trainer and source that has a loop or a state of its own."""
+
+
+def start(folder: Path, loop: str, *settings: str, jumping_clock: bool = False) -> multiprocessing.process.BaseProcess:
+    config, *own = LOOPS[loop]
+    every_update = f"--config{'.variants.r2d2_ctrace' if loop == 'r2d2' else ''}.runtime.checkpoint_seconds=0"
+    arguments = [f"--run_dir={folder / 'run'}", f"--config={config}", "--config.num_env_steps=400000", every_update]
+    command = [*arguments, *own, *settings]
+    environment = {FOLDER_VARIABLE: str(folder), "PYTHONPATH": str(Path.cwd())}
+    process = FORKING.Process(target=run_train, args=(command, folder / "stderr.txt", environment, jumping_clock))
+    process.start()
+    return process
+
+
+def wait_for_checkpoints(folder: Path, process: multiprocessing.process.BaseProcess, number: int) -> None:
+    """Returns once so many checkpoints are there."""
+    deadline = time.monotonic() + SECONDS
+    while len(list((folder / "run/checkpoints").glob("checkpoint_*"))) < number:
+        said = (folder / "stderr.txt").read_text() if (folder / "stderr.txt").exists() else ""
+        assert process.is_alive(), said
+        assert time.monotonic() < deadline, f"no checkpoint: {said}"
+        time.sleep(0.02)
+
+
+def end(folder: Path, process: multiprocessing.process.BaseProcess, code: int = 0) -> str:
+    """Waits for the end of a run, checks what it leaves behind, and returns what it said."""
+    process.join(SECONDS)
+    said = (folder / "stderr.txt").read_text()
+    assert process.exitcode == code, said
+    assert "Traceback" not in said
+    checkpoints = folder / "run/checkpoints"
+    assert all(find_damage(path) is None for path in checkpoints.glob("checkpoint_*"))
+    assert not list(checkpoints.glob("partial_*"))
+    return said
+
+
+def saved_updates(folder: Path) -> int:
+    newest = max((folder / "run/checkpoints").glob("checkpoint_*"))
+    return int(newest.name.removeprefix("checkpoint_"))
+
+
+def rows(folder: Path) -> list[dict[str, float]]:
+    progress = folder / "run/progress.csv"
+    return read_progress(progress) if progress.exists() else []
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
+    """Nearly all of the time a checkpoint is being written: each update makes one. Actors in processes hang as well."""
+    process = start(tmp_path, loop)
+    try:
+        wait_for_checkpoints(tmp_path, process, 2)
+        (tmp_path / "hang").touch()
+        process.terminate()
+        said = end(tmp_path, process)
+    finally:
+        process.kill()
+    assert "Stopped and saved. Resume with: python -m repro.train" in said
+    assert saved_updates(tmp_path) >= (rows(tmp_path)[-1]["updates"] if rows(tmp_path) else 2)
+
+
+def test_a_clock_that_is_set_changes_nothing(tmp_path):
+    """It goes back and forth by hours with each look, and yet no actor is silent and no time is of such a size."""
+    began = time.monotonic()
+    process = start(tmp_path, "impala", jumping_clock=True)
+    try:
+        wait_for_checkpoints(tmp_path, process, 3)
+        process.terminate()
+        said = end(tmp_path, process)
+    finally:
+        process.kill()
+    assert "Stopped and saved" in said
+    assert "restarted" not in said
+    assert rows(tmp_path)
+    assert all(0.0 < row["seconds"] < time.monotonic() - began for row in rows(tmp_path))
+
+
+def test_a_full_disk_a_broken_checkpoint_and_other_threads_at_a_resume(tmp_path):
+    """No file may become larger than 100 bytes, as if the disk were full in the midst of a write."""
+    process = start(tmp_path, "vracer")
+    try:
+        wait_for_checkpoints(tmp_path, process, 3)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        end(tmp_path, process, code=1)
+    finally:
+        process.kill()
+    # stderr is a file as well: it cannot say so here; tests of checkpoints and progress read the sentence
+    before, broken = sorted((tmp_path / "run/checkpoints").glob("checkpoint_*"))[-2:]
+    (broken / "state.npz").write_bytes(b"")
+
+    process = start(tmp_path, "vracer", "--config.runtime.threads=2", "--config.runtime.checkpoint_seconds=1")
+    try:
+        deadline = time.monotonic() + SECONDS
+        while len((tmp_path / "stderr.txt").read_text().splitlines()) < 2 and process.is_alive():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        time.sleep(1.0)
+        process.terminate()
+        said = end(tmp_path, process)
+    finally:
+        process.kill()
+    assert (
+        f"Checkpoint {broken} is broken (state.npz was changed or cut short); falling back to the one before." in said
+    )
+    assert f"Resuming {tmp_path / 'run'} at" in said
+    assert saved_updates(tmp_path) > int(before.name.removeprefix("checkpoint_"))
+
+
+def test_a_run_that_diverges_ends_with_a_sentence_and_saves_nothing_after_it(tmp_path):
+    """DQN plays 100 steps first, 4 for each of 25 updates; the sentence counts gradient steps."""
+    process = start(tmp_path, "dqn", "--config.learner.learning_rate=1e38")
+    try:
+        said = end(tmp_path, process, code=1)
+    finally:
+        process.kill()
+    sentence = said.splitlines()[-1]
+    update = re.search(r"pdate (\d+) gave .*(nan|inf)", sentence)
+    assert update is not None, sentence
+    assert saved_updates(tmp_path) == 25 + int(update[1]) - 1
