@@ -80,6 +80,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.lockstep_lag = 0  # rounds between acting and learning in lockstep
     config.runtime.queue_capacity = 1  # batches that may wait for the learner, with schedule async
     config.runtime.compile = "xla"  # xla or graph; faster for small networks, on a CPU too
+    config.runtime.steps_per_call = 8  # replayed batches that a compiled call learns from, at most; the same updates
     config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints, which hold the replay
     config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then

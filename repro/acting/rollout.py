@@ -12,7 +12,7 @@ from tf_agents.trajectories import PolicyStep, StepType
 from tf_agents.trajectories import time_step as ts
 
 from repro.environments.batched import BatchedEnvironment
-from repro.memory import as_tensor
+from repro.memory import aligned_empty, as_tensor
 
 Act = Callable[[Any, np.ndarray], tuple[np.ndarray, Any]]
 """Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the info of the policy.
@@ -64,7 +64,8 @@ class Rollout:
         self._act = act
         self.observation: Any = None
         self.step_type = np.full(environment.num_envs, FIRST, np.int32)
-        self._all_mid = np.full(environment.num_envs, MID, np.int32)
+        self._all_mid = aligned_empty((environment.num_envs,), np.int32)
+        self._all_mid.fill(MID)
         self._no_task = np.zeros(environment.num_envs, np.int32)  # all play the only one
         self._has_last = False  # among the step types
 
@@ -109,7 +110,8 @@ class CompiledPolicy:
     def __init__(self, policy: tf_policy.TFPolicy, num_envs: int, seed: int) -> None:
         self._act = compile_act(policy, num_envs)
         self._state = policy.get_initial_state(num_envs)
-        self._seed = np.array([seed, 0], np.int32)  # [seed, number of the call]
+        self._seed = aligned_empty((2,), np.int32)  # [seed, number of the call]
+        self._seed[:] = seed, 0
 
     def __call__(self, observation: Any, step_type: np.ndarray) -> tuple[np.ndarray, Any]:
         """Actions [N, ...] and the policy's info, as NumPy arrays."""
@@ -126,7 +128,7 @@ class CompiledPolicy:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Continues exactly where `get_state` was taken."""
-        self._seed = state["seed"]
+        self._seed[:] = state["seed"]
         saved = state["policy_state"]
         flat = [tf.constant(saved[str(i)]) for i in range(len(saved))]
         self._state = tf.nest.pack_sequence_as(self._state, flat)

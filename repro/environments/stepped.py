@@ -15,6 +15,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.environments import specs
 from repro.environments.batched import check_reset
+from repro.memory import aligned_empty
 
 DEFAULT_FPS = 30
 """Steps in a second of play where a task does not say how many."""
@@ -157,7 +158,7 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         decoded = self._decode(actions)
         self._dispatch(decoded)
         n = self.num_envs
-        observation = np.empty_like(self._observation)
+        observation = aligned_empty(self._observation.shape, self._observation.dtype)
         reward, episode_return = np.zeros(n, np.float32), np.zeros(n, np.float32)
         terminated, truncated, game_over = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n, bool)
         episode_frames = np.zeros(n, np.int32)

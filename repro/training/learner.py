@@ -69,15 +69,19 @@ class Learner:
 
         compiled = tf.function(train_on_stacks, jit_compile=True) if jit_compile else train_on_stacks
 
-        def train_replica(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-            loss_info = compiled(*batch)
+        def split(loss_info: tf_agent.LossInfo) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            """The scalars, in the order of `_names`, and what has a value for each sequence."""
             parts = {"loss": loss_info.loss * float(replicas) if replicas > 1 else loss_info.loss} | loss_info.extra
             scalars = {name: value for name, value in parts.items() if value.shape.rank == 0}
             self._names = list(scalars)
-            stacked = tf.stack(list(scalars.values()))
+            per_sequence = {name: value for name, value in parts.items() if name not in scalars}
+            return tf.stack(list(scalars.values())), per_sequence
+
+        def train_replica(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            stacked, per_sequence = split(compiled(*batch))
             if replicas > 1:
                 stacked = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, stacked)
-            return stacked, {name: value for name, value in parts.items() if name not in scalars}
+            return stacked, per_sequence
 
         @tf.function
         def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
@@ -86,7 +90,18 @@ class Learner:
             joined = {name: tf.concat(values, axis=0) for name, values in parts.items()}
             return strategy.experimental_local_results(stacked)[0], joined
 
+        @tf.function(jit_compile=jit_compile or None)
+        def train_several(batches: Any, count: tf.Tensor) -> tf.Tensor:
+            def train_next(i: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+                scalars, _ = split(train_on_stacks(tf.nest.map_structure(lambda x: x[i], batches)))
+                return i + 1, rows.write(i, scalars)
+
+            rows = tf.TensorArray(tf.float32, len(tf.nest.flatten(batches)[0]))
+            return tf.while_loop(lambda i, _: i < count, train_next, (0, rows))[1].stack()
+
         self._trace = step
+        self._trace_steps = tf.function(lambda batches, count: strategy.run(train_several, args=(batches, count)))
+        self._steps: Callable[..., tf.Tensor] | None = None
         self._step: Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]] | None = None
 
     def with_train(self, train: Callable[..., tf_agent.LossInfo]) -> Learner:
@@ -151,14 +166,50 @@ class Learner:
                 stacked, per_sequence = self._step(*batch)
             except TypeError as error:
                 raise RetracedError("A batch changed its shape or type.") from error
-        values = stacked.numpy()
-        scalars = dict(zip(self._names, values.tolist()))
-        if not np.isfinite(values).all():
-            broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
-            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter.numpy())} gave {broken}")
+        scalars = self._finite_scalars(stacked.numpy(), 0)
         if self._trace.experimental_get_tracing_count() > 1:
             raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
         return LearnerOutput(scalars, {name: value.numpy() for name, value in per_sequence.items()})
+
+    def steps(self, batches: Any, count: int) -> list[dict[str, float]]:
+        """Updates on the first of several batches, one after the other, in one compiled call.
+
+        A call costs more than an update of a small network. With several devices or learners there is `step` alone.
+
+        Args:
+            batches: as `to_device` gives them, [K, B, ...], of the same shapes each time.
+            count: of updates, 1 to K.
+
+        Returns:
+            What each of them logs.
+
+        Raises:
+            NonFiniteLossError, RetracedError: as for `step`.
+        """
+        number = tf.constant(np.int32(count))
+        if self._steps is None:
+            with suppress_stderr():  # the first call compiles
+                self._steps = self._trace_steps.get_concrete_function(batches, number)
+                rows = self._steps(batches, number).numpy()
+        else:
+            try:
+                rows = self._steps(batches, number).numpy()
+            except TypeError as error:
+                raise RetracedError("The batches changed their shape or type.") from error
+        return [self._finite_scalars(rows[i], count - 1 - i) for i in range(count)]
+
+    def _finite_scalars(self, values: np.ndarray, later: int) -> dict[str, float]:
+        """Scalars of an update by name, from their values in the order of `_names`.
+
+        Args:
+            values: float32 [len(_names)].
+            later: updates that were made since.
+        """
+        scalars = dict(zip(self._names, values.tolist()))
+        if not np.isfinite(values).all():
+            broken = ", ".join(f"{name}={value}" for name, value in scalars.items() if not np.isfinite(value))
+            raise NonFiniteLossError(f"update {int(self.agent.train_step_counter.numpy()) - later} gave {broken}")
+        return scalars
 
     def _compile(self, batch: tuple[Any, ...]) -> Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]]:
         """The step for batches like this one. With one replica its calls need not look for it among several traces."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from repro.acting.batches import BatchSource
 from repro.acting.weights import WeightsPublisher
@@ -21,11 +22,14 @@ class ReplaySettings(NamedTuple):
     on_policy: whether each batch is learned from when the actors bring it, by `train_on_policy` of the agent.
     ratio: batches replayed for each new one, on average; their number is Poisson's.
     batch_size: unrolls of a replayed batch; None: as many as in a new one.
+    steps_per_call: replayed batches, at most, that one compiled call learns from one after the other; above 1 on one
+        device alone. The updates are the same.
     """
 
     on_policy: bool
     ratio: float
     batch_size: int | None = None
+    steps_per_call: int = 1
 
 
 class ReplayTrainer(OnPolicyTrainer):
@@ -40,7 +44,7 @@ class ReplayTrainer(OnPolicyTrainer):
         sampled_hparams: as for `OnPolicyTrainer`.
 
     Raises:
-        ValueError: a ratio without a replay, or nothing to learn from.
+        ValueError: a ratio without a replay, nothing to learn from, or an impossible `steps_per_call`.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class ReplayTrainer(OnPolicyTrainer):
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
         if settings.ratio == 0 and not settings.on_policy:
             raise ValueError("A replay ratio of 0 without on-policy updates leaves nothing to learn from.")
+        if settings.steps_per_call < 1:
+            raise ValueError(f"runtime.steps_per_call={settings.steps_per_call}: choose 1 or more.")
         self._on_policy = learner.with_train(learner.agent.train_on_policy) if settings.on_policy else None
         self._replay = replay
         self._settings = settings
@@ -93,11 +99,22 @@ class ReplayTrainer(OnPolicyTrainer):
         count = int(self._rng.poisson(self._settings.ratio))
         if not self._settings.on_policy and not self._gradient_steps:
             count = max(count, 1)  # a log needs its columns from the first update on
+        sampled = [self._replay.sample_numbers(self._rng, size) for _ in range(count)]
+        most = self._settings.steps_per_call
         steps = []
-        for _ in range(count):
-            unrolls = self._replay.sample(self._rng, size)
-            steps.append(self._learner.step(self._learner.to_device(unrolls)).scalars)
+        for i in range(0, count, most):
+            steps += self._learn_from(self._replay, sampled[i : i + most])
         return steps
+
+    def _learn_from(self, replay: UnrollReplay, sampled: list[np.ndarray]) -> list[dict[str, float]]:
+        """A gradient step on each of some batches, at most `steps_per_call`, given the numbers of their unrolls."""
+        to_device, most = self._learner.to_device, self._settings.steps_per_call
+        if most == 1:
+            return [self._learner.step(to_device(replay.take(numbers))).scalars for numbers in sampled]
+        padding = [sampled[0]] * (most - len(sampled))  # not learned from
+        unrolls = replay.take(np.concatenate([*sampled, *padding]))
+        batches = tf.nest.map_structure(lambda x: x.reshape(most, len(sampled[0]), *x.shape[1:]), unrolls)
+        return self._learner.steps(to_device(batches), len(sampled))
 
     def _get_state(self) -> dict[str, Any]:
         own = {"rng": pack_rng(self._rng), "scalars": self._scalars}

@@ -23,7 +23,13 @@ LEAVE_SECONDS = 180.0
 """Longest wait for a process that saves its run and ends."""
 POLL_SECONDS = 0.2
 
-CHANGEABLE = (".runtime.checkpoint_seconds", ".runtime.silent_seconds", ".runtime.threads", ".runtime.env_threads")
+CHANGEABLE = (
+    ".runtime.checkpoint_seconds",
+    ".runtime.silent_seconds",
+    ".runtime.threads",
+    ".runtime.env_threads",
+    ".runtime.steps_per_call",
+)
 """Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
 
 

@@ -11,6 +11,7 @@ CONTINUOUS_LOSS = "repro/papers/acer/continuous_loss.py"
 BASELINES = "repro/papers/acer/baselines.py"
 CONTINUOUS_AGENT = "repro/papers/acer/continuous_agent.py"
 REPLAY_TRAINING = "repro/training/replay_trainer.py"
+LEARNER = "repro/training/learner.py"
 CONTINUOUS_CONFIG = "paper_configs/acer/continuous.py"
 EXPERIMENT = "repro/papers/acer/experiment.py"
 TEST_TRUST_REGION = "tests/papers/acer/test_trust_region.py"
@@ -609,6 +610,30 @@ VARIANTS = [
         "count = int(self._rng.poisson(self._settings.ratio))",
         "count = int(self._rng.integers(0, 2) * 2 * self._settings.ratio)",
         f"{TEST_REPLAY_TRAINING}::test_the_number_of_replays_is_poissons",
+    ),
+    Variant(
+        "ACER: padding of a call of several updates is learned from",
+        LEARNER,
+        "lambda i, _: i < count, train_next",
+        "lambda i, _: i < count + 1, train_next",
+        f"{TEST_REPLAY_TRAINING}::test_updates_in_one_call_are_the_same_updates",
+        slow=True,
+    ),
+    Variant(
+        "ACER: a call of several updates learns from its first batch alone",
+        LEARNER,
+        "lambda x: x[i], batches",
+        "lambda x: x[0], batches",
+        f"{TEST_REPLAY_TRAINING}::test_updates_in_one_call_are_the_same_updates",
+        slow=True,
+    ),
+    Variant(
+        "ACER: batches beyond one call are not learned from",
+        REPLAY_TRAINING,
+        "for i in range(0, count, most):",
+        "for i in range(0, min(count, most), most):",
+        f"{TEST_REPLAY_TRAINING}::test_updates_in_one_call_are_the_same_updates",
+        slow=True,
     ),
     Variant(
         "ACER: batches not learned from when they come",

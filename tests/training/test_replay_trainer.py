@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from repro.acting.unrolls import UnrollGroup
-from repro.training.learner import LearnerOutput
+from repro.training.learner import LearnerOutput, NonFiniteLossError, RetracedError
 from repro.training.replay_trainer import ReplaySettings
 from tests.support.training import UNROLL, make_loop, weights_of
 
@@ -40,6 +41,44 @@ def test_replayed_batches_may_have_a_size_of_their_own(tmp_path):
     _finish(loop)
     assert len(sizes) == loop.summary()["gradient_steps"] > 5
     assert set(sizes) == {3}
+
+
+@pytest.mark.parametrize("most", [2, 5])
+def test_updates_in_one_call_are_the_same_updates(tmp_path, most):
+    """Also where there are fewer or more than a call takes; what is logged is of all of them."""
+    runs = []
+    for name, settings in {
+        "one": ReplaySettings(True, 3.0),
+        "several": ReplaySettings(True, 3.0, steps_per_call=most),
+    }.items():
+        loop, _, agent = make_loop(tmp_path / name, updates=12, replay_settings=settings)
+        runs.append((_finish(loop), agent, loop.summary()["gradient_steps"], loop._rng.random()))
+    (one, one_agent, *one_counts), (several, several_agent, *several_counts) = runs
+    assert one_counts == several_counts
+    for a, b in zip(weights_of(one_agent), weights_of(several_agent), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    for a, b in zip(one, several, strict=True):
+        assert a.scalars == pytest.approx(b.scalars, rel=1e-3, abs=1e-5)
+
+
+def test_a_call_of_several_updates_names_the_one_that_gave_nan(tmp_path):
+    loop, _, agent = make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 1.0, steps_per_call=4))
+    loop._replay.add(UnrollGroup(agent.collect_data_spec, 8, UNROLL).arrays)
+    unrolls = loop._replay.take(np.arange(4)[:, np.newaxis].ravel())
+    unrolls.reward[2, 0] = np.nan
+    batches = tf.nest.map_structure(lambda x: tf.constant(x[:, np.newaxis]), unrolls)
+    learner = loop._learner
+    assert [np.isfinite(x["loss"]) for x in learner.steps(batches, 2)] == [True, True]
+    with pytest.raises(NonFiniteLossError, match="update 5 gave .*loss=nan"):  # the third of the next call
+        learner.steps(batches, 4)
+    with pytest.raises(RetracedError):
+        learner.steps(tf.nest.map_structure(lambda x: x[:3], batches), 2)
+    loop.close()
+
+
+def test_a_call_of_no_update_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"runtime\.steps_per_call=0: choose 1 or more"):
+        make_loop(tmp_path, updates=1, replay_settings=ReplaySettings(True, 1.0, steps_per_call=0))
 
 
 def test_every_unroll_is_stored(tmp_path):

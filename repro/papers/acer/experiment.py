@@ -80,7 +80,8 @@ class AcerExperiment(abc.ABC):
     @property
     def replay_settings(self) -> ReplaySettings:
         """When a batch is learned from (Algorithm 1)."""
-        return ReplaySettings(self.config.learner.on_policy, self.config.replay.ratio)
+        steps_per_call = self.config.runtime.get("steps_per_call", 1)
+        return ReplaySettings(self.config.learner.on_policy, self.config.replay.ratio, steps_per_call=steps_per_call)
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
         """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the same."""
@@ -119,6 +120,8 @@ class AcerExperiment(abc.ABC):
         with strategy.scope():
             agent = self.make_agent(environments[0], weights_seed, sampled_hparams)
         devices.check_batch_size(config.learner.batch_size, strategy)
+        if strategy.num_replicas_in_sync > 1:
+            settings = settings._replace(steps_per_call=1)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
         watched = supervision(config, run, warn)

@@ -54,7 +54,7 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
     """Section 6, in whole runs: batches that actors bring, each once, or four stored ones for each of them."""
     config = _small_continuous(agent)
     training = find_experiment(config).build_trainer(3, Folder(tmp_path), print)
-    source, step, brought, learned = training._source, Learner.step, [], []
+    source, step, steps, brought, learned = training._source, Learner.step, Learner.steps, [], []
     next_batch = source.next
 
     def noting_next():
@@ -66,8 +66,13 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
         learned.append(batch is brought[-1])
         return step(learner, batch, *arguments)
 
+    def noting_steps(learner, batches, count):
+        learned.extend([False] * count)
+        return steps(learner, batches, count)
+
     monkeypatch.setattr(source, "next", noting_next)
     monkeypatch.setattr(Learner, "step", noting_step)
+    monkeypatch.setattr(Learner, "steps", noting_steps)
     list(training)
     training.close()
     assert sum(learned) == new * len(brought) == new * 24
@@ -126,6 +131,25 @@ def test_a_record_keeps_what_the_seed_sampled(tmp_path):
     sampled = find_experiment(_small_continuous("acer")).sample_hparams(3)
     assert training.summary()["sampled_hparams"] == sampled
     assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(sampled["learning_rate"])
+
+
+@pytest.mark.parametrize("compile_", ["xla", "graph"])
+def test_updates_in_one_call_are_those_of_one_call_each(tmp_path, compile_):
+    """Weights, slots and average policy, beside what a run leaves that replays other batches."""
+    weights = {}
+    for name, changes in {"one": {}, "several": {"steps_per_call": 3}, "other": {"seed": 4}}.items():
+        config = _small_continuous("acer")
+        config.runtime.compile, config.runtime.steps_per_call = compile_, changes.get("steps_per_call", 1)
+        training = find_experiment(config).build_trainer(changes.get("seed", 3), Folder(tmp_path / name), print)
+        for update in training:
+            if update.updates == 12:
+                break
+        training.close()
+        weights[name] = _weights(training)
+        assert training.summary()["gradient_steps"] > 24 or name == "other"
+    for one, several in zip(weights["one"], weights["several"], strict=True):
+        np.testing.assert_allclose(one, several, rtol=1e-4, atol=1e-6)
+    assert not all(np.allclose(a, b, atol=1e-3) for a, b in zip(weights["one"], weights["other"], strict=True))
 
 
 @pytest.mark.parametrize("module", [atari, continuous])
