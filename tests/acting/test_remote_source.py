@@ -123,6 +123,8 @@ class ThreadProcess:
         while not self.killed.is_set():
             actor.sync_weights()
             actor.collect(groups)
+            if self.killed.is_set():  # the server may be gone, to which an insert would be tried for ever
+                return
             self.unrolls.append((groups[0].version, groups[0].arrays.observation.copy()))
             reporter.report_games()
             sender.send(groups)
