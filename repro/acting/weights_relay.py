@@ -109,11 +109,13 @@ class WeightsRelay:
             memory = np.asarray(np.memmap(self._folder / WEIGHTS, mode="c"))  # "c": the tensors must be writable
         except OSError:
             return None
+        if memory[:8].view(np.int64)[0] < version:
+            return None
         arrays = [
             memory[start : start + int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
             for start, (shape, dtype) in zip([0, *self._ends], self._specs)
         ]
-        return [as_tensor(array) for array in arrays] if arrays[0][0] >= version else None
+        return [as_tensor(array) for array in arrays]
 
     def _fetch_and_write(self, fetch: Callable[[], Sequence[tf.Tensor]]) -> Sequence[tf.Tensor]:
         """What `fetch` returns; the file gets it, unless it is of another learner, which has just come to the address.
