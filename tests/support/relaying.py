@@ -15,7 +15,7 @@ from repro.acting.weights import WeightsSnapshot
 from repro.acting.weights_relay import WeightsRelay
 
 ADDRESS, TOKEN = "10.0.0.1:5", 77
-PARTS, SIZE = 4, 40_000
+PARTS, SIZE = 4, 20_000
 SIGNATURE = [PUBLISHED_SPEC, *PARTS * [tf.TensorSpec([SIZE], tf.int64)]]
 
 
@@ -73,7 +73,7 @@ def follow(folder: Path, index: int, wait_seconds: float, hangs_at: int = -1) ->
             held = int(found)
             versions = [held, *(int(x) for part in parts for x in (np.min(part), np.max(part)))]
             append(folder / f"taken_{index}", version, min(versions), max(versions))
-        time.sleep(0.001)
+        time.sleep(0.002)
 
 
 def pull(folder: Path, index: int, address: str) -> None:
@@ -86,7 +86,7 @@ def pull(folder: Path, index: int, address: str) -> None:
             held = latest
             values = [held.version, *(int(x) for value in held.values for x in (np.min(value), np.max(value)))]
             append(folder / f"taken_{index}", held.version, min(values), max(values))
-        time.sleep(0.001)
+        time.sleep(0.02)
 
 
 def come_and_go(folder: Path, index: int, times: int) -> None:
