@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from paper_configs.impala import atari_shallow
+from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
-from repro.benchmarks import impala_dmlab, stac
+from repro.benchmarks import impala_dmlab, ingestion, stac
 from repro.benchmarks.measuring import actor_learner, raw, timing
 from repro.environments.dmlab_module import MISSING
 
@@ -205,3 +205,35 @@ def test_a_configuration_that_cannot_be_measured_is_one_sentence(what, config, s
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"repro.benchmark: {sentence}\n"
+
+
+def _curve(*rates, cores=(1.0, 0.5)):
+    counts = (1, 2, 4)
+    names = "actors", "steps_per_second", "sender_cores", "learner_cores"
+    return [dict(zip(names, (count, rate, *cores))) for count, rate in zip(counts, rates)]
+
+
+def test_ingestion_is_compared_with_cores_that_are_never_idle(monkeypatch):
+    monkeypatch.setattr(ingestion.records, "hardware", lambda: {"cores": 2})
+    results = [{"atari": _curve(100.0, 190.0 + i, 200.0), "vector": _curve(300.0, 200.0, 100.0 * i)} for i in range(3)]
+    found = ingestion.summarise(results)
+    assert found["saturation"] == {"atari": 2, "vector": 1}
+    assert (found["whole"], found["parts"]) == (200.0, {"sender": 400.0, "learner": 800.0})
+    assert found["bound"] == pytest.approx(2 / 1.5 * 200.0)  # 1.5 of 2 cores were in use
+    assert found["ratio"] == pytest.approx(0.75)
+    assert found["rows"]["atari, actors: 2"] == 191.0
+    assert found["curves"]["vector"][2]["spread"] == [0.0, 200.0]
+
+
+def test_senders_bring_a_learner_what_was_played():
+    config = gymnasium.get_config("paper")
+    played = ingestion.play(config)
+    step = played.size / (ingestion.ENVS * config.learner.unroll_length)
+    assert 4 * 4 < step < 200  # bytes; the observation has four numbers
+    assert played.sent > 1000
+    found = ingestion.measure_count(played, count=2, seconds=0.2)
+    assert found["steps_per_second"] > 0
+    assert found["megabytes_per_second"] == pytest.approx(found["steps_per_second"] * step / 1e6)
+    assert found["learner_cores"] > 0
+    assert found["sender_cores"] > 0
+    assert found["weights_fetched_per_version"] > 0

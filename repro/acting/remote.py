@@ -1,11 +1,12 @@
 """What a learner and actors in processes of their own tell each other by a Reverb server in the learner's process.
 
-Besides what actors played the server has the learner's latest weights, their version alone, and a queue of the games
-that ended. Where sequences of a replay are learned from, it also has a queue of the unrolls that were stored.
+Besides what actors played the server has the learner's latest weights, their version without them, and a queue of the
+games that ended. Where sequences of a replay are learned from, it also has a queue of the unrolls that were stored.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,12 +18,15 @@ from tf_agents.experimental.distributed import reverb_variable_container
 
 from repro.acting.rollout import Episode
 from repro.acting.weights import WeightsPublisher, WeightsSnapshot
+from repro.acting.weights_relay import WeightsRelay
 from repro.quiet import suppress_stderr
 
 WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
 MOST_REPORTS = 100_000
 """Of games, that may wait for the learner to read them; it does so at every update."""
 
+PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
+"""Version of weights, and a random number that the learner's process has: another one may come to its address."""
 UNROLL_SPEC = tf.TensorSpec([3], tf.float64)
 """Number of the actor, environment steps, and the version of the weights that made them."""
 GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
@@ -48,11 +52,11 @@ def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = 
         waiting_unrolls: that may wait for the learner; an actor with one more waits itself. None: there is no queue of
             them.
     """
-    weights = [tf.TensorSpec([], tf.int64), *(tf.TensorSpec(v.shape, v.dtype) for v in variables)]
+    weights = [PUBLISHED_SPEC, *(tf.TensorSpec(v.shape, v.dtype) for v in variables)]
     unrolls = [reverb.Table.queue(UNROLLS, waiting_unrolls, signature=UNROLL_SPEC)] if waiting_unrolls else []
     return [
         _newest(WEIGHTS, weights),
-        _newest(VERSION, [tf.TensorSpec([], tf.int64)]),
+        _newest(VERSION, [PUBLISHED_SPEC]),
         *unrolls,
         reverb.Table.queue(GAMES, MOST_REPORTS, signature=GAMES_SPEC),
     ]
@@ -90,6 +94,7 @@ class RemoteWeights(WeightsPublisher):
     ) -> None:
         super().__init__(variables, acting, delay)
         self._container: reverb_variable_container.ReverbVariableContainer | None = None
+        self._token = secrets.randbits(63)
         self._most_kept = most_kept
         self._kept: dict[int, tuple[tf.Tensor, ...]] = {}  # by version, in order
         self._lock = threading.Lock()  # of the above
@@ -124,13 +129,13 @@ class RemoteWeights(WeightsPublisher):
 
     def _push(self) -> None:
         assert self._container is not None
-        number = tf.constant(np.int64(self.latest.version))  # TensorFlow keeps a tensor of each Python number for ever
-        self._container.push([number, *self.latest.values], WEIGHTS)
-        self._container.push([number], VERSION)
+        published = tf.constant(np.array([self.latest.version, self._token], np.int64))
+        self._container.push([published, *self.latest.values], WEIGHTS)
+        self._container.push([published], VERSION)
 
 
 class PulledWeights:
-    """The latest published weights, in an actor's process; a look at them fetches them where they are new.
+    """The latest published weights, in an actor's process; where they are new, all actors of a machine fetch them once.
 
     Args:
         address: of the server.
@@ -139,15 +144,27 @@ class PulledWeights:
     def __init__(self, address: str) -> None:
         with suppress_stderr():
             self._container = reverb_variable_container.ReverbVariableContainer(address, [WEIGHTS, VERSION])
+        self._address = address
+        self._relay: WeightsRelay | None = None
         self._held: WeightsSnapshot | None = None
 
     @property
     def latest(self) -> WeightsSnapshot:
-        newest = int(self._container.pull(VERSION)[0])
-        if self._held is None or self._held.version != newest:
-            version, *values = self._container.pull(WEIGHTS)
-            self._held = WeightsSnapshot(int(version), tuple(values))
+        version, token = (int(x) for x in self._container.pull(VERSION)[0])
+        relay = self._follow(token)
+        if self._held is None or self._held.version < version:
+            (newest, _), *values = relay.get(version, lambda: self._container.pull(WEIGHTS))
+            self._held = WeightsSnapshot(int(newest), tuple(values))
         return self._held
+
+    def _follow(self, token: int) -> WeightsRelay:
+        """The relay of a learner's process; nothing is kept of the one before, whose versions may be higher."""
+        if self._relay is None or self._relay.token != token:
+            if self._relay is not None:
+                self._relay.close()
+            signature = reverb.Client(self._address).server_info()[WEIGHTS].signature
+            self._relay, self._held = WeightsRelay(self._address, token, signature), None
+        return self._relay
 
 
 class Reporter:

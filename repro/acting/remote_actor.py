@@ -13,6 +13,7 @@ import numpy as np
 import reverb
 from tf_agents.trajectories import Trajectory
 
+from repro.acting import weights_relay
 from repro.acting.actor import Actor
 from repro.acting.batches import GroupSizes
 from repro.acting.remote import Reporter
@@ -113,6 +114,7 @@ def _watch(address: str) -> None:
     while failed < MOST_FAILED_LOOKS:
         time.sleep(LOOK_SECONDS)
         failed = 0 if _answers(address) else failed + 1
+    weights_relay.close_all()
     os._exit(0)
 
 

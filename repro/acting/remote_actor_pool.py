@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode
@@ -99,6 +100,7 @@ class RemoteActorPool:
 
     def close(self) -> None:
         self._actors.close()
+        weights_relay.remove_unused()
 
     def _take(self, frames: int) -> list[PlayedUnroll]:
         """Takes the unrolls that wait, until so many frames were played."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import reverb
 
+from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.remote import RemoteWeights, Reports, make_tables
@@ -144,6 +145,7 @@ class RemoteSource:
 
     def close(self) -> None:
         self._actors.close()
+        weights_relay.remove_unused()
         self._workers.stop()
         if self._server is not None:
             if self._reader is not None:

@@ -1,4 +1,4 @@
-"""Wrong variants of what actors in other processes send, and of what a learner counts of it."""
+"""Wrong variants of what actors in other processes send and share, and of what a learner counts of it."""
 
 from tests.mutations.variant import Variant
 
@@ -6,11 +6,13 @@ SOURCE = "repro/acting/remote_source.py"
 UNROLLS = "repro/acting/remote_unrolls.py"
 PROCESSES = "repro/acting/actor_processes.py"
 REMOTE = "repro/acting/remote.py"
+RELAY = "repro/acting/weights_relay.py"
 RAY = "repro/launch/ray_actors.py"
 JOIN = "repro/launch/ray_cluster.py"
 STALENESS = "repro/evidence/staleness.py"
 TEST = "tests/acting/test_remote_source.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
+TEST_RELAY = "tests/acting/test_weights_relay.py"
 TEST_RAY = "tests/launch/test_ray_actors.py"
 LEARNER = "repro/training/learner.py"
 GROUP = "repro/training/learner_group.py"
@@ -158,6 +160,132 @@ VARIANTS = [
         "        _check_free(port)\n",
         "",
         f"{TEST_RAY}::test_a_port_that_another_learner_has_is_refused",
+    ),
+    Variant(
+        "relay: what another actor has just fetched is fetched again",
+        RELAY,
+        "return self._read(version) or self._fetch_and_write(fetch)",
+        "return self._fetch_and_write(fetch)",
+        f"{TEST_RELAY}::test_what_another_actor_fetched_before_the_lock_was_free_is_not_fetched_again",
+    ),
+    Variant(
+        "relay: the file is written in place",
+        RELAY,
+        "os.replace(partial, self._folder / WEIGHTS)",
+        "shutil.copyfile(partial, self._folder / WEIGHTS)",
+        f"{TEST_RELAY}::test_weights_that_were_read_stay_as_they_are",
+    ),
+    Variant(
+        "relay: who has waited too long waits for ever",
+        RELAY,
+        "self._waits = self._waits and time.monotonic() < end",
+        "self._waits = True",
+        f"{TEST_RELAY}::test_a_wait_in_vain_is_not_repeated",
+    ),
+    Variant(
+        "relay: a stopped actor holds the others up at each version",
+        RELAY,
+        "self._waits = self._waits and time.monotonic() < end",
+        "self._waits = time.monotonic() < end",
+        f"{TEST_RELAY}::test_a_wait_in_vain_is_not_repeated",
+    ),
+    Variant(
+        "relay: an actor keeps the lock",
+        RELAY,
+        "fcntl.flock(self._lock, fcntl.LOCK_UN)",
+        "pass",
+        f"{TEST_RELAY}::test_older_weights_are_not_taken_and_newer_ones_are",
+    ),
+    Variant(
+        "relay: older weights are taken",
+        RELAY,
+        "if memory[:8].view(np.int64)[0] < version:",
+        "if memory[:8].view(np.int64)[0] < 0:",
+        f"{TEST_RELAY}::test_older_weights_are_not_taken_and_newer_ones_are",
+    ),
+    Variant(
+        "relay: nobody waits for who fetches",
+        RELAY,
+        "self._waits = True  # until",
+        "self._waits = False  # until",
+        f"{TEST_RELAY}::test_the_lock_of_a_killed_actor_is_free",
+    ),
+    Variant(
+        "relay: learners' processes at one address share a file",
+        RELAY,
+        'f"{address} {token}"',
+        "address",
+        f"{TEST_RELAY}::test_learners_on_one_machine_do_not_mix",
+    ),
+    Variant(
+        "relay: the file gets the weights of a learner that has just come",
+        RELAY,
+        "if int(values[0][1]) == self.token:",
+        "if True:",
+        f"{TEST_RELAY}::test_weights_of_a_learner_that_has_just_come_are_not_for_the_actors_of_the_one_before",
+    ),
+    Variant(
+        "relay: a new learner is taken for the one before",
+        REMOTE,
+        "if self._relay is None or self._relay.token != token:",
+        "if self._relay is None:",
+        f"{TEST_RELAY}::test_a_new_learner_at_an_old_address_is_not_taken_for_the_old_one",
+    ),
+    Variant(
+        "relay: what a full memory has of a snapshot stays",
+        RELAY,
+        "os.unlink(self._folder / PARTIAL)",
+        "pass",
+        f"{TEST_RELAY}::test_a_full_memory_costs_fetches_alone",
+    ),
+    Variant(
+        "relay: others can read the file",
+        RELAY,
+        "os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600",
+        "os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644",
+        f"{TEST_RELAY}::test_the_file_is_for_this_user_alone",
+    ),
+    Variant(
+        "relay: a folder may be one that others write to",
+        RELAY,
+        "status.st_uid != os.geteuid() or status.st_mode & 0o077",
+        "status.st_uid != os.geteuid()",
+        f"{TEST_RELAY}::test_a_folder_that_is_not_this_users_alone_is_not_used",
+    ),
+    Variant(
+        "relay: a folder is removed that actors have",
+        RELAY,
+        "if _try_lock(directory, fcntl.LOCK_EX) and os.path",
+        "if os.path",
+        f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_the_next_one_of_any_learner",
+    ),
+    Variant(
+        "relay: what killed actors left stays",
+        RELAY,
+        "        remove_unused()\n        with",
+        "        with",
+        f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_the_next_one_of_any_learner",
+    ),
+    Variant(
+        "relay: an actor whose learner is gone leaves its folder",
+        "repro/acting/remote_actor.py",
+        "weights_relay.close_all()",
+        "pass",
+        f"{TEST_RELAY}::test_an_actor_whose_learner_is_gone_leaves_nothing_behind",
+    ),
+    Variant(
+        "relay: a learner leaves what its actors left",
+        SOURCE,
+        "weights_relay.remove_unused()",
+        "pass",
+        f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_their_learner",
+    ),
+    Variant(
+        "relay: a replay's learner leaves what its actors left",
+        "repro/acting/remote_actor_pool.py",
+        "weights_relay.remove_unused()",
+        "pass",
+        f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_their_learner",
     ),
     Variant(
         "learners: the loss is that of a share of the batch",

@@ -1,0 +1,235 @@
+"""Weights that cross the network once for all actors of a learner on a machine, which share them as a file in memory.
+
+Each actor still asks the learner itself for the number of the newest version, before each unroll, and takes that
+version or a newer one, as it would alone. If the file has it, the actor reads it there. If not, one actor fetches it
+and writes the file under a lock, while the others wait; one that has waited for `WAIT_SECONDS` fetches for itself. No
+actor serves another: one that is killed or stopped holds up the others by its lock alone, which the kernel frees when
+its process ends.
+
+A snapshot is written to a file of another name, which then takes the place of the old one: who reads has all of one
+version. The file belongs to one user, whose actors trust each other, and to one process of a learner.
+
+Every actor holds a shared lock of the file's folder. A folder without a lock is removed: by the last actor that ends
+by itself, by a learner that ends for its own machine, and by the next actor of this user that starts, whichever learner
+it has. So what actors leave behind that are killed on another machine stays until then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from repro.memory import ALIGNMENT, as_tensor
+
+SHARED_MEMORY = Path("/dev/shm")
+"""Has the folders; without it, where temporary files are."""
+WEIGHTS, PARTIAL, LOCK = "weights", "partial", "lock"
+"""Files of a folder: the newest snapshot, the next one while it is written, and what its writer locks."""
+WAIT_SECONDS = 5.0
+"""Longest wait for an actor that fetches: it may be stopped."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.02
+"""Seconds between two looks of an actor that waits, which double each time."""
+JOIN_TRIES = 1000
+"""To join a folder that others are about to remove, `SHORTEST_PAUSE` apart."""
+
+
+class WeightsRelay:
+    """An actor's access to the file. Where there can be none, for want of memory or permission, it always fetches.
+
+    Args:
+        address: of the learner's server.
+        token: of the learner's process.
+        signature: of what is fetched; its first tensor is the version and the token.
+
+    Attributes:
+        token: see above.
+    """
+
+    def __init__(self, address: str, token: int, signature: Sequence[tf.TensorSpec]) -> None:
+        self.token = token
+        self._specs = [(tuple(spec.shape), np.dtype(spec.dtype.as_numpy_dtype)) for spec in signature]
+        sizes = [int(np.prod(shape)) * dtype.itemsize for shape, dtype in self._specs]
+        self._ends = np.cumsum([size + -size % ALIGNMENT for size in sizes]).tolist()  # of tensors in the file
+        self._waits = True  # until a wait, or writing, turns out to be in vain
+        self._folder = _base() / _name(address, token)
+        self._lock: int | None = None
+        remove_unused()
+        with contextlib.suppress(OSError):
+            joined = _join(self._folder)
+            self._leave = weakref.finalize(self, _leave, self._folder, joined)  # at the process's end, too
+            self._lock = joined[1]
+            _relays.add(self)
+
+    def get(self, version: int, fetch: Callable[[], Sequence[tf.Tensor]]) -> Sequence[tf.Tensor]:
+        """Returns weights of a version or of a newer one.
+
+        Args:
+            version: that the learner has published.
+            fetch: returns the learner's newest weights, as in the signature.
+        """
+        if self._lock is None:
+            return fetch()
+        end, pause = time.monotonic() + WAIT_SECONDS, SHORTEST_PAUSE
+        while True:
+            if (found := self._read(version)) is not None:
+                self._waits = True
+                return found
+            if _try_lock(self._lock, fcntl.LOCK_EX):
+                self._waits = True
+                try:
+                    return self._read(version) or self._fetch_and_write(fetch)
+                finally:
+                    fcntl.flock(self._lock, fcntl.LOCK_UN)
+            self._waits = self._waits and time.monotonic() < end
+            if not self._waits:
+                return fetch()
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def close(self) -> None:
+        """Removes the folder unless other actors have it."""
+        if self._lock is not None:
+            self._lock = None
+            self._leave()
+
+    def _read(self, version: int) -> list[tf.Tensor] | None:
+        """The file's weights, in memory that all readers share; None where they are older than a version."""
+        try:
+            memory = np.asarray(np.memmap(self._folder / WEIGHTS, mode="c"))  # "c": the tensors must be writable
+        except OSError:
+            return None
+        if memory[:8].view(np.int64)[0] < version:
+            return None
+        arrays = [
+            memory[start : start + int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
+            for start, (shape, dtype) in zip([0, *self._ends], self._specs)
+        ]
+        return [as_tensor(array) for array in arrays]
+
+    def _fetch_and_write(self, fetch: Callable[[], Sequence[tf.Tensor]]) -> Sequence[tf.Tensor]:
+        """What `fetch` returns; the file gets it, unless it is of another learner, which has just come to the address.
+
+        The lock must be held.
+        """
+        values = fetch()
+        if int(values[0][1]) == self.token:
+            try:
+                self._write(values)
+            except OSError:
+                self._waits = False
+                with contextlib.suppress(OSError):
+                    os.unlink(self._folder / PARTIAL)
+        return values
+
+    def _write(self, values: Sequence[tf.Tensor]) -> None:
+        partial = self._folder / PARTIAL
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            for start, value in zip([0, *self._ends], values):
+                file.seek(start)
+                file.write(value.numpy().tobytes())
+            file.truncate(self._ends[-1])
+            file.flush()
+            os.fsync(file.fileno())  # or a file on a disk could be empty after a loss of power
+        os.replace(partial, self._folder / WEIGHTS)
+
+
+_relays: weakref.WeakSet[WeightsRelay] = weakref.WeakSet()
+
+
+def close_all() -> None:
+    """Closes those of this process, which is about to end without the interpreter's doing."""
+    for relay in tuple(_relays):
+        relay.close()
+
+
+def remove_unused() -> None:
+    """Removes the folders of this user's actors that have all ended."""
+    for path in _base().glob(f"{_prefix()}*"):
+        with contextlib.suppress(OSError):
+            directory = _open_folder(path)
+            try:
+                _remove_if_unused(path, directory)
+            finally:
+                os.close(directory)
+
+
+def _base() -> Path:
+    return SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+
+
+def _prefix() -> str:
+    return f"repro-weights-{os.geteuid()}-"
+
+
+def _name(address: str, token: int) -> str:
+    """Of the folder of a learner's process; the address keeps learners out that copy another one's token."""
+    return _prefix() + hashlib.sha256(f"{address} {token}".encode()).hexdigest()[:16]
+
+
+def _join(path: Path) -> tuple[int, int]:
+    """Makes a folder if need be, and returns descriptors of it, with a shared lock, and of its lock's file.
+
+    Raises:
+        OSError: it cannot be made, or is another user's.
+    """
+    for _ in range(JOIN_TRIES):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:  # it may have just been removed
+            directory = _open_folder(path)
+            stack.callback(os.close, directory)
+            if _try_lock(directory, fcntl.LOCK_SH) and os.path.samestat(os.fstat(directory), os.stat(path)):
+                lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+                stack.pop_all()
+                return directory, lock
+        time.sleep(SHORTEST_PAUSE)
+    raise TimeoutError(path)
+
+
+def _open_folder(path: Path) -> int:
+    """Returns a descriptor of a folder that nobody but this user can write to.
+
+    Raises:
+        OSError: there is no such folder.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    status = os.fstat(directory)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        os.close(directory)
+        raise PermissionError(path)
+    return directory
+
+
+def _leave(path: Path, joined: tuple[int, int]) -> None:
+    """Gives up what `_join` returned, and removes the folder unless other actors have it."""
+    directory, lock = joined
+    _remove_if_unused(path, directory)
+    os.close(lock)
+    os.close(directory)
+
+
+def _remove_if_unused(path: Path, directory: int) -> None:
+    """Removes a folder, given a descriptor of it as well, if no other one has a lock."""
+    with contextlib.suppress(OSError):  # it was removed
+        if _try_lock(directory, fcntl.LOCK_EX) and os.path.samestat(os.fstat(directory), os.stat(path)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    """Takes a shared or an exclusive lock of an open file, and returns whether it could at once."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

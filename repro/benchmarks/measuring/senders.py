@@ -1,0 +1,96 @@
+"""Processes in place of actors, which send one unroll again and again and play nothing.
+
+They are forked from a process that has loaded TensorFlow, so that dozens of them fit into a machine's memory.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import NoReturn
+
+import reverb
+
+from repro.acting.actor_processes import ActorProcess
+from repro.acting.remote import PulledWeights
+from repro.acting.remote_actor import end_with
+from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
+from repro.acting.unrolls import UnrollGroup
+from repro.training import devices
+
+_forking = multiprocessing.get_context("forkserver")
+_forking.set_forkserver_preload([__name__])
+
+
+class Sender:
+    """One of the processes; an `ActorProcess`.
+
+    Args:
+        group, actor, start, address: see `send`.
+    """
+
+    may_wait = False
+
+    def __init__(self, group: UnrollGroup, actor: int, start: int, address: str) -> None:
+        self._process = _forking.Process(target=send, args=(group, actor, start, address), daemon=True)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        assert self._process.pid is not None, "it was started"
+        return self._process.pid
+
+    def wait(self) -> str:
+        self._process.join()
+        return f"it ended with code {self._process.exitcode}"
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+
+class SenderLauncher:
+    """Starts senders on this machine; a `Launcher`.
+
+    Args:
+        group: what they send.
+
+    Attributes:
+        home, port: see `Launcher`.
+        senders: all that were started.
+        address: of the learner's server, once there is a sender.
+    """
+
+    home: str | None = None
+    port: int | None = None
+
+    def __init__(self, group: UnrollGroup) -> None:
+        self.senders: list[Sender] = []
+        self.address = ""
+        self._group = group
+
+    def __call__(self, actor: int, start: int, address: str) -> Sender:
+        self.address = address
+        self.senders.append(Sender(self._group, actor, start, address))
+        return self.senders[-1]
+
+    def start_learner(self, learner: int, address: str, key: str) -> ActorProcess:
+        raise NotImplementedError("There is one learner.")
+
+
+def send(group: UnrollGroup, actor: int, start: int, address: str) -> NoReturn:
+    """Sends a group of unrolls as fast as the learner takes it, until that is gone, and takes weights before each time.
+
+    Args:
+        group: of unrolls.
+        actor, start, address: see `Launcher`.
+    """
+    end_with(address)
+    devices.configure_actor()
+    weights = PulledWeights(address)
+    sender = UnrollSender(reverb.Client(address), actor, start, machine_number(own_address(address)))
+    while True:
+        group.version = weights.latest.version
+        sender.send([group])
