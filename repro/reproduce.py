@@ -161,7 +161,7 @@ def main(argv: list[str]) -> None:
     began = time.monotonic()
     failures = run_jobs(here, JOBS.value or 1, console)
     if cluster and there and all(job.recorded() or job in failures for job in here):  # and not interrupted
-        at_once = JOBS.value or room
+        at_once = min(JOBS.value or room, len(there))
         console.print(cluster.describe(at_once), highlight=False, soft_wrap=True)
         failures |= run_on_cluster(there, at_once, CORES_PER_RUN.value, console)
     complete = [path for job in asked if job.recorded() for path in job.record_paths]

@@ -184,14 +184,18 @@ class ClusterJob(RecordedJob):
         have: Files = remote.call("look").files
         remote.call("begin")
         while True:
-            if self._stopped:
-                remote.call("stop")
+            self._attend(remote)
             state: State = remote.call("look")
-            self._share = state.share
             self._receive(remote, state, have)
             if state.ended:
                 return state
             time.sleep(POLL_SECONDS)
+
+    def _attend(self, remote: RemoteRun) -> None:
+        """What is done every `POLL_SECONDS`, also while a large file comes."""
+        if self._stopped:
+            remote.call("stop")
+        self._share = remote.call("share")
 
     def _receive(self, remote: RemoteRun, state: State, have: Files) -> None:
         """Takes what has changed: the progress alone, or everything with a new checkpoint and at the end."""
@@ -208,14 +212,15 @@ class ClusterJob(RecordedJob):
         self._checkpoints += any(map(checkpoint_of, published))
 
     def _chunks(self, remote: RemoteRun, name: str) -> Iterator[bytes]:
-        offset, looked = 0, time.monotonic()
+        offset, attended = 0, time.monotonic()
         while chunk := remote.call("get", name, offset):
             yield chunk
             offset += len(chunk)
             if len(chunk) < CHUNK_BYTES:
                 return
-            if time.monotonic() - looked > POLL_SECONDS:
-                self._share, looked = remote.call("share"), time.monotonic()
+            if time.monotonic() - attended > POLL_SECONDS:
+                self._attend(remote)
+                attended = time.monotonic()
 
     def _record(self, results: Results) -> None:
         for path, record in zip(self.record_paths, results.records, strict=True):

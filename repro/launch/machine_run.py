@@ -26,16 +26,14 @@ OTHER_VERSION = "{} has another version of this suite than the head: bring all m
 
 
 class State(NamedTuple):
-    """How far a run is.
+    """What there is of a run.
 
-    share: of the work that is done.
     files: that can be read, of the newest checkpoint alone.
     ended: whether it works no more.
     stopped: whether it ended because it was asked to.
     failure: why it failed; empty where it did not.
     """
 
-    share: float
     files: Files
     ended: bool
     stopped: bool
@@ -52,8 +50,8 @@ class Results(NamedTuple):
 class MachineRun:
     """What the head calls, by way of the cluster; each call is short, and the work is done in a thread beside them.
 
-    The order is `describe`, `prepare`, `put` for each file, `begin`; then `look` and `get` until the run has ended,
-    and `results`, `close`. When this process is killed, so is what works on the run; the next run on this machine
+    The order is `describe`, `prepare`, `put` for each file, `begin`; then `share`, `look` and `get` until the run has
+    ended, `results` and `close`. When this process is killed, so is what works on the run; the next run on this machine
     removes its folder.
 
     Args:
@@ -114,12 +112,12 @@ class MachineRun:
         return self._job.share_done()
 
     def look(self) -> State:
-        """Returns how far the run is and which files there are; before `begin`, those that were put."""
+        """Returns whether the run is at work and which files there are; before `begin`, those that were put."""
         if self._thread is not None and self._thread.is_alive():
             files = list_files(self._run_dir, skip=[CHECKPOINTS]) | pin_checkpoint(self._run_dir, self._pins)
-            return State(self.share(), files, ended=False, stopped=False, failure="")
+            return State(files, ended=False, stopped=False, failure="")
         files = list_saved(self._run_dir)
-        return State(self.share(), files, self._thread is not None, self._was_stopped, self._failure)
+        return State(files, self._thread is not None, self._was_stopped, self._failure)
 
     def get(self, name: str, offset: int) -> bytes:
         """Returns the part of a file that begins at an offset; less than `CHUNK_BYTES` at its end, or if it is gone."""

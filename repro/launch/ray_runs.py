@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import ModuleType
 from typing import Any
 
@@ -33,18 +34,19 @@ class RayRun:
         return self._is_ready(self._first)
 
     def call(self, method: str, *arguments: Any) -> Any:
-        task = getattr(self._actor, method).remote(*arguments)
-        while not self._is_ready(task):
-            pass
         try:
+            task = getattr(self._actor, method).remote(*arguments)
+            while not self._is_ready(task):
+                pass
             return self._ray.get(task)
-        except self._ray.exceptions.RayError as error:
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
             raise LostError(ray_cluster.reason_of(error)) from None
 
     def end(self) -> None:
         if not self._ended:
             self._ended = True
-            self._ray.kill(self._actor)
+            with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError):  # the cluster may be gone
+                self._ray.kill(self._actor)
 
     def _is_ready(self, task: Any) -> bool:
         """Whether a call has ended, after some wait; raises LostError where the process was ended here."""

@@ -232,6 +232,28 @@ def test_a_stop_saves_there_and_brings_it_back(tmp_path, monkeypatch):
     assert not head.job.record_paths[0].exists()
 
 
+def test_a_stop_is_heard_while_a_large_file_comes(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_job, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(cluster_job, "CHUNK_BYTES", 4)
+    monkeypatch.setattr(machine_run, "CHUNK_BYTES", 4)
+
+    def act(script):
+        script.save(10, b"a longer one")
+        script.end_when_asked()
+
+    def stop(run, method, *arguments):
+        if method == "get" and arguments == ("checkpoints/checkpoint_000000010/large/replay.npy", 8):
+            head.job.stop()
+
+    script_machines(monkeypatch, act)
+    cluster = FakeCluster(before=stop)
+    head = Head(tmp_path, cluster)
+    assert isinstance(head.start().join(), Stopped)
+    calls = cluster.runs[0].calls
+    assert calls.index(("stop", ())) < calls.index(("get", ("checkpoints/checkpoint_000000010/large/replay.npy", 16)))
+    assert head.saved() == [10]
+
+
 def test_what_waits_for_cores_ends_at_once_and_a_run_that_goes_on_afterwards_has_what_came_back(tmp_path, monkeypatch):
     script_machines(monkeypatch, finish)
     cluster = FakeCluster(is_placed=False)

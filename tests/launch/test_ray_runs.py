@@ -147,6 +147,9 @@ def test_a_run_is_an_actor_with_its_cores_that_is_never_started_again(ray):
     ray.error = RayTaskError("Traceback\nOSError: the disk is full")
     with pytest.raises(LostError, match="^OSError: the disk is full$"):
         run.call("describe")
+    ray.error = ConnectionError("the cluster is gone.")
+    with pytest.raises(LostError, match="^ConnectionError: the cluster is gone$"):
+        run.call("describe")
     run.end()
     run.end()
     assert len(ray.killed) == 1

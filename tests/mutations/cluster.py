@@ -309,6 +309,13 @@ VARIANTS = [
         f"{TEST_JOB}::test_a_stop_saves_there_and_brings_it_back",
     ),
     Variant(
+        "runs: a stop waits until a large file has come",
+        JOB,
+        "                self._attend(remote)\n",
+        "",
+        f"{TEST_JOB}::test_a_stop_is_heard_while_a_large_file_comes",
+    ),
+    Variant(
         "runs: a run that is always lost never fails",
         JOB,
         "losses = 1 if self._checkpoints > came else losses + 1",
