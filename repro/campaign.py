@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from repro.evidence.commands import Run
     from repro.launch.campaign import CampaignFolder, Estimates, Planned
+    from repro.launch.cluster_job import Cluster
     from repro.launch.plan import Block, Step
     from repro.launch.recorded_job import RecordedJob
 
@@ -34,6 +35,7 @@ ONLY = flags.DEFINE_list(
     "only", [], "Papers, experiments, agents, tasks or scales, such as refer,atari_shallow/pong: a slash narrows down."
 )
 CORES = flags.DEFINE_string("cores", None, "Numbers of the cores to use, such as 0,2-3; all if not given.")
+CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster that does the runs: auto, or ray://<head>:10001.")
 SHARE = flags.DEFINE_string("share", "1/1", "k/n: every n-th run, from the k-th on, so that n machines share the plan.")
 RETRY = flags.DEFINE_bool("retry", False, "Also take up the runs that failed before.")
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
@@ -49,6 +51,7 @@ def main(argv: list[str]) -> None:
     from repro.launch.campaign import CampaignFolder
     from repro.launch.gate import GateError
     from repro.launch.plan import load_stages, order
+    from repro.launch.ray_runs import RayRuns
     from repro.launch.selection import choose, parse_cores
 
     console = Console()
@@ -59,9 +62,15 @@ def main(argv: list[str]) -> None:
         (_pause if PAUSE.value else _resume)(folder, console)
         return
     try:
+        if CORES.value and CLUSTER.value:
+            raise ValueError("--cores are those of this machine; runs of a --cluster have the cores that it offers.")
         cores = parse_cores(CORES.value, sorted(os.sched_getaffinity(0)))
+        cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
+        if cluster and not DRY_RUN.value:
+            cores = list(range(cluster.connect(1)))
+            _say(console, cluster.describe(len(cores)))
         steps = list(order(load_stages(Path(PLAN.value))))
-        planned = _plan_runs(choose(steps, ONLY.value, SHARE.value))
+        planned = _plan_runs(choose(steps, ONLY.value, SHARE.value), cluster, console)
         if DRY_RUN.value:
             _show_plan(steps, planned, folder, len(cores), console)
             return
@@ -79,7 +88,7 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         GateError: what the code learns could not be measured.
     """
     from repro.launch.campaign import CampaignFollower, Estimates, describe_rest, name_of
-    from repro.launch.scheduler import Scheduler
+    from repro.launch.scheduler import END_SECONDS, PAUSE_SECONDS, Scheduler
 
     if not folder.lock():
         raise ValueError(
@@ -100,7 +109,9 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     hours = sum(estimates.left(item.job) for item in left)
     _say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
     try:
-        failures = Scheduler([item.job for item in left], [[core] for core in cores], console, follower).run()
+        end_seconds = PAUSE_SECONDS if CLUSTER.value else END_SECONDS
+        slots = [[core] for core in cores]
+        failures = Scheduler([item.job for item in left], slots, console, follower, end_seconds).run()
     finally:
         folder.write_state("ended", [])
     unfinished = [item for item in left if not item.job.recorded() and item.job not in failures]
@@ -150,18 +161,20 @@ def _is_done(item: Planned, estimates: Estimates) -> bool:
     return done
 
 
-def _plan_runs(chosen: Sequence[tuple[Run, Block]]) -> list[Planned]:
-    """Runs with their jobs.
+def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, console: Console) -> list[Planned]:
+    """Runs with their jobs, which a cluster does if there is one.
 
     Raises:
         ValueError: as for `jobs.make_job`.
     """
     from repro.launch.campaign import Planned
+    from repro.launch.cluster_job import ClusterJob
     from repro.launch.jobs import default_results_dir, make_job
 
     def make(run: Run) -> RecordedJob:
         results_dir = RESULTS_DIR.value or default_results_dir(run.scale)
-        return make_job(run, Path(results_dir), Path(RUNS_DIR.value))
+        job = make_job(run, Path(results_dir), Path(RUNS_DIR.value))
+        return ClusterJob(job, run, cluster, lambda line: _say(console, line)) if cluster else job
 
     return [Planned(run, make(run), block) for run, block in chosen]
 

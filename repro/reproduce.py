@@ -11,7 +11,7 @@ import itertools
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,10 @@ from repro.config import agents, tasks
 from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.launch import jobs, ray_cluster
+from repro.launch.cluster_job import Cluster, ClusterJob
+from repro.launch.ray_runs import RayRuns
 from repro.launch.recorded_job import RecordedJob
-from repro.launch.scheduler import run_jobs
+from repro.launch.scheduler import run_jobs, run_on_cluster
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,26 +42,53 @@ TASK = flags.DEFINE_list("task", [], "Tasks, such as pong; the configuration's o
 AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the configuration's own if not given. random only plays.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 SEED = flags.DEFINE_list("seed", [], "Only these seeds, in place of 1 to --seeds.")
-JOBS = flags.DEFINE_integer("jobs", 1, "Runs side by side, each on its share of the cores.", 1)
-CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster that actors play on: auto, or ray://<head>:10001.")
+JOBS = flags.DEFINE_integer(
+    "jobs",
+    None,
+    "Runs side by side, each on its share of the cores, 1 if not given; with --spread=runs at most so many, and with "
+    "0 or if not given as many as the cluster has cores for.",
+    0,
+)
+CLUSTER = flags.DEFINE_string("cluster", None, "Ray cluster: auto, or ray://<head>:10001.")
+SPREAD = flags.DEFINE_enum(
+    "spread",
+    None,
+    ["actors", "runs"],
+    "What is on the cluster: the actors of a run that learns here, or whole runs; if not given, actors where the agent "
+    "has some that can be processes, else runs.",
+)
+CORES_PER_RUN = flags.DEFINE_integer("cores_per_run", 1, "Cores of a machine that a run has, with --spread=runs.", 1)
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs.")
 
 
-def find_jobs() -> Iterator[RecordedJob]:
+def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print) -> Iterator[RecordedJob]:
     """Every run that the flags ask for.
+
+    Args:
+        cluster: has whole runs done.
+        say: called with a line when one of them is lost there.
 
     Raises:
         ValueError: an unknown paper, experiment, scale or task; the message names the known ones.
     """
     known = jobs.experiments(PAPER.value)
     package = importlib.import_module(f"paper_configs.{PAPER.value}")
+    folders = results_dir(), Path(RUNS_DIR.value)
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         config = jobs.load_config(PAPER.value, name, SCALE.value)
         for named, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
+            spread = SPREAD.value or (CLUSTER.value and _default_spread(config, agent))
             for task, seed in itertools.product(_played(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
-                yield jobs.make_job(run, results_dir(), Path(RUNS_DIR.value), CLUSTER.value)
+                if cluster and spread == "runs":
+                    yield ClusterJob(jobs.make_job(run, *folders), run, cluster, say)
+                else:
+                    yield jobs.make_job(run, *folders, CLUSTER.value)
+
+
+def _default_spread(config: ml_collections.ConfigDict, agent: str) -> str:
+    return "actors" if jobs.has_remote_actors(config, agent) else "runs"
 
 
 def _played(config: ml_collections.ConfigDict, task: str, agent: str) -> Sequence[str]:
@@ -111,10 +140,18 @@ def main(argv: list[str]) -> None:
 
     console = Console()
     try:
-        asked = list(find_jobs())
+        if not CLUSTER.value and (SPREAD.value or JOBS.value == 0):
+            raise ValueError("--spread and --jobs=0 are for a --cluster.")
+        cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
+        asked = list(find_jobs(cluster, lambda line: console.print(line, highlight=False, soft_wrap=True)))
         waiting = [job for job in asked if not job.recorded()]
-        jobs.check_modules(waiting)
-        if CLUSTER.value and waiting:
+        here = [job for job in waiting if not isinstance(job, ClusterJob)]
+        there = [job for job in waiting if isinstance(job, ClusterJob)]
+        jobs.check_modules(here)
+        room = 0
+        if cluster and there:
+            room = cluster.connect(CORES_PER_RUN.value)
+        elif CLUSTER.value and here:
             ray_cluster.join(CLUSTER.value)  # one that begins here is for all runs, which join it themselves
     except (ValueError, records.RecordError) as error:
         cli.fail(error)
@@ -122,7 +159,11 @@ def main(argv: list[str]) -> None:
         if job not in waiting:
             console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
     began = time.monotonic()
-    failures = run_jobs(waiting, JOBS.value, console)
+    failures = run_jobs(here, JOBS.value or 1, console)
+    if cluster and there and all(job.recorded() or job in failures for job in here):  # and not interrupted
+        at_once = min(JOBS.value or room, len(there))
+        console.print(cluster.describe(at_once), highlight=False, soft_wrap=True)
+        failures |= run_on_cluster(there, at_once, CORES_PER_RUN.value, console)
     complete = [path for job in asked if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:

@@ -9,7 +9,7 @@ from pathlib import Path
 import ml_collections
 
 from repro import cli
-from repro.config import agents
+from repro.config import PROCESSES, agents, use_processes
 from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
@@ -86,6 +86,23 @@ def check_modules(jobs: Iterable[RecordedJob]) -> None:
         vizdoom_module.check_module()
 
 
+def has_remote_actors(config: ml_collections.ConfigDict, agent: str) -> bool:
+    """Returns whether an agent of an experiment has actors that can be processes of their own."""
+    if "study" in config or "population" in config or agent == random_player.AGENT:
+        return False
+    config = config.copy_and_resolve_references()
+    config.agent = agent
+    try:
+        use_processes(config)
+    except ValueError:
+        return False
+    from repro.papers import find_experiment  # TensorFlow is for the few commands that ask
+    from repro.training.experiment import RemoteActing
+
+    experiment = find_experiment(config)
+    return isinstance(experiment, RemoteActing) and PROCESSES in getattr(experiment, "SCHEDULES", (PROCESSES,))
+
+
 def make_job(run: Run, results_dir: Path, runs_dir: Path, cluster: str | None = None) -> RecordedJob:
     """Returns the job of a run.
 
@@ -93,14 +110,14 @@ def make_job(run: Run, results_dir: Path, runs_dir: Path, cluster: str | None = 
         run: with the task in any spelling; of a study the agent is not read, for it has all its answers at once.
         results_dir: root of the records.
         runs_dir: root of the run folders.
-        cluster: as for `TrainingJob`.
+        cluster: as for `TrainingJob`: its actors play there.
 
     Raises:
-        ValueError: there is no such paper, experiment, scale, agent or task, or nothing in it is for a cluster.
+        ValueError: there is no such paper, experiment, scale, agent or task, or there are no actors for a cluster.
     """
     config = load_config(run.paper, run.experiment, run.scale)
     if cluster and ("study" in config or "population" in config or run.agent == random_player.AGENT):
-        raise ValueError(f"--cluster: {run.agent} in {run.experiment} has no actors that could be processes.")
+        raise ValueError(f"--spread=actors: {run.agent} in {run.experiment} has no actors that could be processes.")
     if "study" in config:
         return StudyJob(config, run.task, run.seed, results_dir)
     check_agents(config, [run.agent])

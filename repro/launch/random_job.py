@@ -45,7 +45,7 @@ class RandomJob(RecordedJob):
         from repro.acting.uniform_policy import UniformPolicy
         from repro.environments.make import make_evaluation_environment
 
-        started, began, commit = utc_now(), time.monotonic(), records.git_commit()
+        started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         seed = SEED_OFFSET + self.seed
         environment = make_evaluation_environment(self.config, NUM_ENVS, seed)
         policy = UniformPolicy(environment.time_step_spec, environment.action_spec)

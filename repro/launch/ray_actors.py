@@ -44,11 +44,8 @@ class RayProcess:
     def wait(self) -> str:
         try:
             self._ray.get(self._task)
-        except self._ray.exceptions.RayTaskError as error:
-            return str(error).strip().splitlines()[-1]  # of a traceback
         except self._ray.exceptions.RayError as error:
-            first, *_ = [*str(error).strip().splitlines(), "without a reason"]
-            return f"{type(error).__name__}: {first.rstrip('.')}"
+            return ray_cluster.reason_of(error)
         return "it found no learner"
 
     def kill(self) -> None:

@@ -55,6 +55,14 @@ def join(address: str) -> ModuleType:
     return ray
 
 
+def reason_of(error: Exception) -> str:
+    """Returns in a line why a task of the cluster ended, by an error of Ray's: what it raised, or what became of it."""
+    lines = [*str(error).strip().splitlines(), "without a reason"]
+    if type(error).__name__.startswith("RayTaskError"):
+        return lines[-2]  # of a traceback
+    return f"{type(error).__name__}: {lines[0].rstrip('.')}"
+
+
 def leave() -> None:
     """Lets the cluster go, if this process joined one; one that began with the process ends."""
     if (ray := sys.modules.get("ray")) is not None:

@@ -29,6 +29,7 @@ class RecordedJob(abc.ABC):
 
     Attributes:
         label: what it is, in one line.
+        commit: of the code; None: that of this checkout.
 
     Args:
         config: of the experiment, at its scale.
@@ -37,6 +38,7 @@ class RecordedJob(abc.ABC):
     """
 
     label: str
+    commit: str | None = None
 
     def __init__(self, config: ml_collections.ConfigDict, seed: int, paths: Sequence[Path]) -> None:
         self.config = config
@@ -84,6 +86,18 @@ class RecordedJob(abc.ABC):
     def refusal(self) -> str | None:
         """Says why what is left of a run that was begun must not be continued; None where it may, or was not begun."""
         return None
+
+    def where(self) -> str:
+        """Says for its bar on which machine a job is, or that it waits for one; empty where it is on this one."""
+        return ""
+
+    def figure_dir(self) -> Path | None:
+        """Returns the folder for a figure beside the records; None where there is none, or one of a larger scale."""
+        return None
+
+    def find_commit(self) -> str | None:
+        """Returns the commit that makes the records."""
+        return self.commit or records.git_commit()
 
     def recorded(self) -> bool:
         """Whether they are there, valid, of this scale and of the current configuration."""

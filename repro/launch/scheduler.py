@@ -24,7 +24,7 @@ TICK_SECONDS = 0.5
 END_SECONDS = 60.0
 """From asking a job to end to killing it, at Ctrl-C and SIGTERM."""
 PAUSE_SECONDS = 120.0
-"""The same for a pause and for room for a wider job, where there is more time to save."""
+"""The same for a pause and for room for a wider job, where there is more time to save, and for runs on a cluster."""
 
 
 def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dict[RecordedJob, str]:
@@ -39,6 +39,12 @@ def run_jobs(jobs: Sequence[RecordedJob], at_once: int, console: Console) -> dic
     cores = sorted(os.sched_getaffinity(0))
     slots = [cores[i::at_once] or [cores[i % len(cores)]] for i in range(at_once)]
     return Scheduler(jobs, slots, console).run()
+
+
+def run_on_cluster(jobs: Sequence[RecordedJob], at_once: int, cores: int, console: Console) -> dict[RecordedJob, str]:
+    """As `run_jobs`, for jobs that a cluster does: each asks it for so many cores, and may wait for them there."""
+    slots = [list(range(i * cores, (i + 1) * cores)) for i in range(min(at_once, len(jobs)))]
+    return Scheduler(jobs, slots, console, end_seconds=PAUSE_SECONDS).run()
 
 
 def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[RecordedJob, str]:
@@ -118,11 +124,18 @@ class Scheduler:
         slots: each for one job at a time, or several for one.
         console: for the bars and a line for each job that ends.
         follower: see there.
+        end_seconds: in place of `END_SECONDS`.
     """
 
     def __init__(
-        self, jobs: Sequence[RecordedJob], slots: Sequence[Slot], console: Console, follower: Follower | None = None
+        self,
+        jobs: Sequence[RecordedJob],
+        slots: Sequence[Slot],
+        console: Console,
+        follower: Follower | None = None,
+        end_seconds: float | None = None,
     ) -> None:
+        self._end_seconds = end_seconds or END_SECONDS
         self._place = {job: place for place, job in enumerate(jobs)}
         self._waiting = list(jobs)
         self._running: dict[RecordedJob, _Running] = {}
@@ -140,7 +153,7 @@ class Scheduler:
             while True:
                 self._collect(end)
                 if end.asked:
-                    self._stop(self._running, END_SECONDS)
+                    self._stop(self._running, self._end_seconds)
                 elif self._follower.is_paused():
                     self._stop(self._running, PAUSE_SECONDS)
                 elif not self._no_more:
@@ -149,7 +162,7 @@ class Scheduler:
                 if not self._running and (end.asked or self._no_more or not self._waiting):
                     return self._failures
                 for job, state in self._running.items():
-                    self._bars.update(state.bar, completed=job.share_done())
+                    self._bars.update(state.bar, completed=job.share_done(), description=job.label + job.where())
                 time.sleep(TICK_SECONDS)
 
     def _fill(self) -> None:

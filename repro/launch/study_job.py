@@ -53,7 +53,7 @@ class StudyJob(RecordedJob):
         from repro.papers import find_experiment, find_study
 
         run_study = find_study(self.config)
-        started, began, commit = utc_now(), time.monotonic(), records.git_commit()
+        started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         with make_bars(Console(quiet=quiet)) as bars:
             bar = bars.add_task(self.label, total=1.0)
 
@@ -78,8 +78,8 @@ class StudyJob(RecordedJob):
             "started": started,
             "finished": utc_now(),
         }
-        if self.seed == 1 and not self._has_larger_scale():
-            found.save_figure(self._folder)
+        if (figure_dir := self.figure_dir()) is not None:
+            found.save_figure(figure_dir)
         for path, (name, answer) in zip(self.record_paths, found.answers.items(), strict=True):
             identity = identity_fields(self.config, name, self.seed, "study")
             series = {"series": answer.series} if answer.series else {}
@@ -94,10 +94,11 @@ class StudyJob(RecordedJob):
         """Asks the study to end at its next piece."""
         self._stopped = True
 
-    def _has_larger_scale(self) -> bool:
-        """Whether this study was recorded at a larger scale, whose figure the folder then holds."""
+    def figure_dir(self) -> Path | None:
+        """Returns the folder of the first seed's figure, unless the study was recorded at a larger scale."""
         larger = records.SCALES[records.SCALES.index(self.config.scale) + 1 :]
-        return any(records.path_of_scale(self._paths[0], scale).exists() for scale in larger)
+        has_larger = any(records.path_of_scale(self._paths[0], scale).exists() for scale in larger)
+        return self._folder if self.seed == 1 and not has_larger else None
 
     def share_done(self) -> float:
         """Share of the pieces of work done."""

@@ -19,6 +19,7 @@ from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
+from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
 from repro.training.run_directory import (
     RunDirectoryError,
@@ -97,7 +98,7 @@ class TrainingJob(RecordedJob):
             raise JobError(reason)
         self._wait_until_free()
         if not self._was_begun():
-            origin = {"git_commit": records.git_commit(), "behaviour": self._behaviour_version()}
+            origin = {"git_commit": self.find_commit(), "behaviour": self._behaviour_version()}
             write_json(self._origin, origin)
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
@@ -256,6 +257,7 @@ class TrainingJob(RecordedJob):
             ),
             "evaluation": evaluation,
             **{name: complete[name] for name in OPTIONAL if name in complete},
+            **({"machines": len(moved)} if len(moved := read_machines(self.run_dir)) > 1 else {}),
             **series_fields(rows, counted, config.get("recorded", ())),
             **circumstances(cores, config.env.name),
             "behaviour": self._behaviour_version(),

@@ -15,9 +15,8 @@ from tf_agents.policies import tf_policy
 
 from repro.files import flush, reason
 from repro.training.manifest import find_damage, write_manifest
-from repro.training.run_directory import CHECKPOINT_PREFIX
+from repro.training.run_directory import CHECKPOINT_PREFIX, KEEP, newest_first
 
-KEEP = 3
 STATE, LARGE = "state.npz", "large"
 """In a checkpoint: the file of the state, and the folder of its large arrays."""
 LARGE_BYTES = 1 << 26
@@ -76,7 +75,7 @@ def save(
             f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume "
             "the run: its earlier checkpoints are intact."
         ) from error
-    for old in _newest_first(directory)[KEEP:]:
+    for old in newest_first(directory)[KEEP:]:
         shutil.rmtree(old, ignore_errors=True)  # one that stays is tried again at the next save
     return final
 
@@ -98,7 +97,7 @@ def restore(
     Raises:
         CheckpointError: there are checkpoints, but none is whole.
     """
-    candidates = _newest_first(directory)
+    candidates = newest_first(directory)
     for path in candidates:
         damage = find_damage(path)
         if damage:
@@ -146,10 +145,6 @@ def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str
     """
     restore_trained(directory, tf.train.Checkpoint(agent=agent), warn)
     return agent.policy
-
-
-def _newest_first(directory: Path) -> list[Path]:
-    return sorted(directory.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
 
 
 def _write_state(path: Path, state: dict[str, Any]) -> None:

@@ -17,6 +17,8 @@ from repro.training.manifest import find_damage
 
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
+KEEP = 3
+"""Checkpoints that a run keeps."""
 LINEAGE = "lineage.json"
 """What has become of a population, in its folder."""
 LEAVE_SECONDS = 180.0
@@ -147,6 +149,16 @@ def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> boo
     return True
 
 
+def newest_first(checkpoints: Path) -> list[Path]:
+    """The checkpoints in a folder, whole or not."""
+    return sorted(checkpoints.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
+
+
+def newest_checkpoint(checkpoints: Path) -> Path | None:
+    """Returns the newest whole checkpoint in a folder, or None."""
+    return next((path for path in newest_first(checkpoints) if not find_damage(path)), None)
+
+
 def copy_checkpoint(path: Path, target: Path) -> None:
     """Copies the newest whole checkpoint of the run in a folder; a kill leaves no part at `target`.
 
@@ -160,8 +172,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
     if target.exists() and not find_damage(target):
         return
     partial = target.with_name(f"partial_{target.name}")
-    checkpoints = sorted((path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
-    newest = next((checkpoint for checkpoint in checkpoints if not find_damage(checkpoint)), None)
+    newest = newest_checkpoint(path / "checkpoints")
     if newest is None:
         raise RunDirectoryError(f"{path} has no whole checkpoint; begin again in a new run_dir.")
     try:

@@ -20,6 +20,8 @@ import ml_collections
 import numpy as np
 from matplotlib.figure import Figure
 
+from repro.processes import end_with_parent
+
 if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
 
@@ -115,7 +117,7 @@ def map_pieces(
     # The resource tracker must run by now, since to start it Python unblocks the signal in between.
     resource_tracker.ensure_running()
     with interrupts_held() as held:
-        pool = multiprocessing.get_context("spawn").Pool(len(cores), os.sched_setaffinity, (0, cores))
+        pool = multiprocessing.get_context("spawn").Pool(len(cores), _begin, (cores,))
     results: list[Any] = []
     with pool:
         for number in held:
@@ -154,6 +156,12 @@ def interrupts_held() -> Iterator[list[int]]:
 
 POLL_SECONDS = 0.2
 """Longest time between two calls of `advance`."""
+
+
+def _begin(cores: Sequence[int]) -> None:
+    """Keeps a process on its cores, and ends it when the one that began it is killed."""
+    os.sched_setaffinity(0, cores)
+    end_with_parent()
 
 
 def _call(function: Callable[..., Any], piece: tuple) -> Any:

@@ -19,6 +19,12 @@ GROUP = "repro/training/learner_group.py"
 LEARNERS = "repro/training/synchronous_learners.py"
 TEST_GROUP = "tests/training/test_learner_group.py"
 TEST_LEARNERS = "tests/training/test_synchronous_learners.py"
+FILES = "repro/launch/run_files.py"
+MACHINE = "repro/launch/machine_run.py"
+JOB = "repro/launch/cluster_job.py"
+RAY_RUNS = "repro/launch/ray_runs.py"
+TEST_JOB = "tests/launch/test_cluster_job.py"
+TEST_RAY_RUNS = "tests/launch/test_ray_runs.py"
 
 VARIANTS = [
     Variant(
@@ -373,6 +379,172 @@ VARIANTS = [
         "or x != LATER[name][field]}",
         "or True}",
         "tests/training/test_run_directory.py::test_a_run_from_before_a_field_goes_on_with_the_value_that_it_had",
+    ),
+    Variant(
+        "runs: a checkpoint that did not come whole becomes the newest",
+        FILES,
+        "if find_damage(self._incoming / found)}",
+        "if not found}",
+        f"{TEST_JOB}::test_an_inbox_refuses_a_checkpoint_that_is_not_whole_and_keeps_three",
+    ),
+    Variant(
+        "runs: files get their places while they come",
+        FILES,
+        "self._folder, self._incoming = folder, folder / INCOMING",
+        "self._folder = self._incoming = folder",
+        f"{TEST_JOB}::test_a_checkpoint_that_is_lost_on_its_way_is_not_there_at_all",
+    ),
+    Variant(
+        "runs: a run is complete before its checkpoint is there",
+        FILES,
+        "key=_rank)",
+        "key=lambda name: -_rank(name))",
+        f"{TEST_JOB}::test_what_says_that_a_run_is_complete_comes_last",
+    ),
+    Variant(
+        "runs: the head keeps all checkpoints",
+        FILES,
+        "for old in newest_first(checkpoints_dir)[KEEP:]:",
+        "for old in newest_first(checkpoints_dir)[KEEP + 9 :]:",
+        f"{TEST_JOB}::test_an_inbox_refuses_a_checkpoint_that_is_not_whole_and_keeps_three",
+    ),
+    Variant(
+        "runs: a checkpoint may be removed while it is read",
+        FILES,
+        "copy_function=os.link)",
+        "copy_function=os.symlink)",
+        f"{TEST_JOB}::test_a_checkpoint_stays_while_it_is_read_and_makes_room_for_the_next",
+    ),
+    Variant(
+        "runs: a machine goes on from a broken checkpoint",
+        FILES,
+        "(newest := newest_checkpoint(checkpoints)) is not None:",
+        "(newest := next(iter(newest_first(checkpoints)), None)) is not None:",
+        f"{TEST_JOB}::test_a_run_goes_on_from_its_newest_whole_checkpoint_and_so_do_members_of_a_population",
+    ),
+    Variant(
+        "runs: another machine begins from nothing",
+        JOB,
+        "                self._send(remote)\n",
+        "",
+        f"{TEST_JOB}::test_what_is_lost_goes_on_elsewhere_from_the_last_checkpoint_that_came_back",
+    ),
+    Variant(
+        "runs: what was saved at a stop does not come back",
+        JOB,
+        "            self._receive(remote, state, have)\n            if state.ended:\n                return state\n",
+        "            if state.ended:\n                return state\n            self._receive(remote, state, have)\n",
+        f"{TEST_JOB}::test_a_stop_saves_there_and_brings_it_back",
+    ),
+    Variant(
+        "runs: a stop waits until a large file has come",
+        JOB,
+        "                self._attend(remote)\n",
+        "",
+        f"{TEST_JOB}::test_a_stop_is_heard_while_a_large_file_comes",
+    ),
+    Variant(
+        "runs: a run that is always lost never fails",
+        JOB,
+        "losses = 1 if self._checkpoints > came else losses + 1",
+        "losses = 1",
+        f"{TEST_JOB}::test_three_losses_in_a_row_are_a_failure",
+        slow=True,
+    ),
+    Variant(
+        "runs: losses count that are not in a row",
+        JOB,
+        "losses = 1 if self._checkpoints > came else losses + 1",
+        "losses += 1",
+        f"{TEST_JOB}::test_losses_with_a_checkpoint_in_between_are_not_in_a_row",
+    ),
+    Variant(
+        "runs: the progress waits for a checkpoint",
+        JOB,
+        "if name == PROGRESS]",
+        "if not name]",
+        f"{TEST_JOB}::test_the_progress_comes_back_alone_and_everything_with_a_checkpoint_and_at_the_end",
+        slow=True,
+    ),
+    Variant(
+        "runs: a run that somebody else ended ends the command",
+        JOB,
+        "        if results is None:\n            self._check_stop()\n",
+        "        if results is None:\n            raise Stopped\n",
+        f"{TEST_JOB}::test_what_was_ended_there_by_somebody_else_goes_on_elsewhere",
+    ),
+    Variant(
+        "runs: a run that waits for cores does not hear of a stop",
+        JOB,
+        "            while not remote.is_placed():\n                self._check_stop()\n",
+        "            while not remote.is_placed():\n                pass\n",
+        f"{TEST_JOB}::test_what_waits_for_cores_ends_at_once_and_a_run_that_goes_on_afterwards_has_what_came_back",
+        slow=True,
+    ),
+    Variant(
+        "runs: a machine with another version is trusted",
+        JOB,
+        "if version != self._cluster.version:",
+        "if not version:",
+        f"{TEST_JOB}::test_another_version_is_refused_before_anything_is_sent",
+        slow=True,
+    ),
+    Variant(
+        "runs: another process may work on the run meanwhile",
+        JOB,
+        "        with lock:\n            yield\n",
+        "        lock.close()\n        yield\n",
+        f"{TEST_JOB}::test_no_other_process_works_on_the_run_meanwhile",
+    ),
+    Variant(
+        "runs: a file longer than a message is cut",
+        JOB,
+        "            offset += len(chunk)\n            if len(chunk) < CHUNK_BYTES:",
+        "            offset += len(chunk)\n            if len(chunk) <= CHUNK_BYTES:",
+        f"{TEST_JOB}::test_a_checkpoint_that_is_lost_on_its_way_is_not_there_at_all",
+        slow=True,
+    ),
+    Variant(
+        "runs: two runs of a machine share a core",
+        MACHINE,
+        "return [*claimed, *others][:number]",
+        "return allowed[:number]",
+        f"{TEST_JOB}::test_runs_of_a_machine_have_cores_of_their_own_and_clean_up_after_a_killed_one",
+    ),
+    Variant(
+        "runs: a run removes the folders of others",
+        MACHINE,
+        "        if (lock := try_lock(_lock_of(folder))) is not None:\n            shutil",
+        "        if (lock := _lock_of(folder).open()) is not None:\n            shutil",
+        f"{TEST_JOB}::test_runs_of_a_machine_have_cores_of_their_own_and_clean_up_after_a_killed_one",
+    ),
+    Variant(
+        "runs: records name the checkout of the machine",
+        MACHINE,
+        "        self._job.commit = commit\n",
+        "",
+        f"{TEST_JOB}::test_a_study_is_done_there_and_its_records_and_figure_are_written_here",
+    ),
+    Variant(
+        "runs: a cluster has room for as many as its cores, however they lie",
+        RAY_RUNS,
+        "sum(size // cores for size in sizes)",
+        "sum(sizes) // cores",
+        f"{TEST_RAY_RUNS}::test_a_cluster_has_room_for_what_fits_on_its_machines",
+    ),
+    Variant(
+        "runs: Ray starts a lost run again, from nothing",
+        RAY_RUNS,
+        '"max_restarts": 0',
+        '"max_restarts": 3',
+        f"{TEST_RAY_RUNS}::test_a_run_is_an_actor_with_its_cores_that_is_never_started_again",
+    ),
+    Variant(
+        "runs: DQN's actor could be a process",
+        "repro/launch/jobs.py",
+        'PROCESSES in getattr(experiment, "SCHEDULES", (PROCESSES,))',
+        "True",
+        f"{TEST_RAY_RUNS}::test_actors_are_spread_where_there_are_some_and_else_whole_runs",
     ),
     Variant(
         "sequences: a lost life in a resumed game starts a game",

@@ -1,0 +1,118 @@
+"""Whole runs as processes of a Ray cluster; needs the extra `[cluster]`."""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import Any
+
+from repro.launch import gate, ray_cluster
+from repro.launch.cluster_job import LostError, RemoteRun
+from repro.launch.machine_run import OTHER_VERSION, MachineRun
+
+WAIT_SECONDS = 0.5
+VERSION_SECONDS = 60.0
+"""Longest wait for what the machines say of their version."""
+TRUST = "Whoever reaches Ray's ports runs commands there: use a private network only."
+OPTIONS = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
+
+
+class RayRun:
+    """A `RemoteRun` in an actor, as Ray has it, which ends with this process.
+
+    Args:
+        ray: connected.
+        actor: has the `MachineRun`.
+    """
+
+    def __init__(self, ray: ModuleType, actor: Any) -> None:
+        self._ray, self._actor = ray, actor
+        self._first = actor.describe.remote()
+        self._ended = False
+
+    def is_placed(self) -> bool:
+        return self._is_ready(self._first)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        try:
+            task = getattr(self._actor, method).remote(*arguments)
+            while not self._is_ready(task):
+                pass
+            return self._ray.get(task)
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
+            raise LostError(ray_cluster.reason_of(error)) from None
+
+    def end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError):  # the cluster may be gone
+                self._ray.kill(self._actor)
+
+    def _is_ready(self, task: Any) -> bool:
+        """Whether a call has ended, after some wait; raises LostError where the process was ended here."""
+        if self._ended:
+            raise LostError("it was ended")
+        return bool(self._ray.wait([task], timeout=WAIT_SECONDS)[0])
+
+
+class RayRuns:
+    """Has whole runs done on the machines of a Ray cluster; a `Cluster` once it is connected.
+
+    Args:
+        address: see `ray_cluster.join`.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self.version = gate.fingerprint()
+        self._ray: ModuleType
+        self._most = 0
+
+    def connect(self, cores: int) -> int:
+        """Joins the cluster; returns how many runs of so many cores it has room for, or would have if it were empty.
+
+        Raises:
+            ClusterError: there is none, no machine has the cores, or a machine has another version of this suite.
+        """
+        self._ray = ray_cluster.join(self._address)
+        sizes = [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]]
+        self._most = max(sizes, default=0)
+        if self._most < cores:
+            raise ray_cluster.ClusterError(
+                f"a run takes {cores} cores, and no machine of the Ray cluster at {self._address} has more than "
+                f"{self._most}: lower --cores_per_run."
+            )
+        self._check_versions()
+        self._size = f"{len(sizes)} machine{'s' if len(sizes) > 1 else ''} and {sum(sizes)} cores"
+        return sum(size // cores for size in sizes)
+
+    def describe(self, at_once: int) -> str:
+        """Returns where so many runs side by side are, and who must be trusted."""
+        return f"At most {at_once} runs at once on a Ray cluster with {self._size}. {TRUST}"
+
+    def start(self, cores: int) -> RemoteRun:
+        cores = min(cores, self._most)  # of a block of a campaign that would like more
+        return RayRun(self._ray, self._ray.remote(num_cpus=cores, **OPTIONS)(MachineRun).remote(cores))
+
+    def _check_versions(self) -> None:
+        """Raises ClusterError where a machine that has cores says that it has another version; those that join later
+        are asked when a run begins there."""
+        describe = self._ray.remote(num_cpus=0, max_retries=0)(_describe)
+        asked = [
+            describe.options(resources={f"node:{node['NodeManagerAddress']}": 0.001}).remote()
+            for node in self._ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU", 0)
+        ]
+        for task in self._ray.wait(asked, num_returns=len(asked), timeout=VERSION_SECONDS)[0]:
+            try:
+                machine, version = self._ray.get(task)
+            except self._ray.exceptions.RayError as error:
+                raise ray_cluster.ClusterError(
+                    f"a machine of the Ray cluster cannot run this suite ({ray_cluster.reason_of(error)})."
+                ) from None
+            if version != self.version:
+                raise ray_cluster.ClusterError(OTHER_VERSION.format(machine))
+
+
+def _describe() -> tuple[str, str]:
+    return MachineRun(0).describe()
