@@ -25,12 +25,12 @@ class Actor:
         weights: where the learner publishes.
         unroll_length: T.
         seed: of this actor's action sampling.
-        on_episode: called with every finished game.
+        on_episode: called with every finished game, while the actor plays.
         overlap: steps, below T, that an unroll begins with and the one before it ends with. Those of the first unroll
             are rows that are no transition (`StepType.LAST`), and all zeros otherwise.
 
     Attributes:
-        environment: see above.
+        environment, on_episode: see above; who takes the unrolls may set another one before any is played.
         abandoned: whether another actor plays in its place.
     """
 
@@ -46,7 +46,7 @@ class Actor:
     ) -> None:
         self.environment = environment
         self._unroll_length = unroll_length
-        self._on_episode = on_episode
+        self.on_episode = on_episode
         self._overlap = overlap
         self._end: list[np.ndarray] = []  # the rows that the last unroll shares with the next, [N, overlap, ...]
         self._inference: Inference
@@ -74,6 +74,7 @@ class Actor:
     def take_weights(self, other: Actor) -> None:
         """Takes the weights that another actor plays with, in whose place it comes, and goes on behind its episodes."""
         self._inference.take_weights(other._inference)
+        self.on_episode = other.on_episode
         if counters := other.get_counters():
             self.set_counters(counters)
 
@@ -99,7 +100,7 @@ class Actor:
             played.write(row + 1, observation=rollout.observation, step_type=rollout.step_type)
             for _, episode in step.episodes:
                 if not self.abandoned:
-                    self._on_episode(episode)
+                    self.on_episode(episode)
         played.version, played.acting = self._inference.version, self._inference.acting
         if self._overlap:
             self._end = played.get_rows(slice(self._unroll_length - self._overlap, self._unroll_length))

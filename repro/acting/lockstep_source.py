@@ -7,19 +7,27 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from repro.acting.batches import CLOSE_SECONDS, POLL_SECONDS, Batch, GroupSizes
+from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError, Interrupted, Place, SupervisedActors
 from repro.acting.unrolls import UnrollGroup
 
 PATIENCE_SECONDS = 10.0
 """Longest wait for the unrolls that are under way when the run is to end."""
+
+
+class _Round(NamedTuple):
+    """What all actors have played under the same weights: the unrolls, and the games that ended in them."""
+
+    groups: list[UnrollGroup]
+    episodes: list[Episode]
 
 
 class LockstepSource:
@@ -31,8 +39,14 @@ class LockstepSource:
     that are too few for a batch wait for those of the next round. An actor that is replaced plays the unroll under the
     same weights, but other games, so that the run is the same no more.
 
+    A game counts, by the `on_episode` of the actors, when the round in which it ended is taken to be learned from: in
+    the learner's thread, before the first batch of the round, in the order of the actors and of each one's time. So
+    what is known of the games follows from the number of updates, and not from how far the actors are or when the run
+    is saved. Games that end in rounds that nobody learns from do not count. Those that an actor had finished in an
+    unroll that was lost count with the unroll that is played in its place.
+
     Args:
-        actors: that play.
+        actors: that play; all have the same `on_episode`.
         make_group, sizes, to_device: as for `AsyncSource`.
         lag: rounds between acting and learning, at least 0.
     """
@@ -53,7 +67,11 @@ class LockstepSource:
         self._lag = lag
         left = sizes.per_batch - math.gcd(groups_per_round, sizes.per_batch)  # the most that a round leaves
         self._free = deque(make_group() for _ in range(groups_per_round * (lag + 2) + left))
-        self._rounds: deque[list[UnrollGroup]] = deque()  # played, waiting for their turn
+        self._rounds: deque[_Round] = deque()  # played, waiting for their turn
+        self._on_episode = actors.places[0].actor.on_episode
+        self._ended: list[list[Episode]] = [[] for _ in actors.places]  # games of each actor, not yet in a round
+        for place, ended in zip(actors.places, self._ended):
+            place.actor.on_episode = ended.append
         self._players = [_Player(actors, place) for place in actors.places]
         self._in_flight: list[Future] = []  # one for each player
         self._learning: deque[UnrollGroup] = deque()  # of the current round or the one before, not yet learned from
@@ -86,7 +104,7 @@ class LockstepSource:
             for group in played:
                 group.new_games |= self._begins_games
             self._begins_games = False
-            self._rounds.append(played)
+            self._rounds.append(_Round(played, self._take_ended()))
             self._in_flight = []
 
     def interrupt(self) -> None:
@@ -104,20 +122,23 @@ class LockstepSource:
         try:
             self.finish_playing()
         except (ActorPoolError, Interrupted):
-            games = {"actors": {}, "counters": self._actors.get_counters()}
+            ended = {str(i): _episode_state(list(episodes)) for i, episodes in enumerate(self._ended)}
+            games = {"actors": {}, "counters": self._actors.get_counters(), "ended": ended}
         else:
             places = [place for place in self._actors.places if place.actor.started]
             games = {"actors": {str(place.index): place.actor.get_state() for place in places}}
         rounds = {
-            str(i): {str(j): _group_state(group) for j, group in enumerate(groups)}
-            for i, groups in enumerate(self._rounds)
+            str(i): {str(j): _group_state(group) for j, group in enumerate(played.groups)}
+            for i, played in enumerate(self._rounds)
         }
-        acting = {str(i): _acting_state(groups[0]) for i, groups in enumerate(self._rounds)}
+        episodes = {str(i): _episode_state(played.episodes) for i, played in enumerate(self._rounds)}
+        acting = {str(i): _acting_state(played.groups[0]) for i, played in enumerate(self._rounds)}
         left = {
             str(i): _group_state(group) | {"acting": _acting_state(group)} for i, group in enumerate(self._learning)
         }
         restarts = self._actors.get_restarts()
-        return {"rounds": rounds, "acting": acting, "left": left, "restarts": restarts} | games
+        own = {"rounds": rounds, "episodes": episodes, "acting": acting, "left": left, "restarts": restarts}
+        return own | games
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes on where `get_state` was taken; new games begin where it has none, behind those that had begun."""
@@ -127,12 +148,15 @@ class LockstepSource:
         if "restarts" in state:  # not in checkpoints of before
             self._actors.set_restarts(state["restarts"])
         self._begins_games = not state["actors"]
+        for i, ended in state.get("ended", {}).items():
+            self._ended[int(i)].extend(_restored_episodes(ended))
+        episodes = state.get("episodes", {})  # checkpoints of before have none: their games have counted
         for i in range(len(state["rounds"])):
             saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
                 _restore_group(group, saved[str(j)], acting)
-            self._rounds.append(groups)
+            self._rounds.append(_Round(groups, _restored_episodes(episodes.get(str(i), ()))))
         left = state.get("left", {})
         for i in range(len(left)):
             group = self._free.popleft()
@@ -152,9 +176,21 @@ class LockstepSource:
         while len(self._rounds) < max(self._lag, 1):
             self._start_playing()
             self.finish_playing()
-        self._learning.extend(self._rounds.popleft())
+        taken = self._rounds.popleft()
+        self._learning.extend(taken.groups)
         if self._lag:
             self._start_playing()
+        for episode in taken.episodes:
+            self._on_episode(episode)
+
+    def _take_ended(self) -> list[Episode]:
+        """Returns the games that ended since the last call, in the order of the actors."""
+        taken = []
+        for ended in self._ended:
+            number = len(ended)  # an actor that hung may wake up and add one meanwhile
+            taken += ended[:number]
+            del ended[:number]
+        return taken
 
     def _start_playing(self) -> None:
         for player in self._players:
@@ -229,6 +265,14 @@ class _Player:
 def _group_state(group: UnrollGroup) -> dict[str, Any]:
     arrays = {str(i): array for i, array in enumerate(tf.nest.flatten(group.arrays))}
     return {"arrays": arrays, "version": np.int64(group.version), "new_games": int(group.new_games)}
+
+
+def _episode_state(episodes: Sequence[Episode]) -> np.ndarray:
+    return np.array(episodes, np.float64).reshape(-1, len(Episode._fields))
+
+
+def _restored_episodes(state: np.ndarray | Sequence[Any]) -> list[Episode]:
+    return [Episode(float(score), int(frames), int(task)) for score, frames, task in state]
 
 
 def _acting_state(group: UnrollGroup) -> dict[str, Any]:

@@ -63,12 +63,14 @@ def choose_sizes(
     Actors in threads are as many as cores, up to `ACTORS`: while one waits for its emulators, others compute actions.
     With a GPU there are two at least, so that games are played while the other's actions are computed, and up to
     `ACTORS_WITH_GPU`. Environments that are stepped in Python have one actor. Actors in processes leave a core to the
-    learner, and are otherwise one a core.
+    learner, and are otherwise one a core; they compute actions on CPUs. Where only several actors
+    together play all tasks, or several learners share them, their number is a multiple of both.
 
     An actor has the largest multiple or divisor of the batch size that `ENVS` and the policy lag allow (`BATCHES`), so
     that its unrolls make up batches without a rest (`GroupSizes`). With schedule a3c it has a batch, since an update
     learns from one actor's unrolls and its worker waits for it. Where tasks are learned together it has one
-    environment of each, so that their shares are equal whatever the number of actors (`share_of`).
+    environment of each, so that their shares are equal whatever the number of actors (`share_of`). Levels of DeepMind
+    Lab are bounded by the cores (`LEVELS_PER_CORE`), but for those that the fewest actors must have.
 
     Emulator threads of all actors are as many as cores, but no actor has more than games. TensorFlow's are as many as
     cores.
@@ -81,22 +83,31 @@ def choose_sizes(
         num_tasks: that one agent learns together; 0: one alone.
         num_learners: that share the batch and the actors evenly.
         num_actors, envs_per_actor: at least 1 where given, which is kept; 0: chosen.
+
+    Raises:
+        ValueError: with schedule a3c only an actor of very many environments would have whole batches of all tasks.
     """
-    bound = max(BATCHES * batch_size, MIN_ENVS)
+    in_batches = max(BATCHES * batch_size, MIN_ENVS)
+    bounds = [] if schedule == "a3c" else [in_batches]  # of the environments of all actors
     if env_name == "dmlab":
-        bound = min(bound, LEVELS_PER_CORE * machine.cores)
-    if not num_actors:
-        least_envs = envs_per_actor or num_tasks or 1
-        num_actors = max(1, min(_count_actors(machine, schedule, env_name), bound // least_envs))
-        if num_tasks and envs_per_actor:
-            turns = num_tasks // math.gcd(num_tasks, envs_per_actor)  # actors that play all tasks together
-            num_actors = max(1, num_actors // turns) * turns
-        num_actors = max(1, num_actors // num_learners) * num_learners
+        bounds.append(LEVELS_PER_CORE * machine.cores)
     if not envs_per_actor and (num_tasks or schedule == "a3c"):
         envs_per_actor = math.lcm(num_tasks or 1, batch_size if schedule == "a3c" else 1)
-    elif not envs_per_actor:
+        if envs_per_actor > max(in_batches, num_tasks):
+            raise ValueError(
+                f"runtime.envs_per_actor=0: with schedule=a3c an actor has whole batches of {batch_size} and plays all "
+                f"{num_tasks} tasks equally often, which takes {envs_per_actor} environments; choose another schedule "
+                "or batch size."
+            )
+    if not num_actors:
+        turns = num_tasks // math.gcd(num_tasks, envs_per_actor) if num_tasks else 1  # actors that play all tasks
+        group = math.lcm(turns, num_learners)
+        most = min([_count_actors(machine, schedule, env_name), *(n // (envs_per_actor or 1) for n in bounds)])
+        num_actors = max(1, most // group) * group
+    if not envs_per_actor:
         share = max(1, batch_size // num_learners)
-        largest = max(1, min(ENVS_WITH_GPU if machine.has_gpu else ENVS, bound // num_actors))
+        on_gpu = machine.has_gpu and schedule != PROCESSES
+        largest = max(1, min([ENVS_WITH_GPU if on_gpu else ENVS, *(n // num_actors for n in bounds)]))
         envs_per_actor = max(n for n in range(1, largest + 1) if n % share == 0 or share % n == 0)
     env_threads = max(1, min(envs_per_actor, machine.cores // num_actors))
     return Sizes(num_actors, envs_per_actor, threads=machine.cores, env_threads=env_threads)
@@ -165,9 +176,10 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
 
 
 def _sizes(config: Mapping[str, Any] | ml_collections.ConfigDict) -> dict[str, int]:
-    """Those of the fields that a resolved configuration has, with their values."""
-    section = config.get("runtime", {})
-    return {name: section.get(name) for name in CHOSEN_FIELDS if name in section}
+    """Those of the fields that a resolved configuration has and that count in it, with their values."""
+    section, env = config.get("runtime", {}), config.get("env", {})
+    unread = () if env.get("name") == "atari" else ("env_threads",)  # of emulators
+    return {name: section.get(name) for name in CHOSEN_FIELDS if name in section and name not in unread}
 
 
 def _zeros(config: ml_collections.ConfigDict) -> list[str]:

@@ -27,11 +27,11 @@ RECENT_GAMES = 100
 
 
 class EpisodeLog:
-    """The last games' returns; actors append from their threads.
+    """The last games' returns. Who brings the unrolls appends: actors at once, from their threads, or a source.
 
     Attributes:
-        games: that ended so far.
-        frames: learned from so far, set by the loop.
+        games: that counted so far.
+        frames: learned from so far, set by the loop; a game enters the window of `trailing_returns` with this number.
         trailing_returns: the paper's measure, where training brings its evaluation along.
         task_returns: of each task, where several are learned together.
         collected: returns since the last `clear_collected`: their number and their mean, NaN where there are none.
@@ -50,7 +50,7 @@ class EpisodeLog:
         self._lock = threading.Lock()
 
     def append(self, episode: Episode) -> None:
-        """Counts a game; actors call it from their threads."""
+        """Counts a game, from any thread."""
         with self._lock:
             self._recent.append(episode)
             self.games += 1
@@ -289,7 +289,7 @@ class Trainer(abc.ABC):
     def save(self) -> Path:
         """Writes a checkpoint of this moment; call it only when `can_save`."""
         with self.saving:
-            own = self._get_state()  # first: actors may have to finish what they are at, whose games then count
+            own = self._get_state()  # first: actors may have to finish what they are at, and be replaced meanwhile
             counters = {
                 "updates": self.updates,
                 "skipped_updates": self.skipped_updates,

@@ -247,7 +247,7 @@ def fail_at(monkeypatch, calls, fault):
 
 def waiting(source):
     """Unrolls of a lockstep source that wait to be learned from."""
-    return [*source._learning, *(group for groups in source._rounds for group in groups)]
+    return [*source._learning, *(group for played in source._rounds for group in played.groups)]
 
 
 def raise_error():
@@ -389,7 +389,7 @@ def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_pa
             pass
     loop.close()
     assert loop.updates == 1
-    assert [len(loop._source._learning), *map(len, loop._source._rounds)] == [1, 3]
+    assert [len(loop._source._learning), *(len(x.groups) for x in loop._source._rounds)] == [1, 3]
     begun.clear()
     resumed, _, _ = make_loop(tmp_path, **settings)
     assert begun == [[7]] * 3
@@ -401,7 +401,7 @@ def test_in_lockstep_what_was_played_is_kept_where_an_actor_cannot_finish(tmp_pa
     fresh = [group.new_games for _ in zip(resumed, range(3)) for group in waiting(resumed._source)]
     assert fresh.count(True) >= 3  # the first round after the start of other games
     resumed._source.finish_playing()
-    assert not any(group.new_games for group in resumed._source._rounds[-1])
+    assert not any(group.new_games for group in resumed._source._rounds[-1].groups)
     resumed.close()
 
 
@@ -409,12 +409,12 @@ def test_an_unroll_that_waits_keeps_that_its_games_are_new(tmp_path):
     loop, _, _ = make_loop(tmp_path, updates=9, lag=2)
     next(iter(loop))
     loop._source.finish_playing()
-    loop._source._rounds[0][1].new_games = True
+    loop._source._rounds[0].groups[1].new_games = True
     state = loop._source.get_state()
     loop.close()
     other, _, _ = make_loop(tmp_path / "other", updates=9, lag=2)
     other._source.set_state(state)
-    assert [group.new_games for group in other._source._rounds[0]] == [False, True]
+    assert [group.new_games for group in other._source._rounds[0].groups] == [False, True]
     other.close()
 
 

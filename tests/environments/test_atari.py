@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from paper_configs.impala import atari_shallow
 from repro.environments.atari import AtariEnvironment, make_atari
 from repro.environments.games import UnknownGameError
+from repro.environments.make import make_environment, make_evaluation_environment
 from tests.environments.reference import PROTOCOL
 
 
@@ -354,3 +357,15 @@ def test_wrong_calls() -> None:
     for wrong in (-1, 4):
         with pytest.raises(ValueError, match=r"lie in \[0, 4\)"):
             environment.step(np.array([0, wrong]))
+
+
+def test_an_evaluation_has_all_cores(monkeypatch):
+    """Whatever share of them one of the actors had in training."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)))
+    config = atari_shallow.get_config("smoke")
+    config.runtime.env_threads = 1
+    for make, threads in ((make_environment, 1), (make_evaluation_environment, 3)):
+        environment = make(config, 4, 0)
+        assert environment.num_threads == threads
+        environment.close()
+    assert config.runtime.env_threads == 1

@@ -34,6 +34,8 @@ TEST_SIZES = "tests/training/test_sizes.py"
 
 INFERENCE = "repro/acting/inference.py"
 TEST_SCHEDULES = "tests/acting/test_schedules.py"
+LOCKSTEP = "repro/acting/lockstep_source.py"
+TEST_LOCKSTEP = "tests/acting/test_lockstep_source.py"
 TEST_INFERENCE = "tests/acting/test_inference.py"
 
 VARIANTS = [
@@ -228,6 +230,43 @@ VARIANTS = [
         f"{TEST_SCHEDULES}::test_published_sizes_of_batched_a2c_split_into_batches",
     ),
     Variant(
+        "lockstep: games count as soon as they end",
+        LOCKSTEP,
+        "place.actor.on_episode = ended.append",
+        "pass",
+        f"{TEST_LOCKSTEP}::test_the_log_is_the_same_however_often_the_run_is_saved",
+    ),
+    Variant(
+        "lockstep: games count when their round is played",
+        LOCKSTEP,
+        "self._rounds.append(_Round(played, self._take_ended()))",
+        "self._rounds.append(_Round(played, []))\n            [self._on_episode(x) for x in self._take_ended()]",
+        f"{TEST_LOCKSTEP}::test_the_log_is_the_same_however_often_the_run_is_saved",
+    ),
+    Variant(
+        "lockstep: games that wait are lost in a checkpoint",
+        LOCKSTEP,
+        'episodes = state.get("episodes", {})',
+        "episodes: dict[str, Any] = {}",
+        f"{TEST_LOCKSTEP}::test_games_of_a_round_that_waits_are_saved_with_it",
+    ),
+    Variant(
+        "lockstep: games of an unroll that was lost at a stop are lost",
+        LOCKSTEP,
+        'state.get("ended", {}).items()',
+        "{}.items()",
+        f"{TEST_LOCKSTEP}::test_games_of_an_unroll_that_was_lost_at_a_stop_count_after_it",
+        slow=True,
+    ),
+    Variant(
+        "lockstep: games of an actor that replaced another count as soon as they end",
+        ACTOR,
+        "        self.on_episode = other.on_episode\n",
+        "",
+        f"{TEST_LOCKSTEP}::test_a_replaced_actor_leaves_the_games_that_it_had_finished",
+        slow=True,
+    ),
+    Variant(
         "dynamic batching: answers in another order",
         INFERENCE,
         "        for request in requests:\n            part =",
@@ -365,7 +404,7 @@ VARIANTS = [
     Variant(
         "sizes: the policy lag has no bound",
         SIZES,
-        "bound // num_actors",
+        "*(n // num_actors for n in bounds)",
         "ENVS",
         f"{TEST_SIZES}::test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice",
     ),
@@ -400,9 +439,44 @@ VARIANTS = [
     Variant(
         "sizes: tasks take turns that leave some out",
         SIZES,
-        "max(1, num_actors // turns) * turns",
-        "num_actors",
+        "math.lcm(turns, num_learners)",
+        "num_learners",
         f"{TEST_SIZES}::test_tasks_have_equal_shares",
+    ),
+    Variant(
+        "sizes: learners share actors that leave some tasks out",
+        SIZES,
+        "math.lcm(turns, num_learners)",
+        "max(turns, num_learners)",
+        f"{TEST_SIZES}::test_tasks_have_equal_shares",
+    ),
+    Variant(
+        "sizes: actors with all levels are as many as cores",
+        SIZES,
+        "*(n // (envs_per_actor or 1) for n in bounds)",
+        "*bounds",
+        f"{TEST_SIZES}::test_levels_are_bounded_by_the_cores",
+    ),
+    Variant(
+        "sizes: actors in processes have as many environments as a GPU",
+        SIZES,
+        "machine.has_gpu and schedule != PROCESSES",
+        "machine.has_gpu",
+        f"{TEST_SIZES}::test_what_else_counts",
+    ),
+    Variant(
+        "sizes: environments without an emulator have its threads",
+        SIZES,
+        'if env.get("name") == "atari" else',
+        "if env else",
+        f"{TEST_SIZES}::test_zeros_of_a_configuration_are_replaced",
+    ),
+    Variant(
+        "sizes: an evaluation has one actor's share of the threads",
+        "repro/environments/make.py",
+        "config.runtime.env_threads = 0",
+        "pass",
+        "tests/environments/test_atari.py::test_an_evaluation_has_all_cores",
     ),
     Variant(
         "sizes: a resume chooses again",

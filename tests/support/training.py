@@ -30,7 +30,7 @@ from repro.training.learner import Learner
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
-from repro.training.trainer import EpisodeLog, RunSettings
+from repro.training.trainer import EpisodeLog, RunSettings, Update
 from tests.support.catch import Catch
 
 SETTINGS = VtraceLossSettings("vtrace", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.01, 0.5, True)
@@ -159,6 +159,11 @@ def make_loop(
         return OnPolicyTrainer(*parts, at_acting_weights=schedule == "a3c"), episodes, agent
     replay = UnrollReplay(agent.collect_data_spec, UNROLL, capacity) if replay_settings.ratio else None
     return ReplayTrainer(*parts, replay, replay_settings, rng), episodes, agent
+
+
+def games_of(updates: Sequence[Update], episodes: EpisodeLog) -> list[object]:
+    """What updates log of the games that have counted, and what a checkpoint would keep of them."""
+    return [[(update.mean_return, update.games) for update in updates], episodes.get_state()]
 
 
 def weights_of(agent: ImpalaAgent) -> list[np.ndarray]:

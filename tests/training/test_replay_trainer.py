@@ -9,7 +9,7 @@ import tensorflow as tf
 from repro.acting.unrolls import UnrollGroup
 from repro.training.learner import LearnerOutput, NonFiniteLossError, RetracedError
 from repro.training.replay_trainer import ReplaySettings
-from tests.support.training import UNROLL, make_loop, weights_of
+from tests.support.training import UNROLL, games_of, make_loop, weights_of
 
 
 def _finish(loop):
@@ -114,20 +114,23 @@ def test_the_number_of_replays_is_poissons(tmp_path):
 
 def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path):
     settings = ReplaySettings(True, 2.0)
-    whole, _, whole_agent = make_loop(tmp_path / "whole", updates=24, replay_settings=settings)
-    _finish(whole)
+    whole, whole_episodes, whole_agent = make_loop(tmp_path / "whole", updates=24, replay_settings=settings)
+    updates = _finish(whole)
     first, _, _ = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    halves = []
     for update in first:
+        halves.append(update)
         if update.updates == 12:
             first.save()
             break
     first.close()
-    second, _, second_agent = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
+    second, episodes, second_agent = make_loop(tmp_path / "halves", updates=24, replay_settings=settings)
     assert second.updates == 12
-    _finish(second)
+    halves += _finish(second)
     for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
         np.testing.assert_array_equal(a, b)
     assert whole.summary()["gradient_steps"] == second.summary()["gradient_steps"]
+    np.testing.assert_equal(games_of(halves, episodes), games_of(updates, whole_episodes))
 
 
 def test_policy_lag_counts_gradient_steps_over_every_batch(tmp_path):

@@ -16,6 +16,10 @@ from tests.papers.ctrace.small import make_loop
 from tests.support.training import weights_of
 
 
+def logged_of(update):
+    return update.scalars["loss"], update.mean_return, update.games
+
+
 def test_nothing_is_learned_before_the_first_frames(tmp_path):
     loop, _, agent = make_loop(tmp_path, updates=12, steps_per_update=5)  # 20 frames an update, 100 before the first
     steps, losses = [], []
@@ -58,7 +62,7 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, pub
         loop, episodes, agent = make_loop(folder, **settings)
         logged = []
         for update in loop:
-            logged.append(update.scalars["loss"])
+            logged.append(logged_of(update))
             if update.updates == stop:
                 loop.save()
                 break
@@ -67,9 +71,9 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, pub
             loop.close()
             loop, episodes, agent = make_loop(folder, **settings)
             assert loop.updates == stop
-            logged += [update.scalars["loss"] for update in loop]
+            logged += [logged_of(update) for update in loop]
         loop._replay.check_valid()
-        found.append((logged, episodes.get_state()["recent"], loop._replay.sample(100), weights_of(agent)))
+        found.append((logged, episodes.get_state(), loop._replay.sample(100), weights_of(agent)))
         loop.close()
     assert len(found[0][0]) == 42
     for a, b in zip(*map(tf.nest.flatten, found), strict=True):
@@ -78,13 +82,13 @@ def test_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, prioritised, pub
 
 def test_another_seed_of_the_replay_is_another_run(tmp_path):
     """So that the test above could fail; and two runs of one seed are the same."""
-    losses = []
+    logs = []
     for i, replay_seed in enumerate((1, 1, 2)):
         loop, _, _ = make_loop(tmp_path / str(i), updates=15, replay_seed=replay_seed)
-        losses.append([update.scalars["loss"] for update in loop])
+        logs.append([logged_of(update) for update in loop])
         loop.close()
-    np.testing.assert_array_equal(losses[0], losses[1])
-    assert losses[0][-1] != losses[2][-1]
+    np.testing.assert_array_equal(logs[0], logs[1])
+    assert logs[0][-1][0] != logs[2][-1][0]
 
 
 def test_checkpoint_with_a_replay_on_reverb_is_refused(tmp_path):

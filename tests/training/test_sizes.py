@@ -16,7 +16,7 @@ from repro.environments.mixed import share_of
 from repro.evidence.staleness import config_difference
 from repro.training import devices
 from repro.training.run_directory import RunDirectory, RunDirectoryError, changed_settings, read_settings
-from repro.training.sizes import BATCHES, MIN_ENVS, Machine, choose_sizes, fill_in, take_saved
+from repro.training.sizes import BATCHES, LEVELS_PER_CORE, MIN_ENVS, Machine, choose_sizes, fill_in, take_saved
 
 CORES = (1, 2, 3, 16, 64)
 MACHINES = [Machine(cores, has_gpu) for cores in CORES for has_gpu in (False, True)]
@@ -68,6 +68,10 @@ def test_the_papers_batch_of_32_games(cores, has_gpu, sizes):
         (Machine(16, False), {"batch_size": 32, "schedule": "a3c"}, 8, 32),
         (Machine(16, False), {"batch_size": 32, "schedule": "async", "num_tasks": 57}, 2, 57),
         (CPU, {"batch_size": 32, "schedule": "async", "env_name": "dmlab", "num_tasks": 30}, 1, 30),
+        (Machine(4, False), {"batch_size": 32, "schedule": "a3c", "env_name": "dmlab"}, 2, 32),
+        (Machine(16, False), {"batch_size": 32, "schedule": "a3c", "num_tasks": 2}, 8, 32),
+        (Machine(1, True), {"batch_size": 32, "schedule": "processes"}, 1, 32),
+        (Machine(64, False), {"batch_size": 32, "schedule": "processes", "num_tasks": 57, "envs_per_actor": 1}, 57, 1),
         (Machine(16, False), {"batch_size": 32, "schedule": "processes", "num_learners": 2}, 14, 8),
         (Machine(16, False), {"batch_size": 32, "schedule": "async", "num_tasks": 30, "envs_per_actor": 10}, 6, 10),
         (Machine(16, False), {"batch_size": 32, "schedule": "async", "num_tasks": 30, "envs_per_actor": 1}, 30, 1),
@@ -98,11 +102,32 @@ def test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice(sch
 
 
 @pytest.mark.parametrize("envs_per_actor", [0, 1, 3, 10, 30, 60])
-def test_tasks_have_equal_shares(envs_per_actor):
+@pytest.mark.parametrize("num_learners", [1, 2, 3, 4])
+def test_tasks_have_equal_shares(envs_per_actor, num_learners):
+    sizes = {"batch_size": 24, "num_tasks": 30, "envs_per_actor": envs_per_actor, "num_learners": num_learners}
     for machine in MACHINES:
-        needs = {"batch_size": 32, "schedule": "async", "num_tasks": 30, "envs_per_actor": envs_per_actor}
+        for schedule in ("async", "processes"):
+            actors, envs, *_ = choose_sizes(machine, schedule=schedule, **sizes)
+            assert actors % num_learners == 0
+            assert all(share_of(30, envs, (index, actors)).num_envs for index in range(actors))
+
+
+@pytest.mark.parametrize("schedule", ["async", "lockstep", "processes", "a3c"])
+@pytest.mark.parametrize("num_tasks", [0, 2, 30])
+def test_levels_are_bounded_by_the_cores(schedule, num_tasks):
+    """But for one actor, which needs a level of each task, and with A3C a batch."""
+    least = max(num_tasks, 30 if schedule == "a3c" else 1)
+    for machine in MACHINES:
+        needs = {"batch_size": 30, "schedule": schedule, "env_name": "dmlab", "num_tasks": num_tasks}
         actors, envs, *_ = choose_sizes(machine, **needs)
-        assert all(share_of(30, envs, (index, actors)).num_envs for index in range(actors))
+        assert actors * envs <= max(LEVELS_PER_CORE * machine.cores, least)
+
+
+def test_batches_of_a3c_with_too_many_environments_for_all_tasks_are_refused(tmp_path):
+    config = config_of("impala.atari_57", "paper", num_actors=0, envs_per_actor=0, schedule="a3c")
+    config.learner.batch_size = 32
+    with pytest.raises(ValueError, match=r"with schedule=a3c .* whole batches of 32 and .* all 57 .* takes 1824 env"):
+        fill_in(config, tmp_path, lambda: CPU)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +136,7 @@ def test_tasks_have_equal_shares(envs_per_actor):
         ("impala.atari_shallow", "2 actors of 16 games, 1 emulator thread each", (2, 16, None, 1)),
         ("acer.atari", "2 actors of 8 games, 1 emulator thread each", (2, 8, None, 1)),
         ("stac.atari", "2 actors of 16 games, 1 emulator thread each", (2, 16, None, 1)),
+        ("impala.gymnasium", "1 actor of 32 environments, 2 threads of TensorFlow", (1, 32, 2, 0)),
         ("acer.continuous", "1 actor of 16 environments, 2 threads of TensorFlow", (1, 16, 2, None)),
         ("stac.dm_control_features", "1 actor of 24 environments, 2 threads of TensorFlow", (1, 24, 2, None)),
     ],

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from repro.acting.supervision import ActorPoolError
 from repro.training.learner import Learner, NonFiniteLossError, RetracedError
-from tests.support.training import SETTINGS, make_loop, weights_of
+from tests.support.training import SETTINGS, games_of, make_loop, weights_of
 
 
 def finish(loop):
@@ -25,27 +25,40 @@ UNEVEN = {"num_actors": 3, "envs_per_actor": 6, "batch_size": 4}
     ("lag", "sizes", "stop"), [(0, {}, 12), (1, {}, 12), (2, {}, 12), (0, UNEVEN, 13), (1, UNEVEN, 13)]
 )
 def test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit(tmp_path, lag, sizes, stop):
-    whole, _, whole_agent = make_loop(tmp_path / "whole", updates=24, lag=lag, **sizes)
-    finish(whole)
+    whole, whole_episodes, whole_agent = make_loop(tmp_path / "whole", updates=24, lag=lag, **sizes)
+    updates = finish(whole)
 
     first, _, first_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, **sizes)
+    halves = []
     for update in first:
+        halves.append(update)
         if update.updates == stop:
             assert first.can_save
             assert bool(first._source._learning) == bool(sizes)  # unrolls are left
             first.save()
             break
     first.close()
-    second, _, second_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, seed=0, **sizes)
+    second, episodes, second_agent = make_loop(tmp_path / "halves", updates=24, lag=lag, seed=0, **sizes)
     assert second.updates == stop
     restored = weights_of(second_agent)
     assert len(restored) > 3 * len(second_agent.trainable_variables)  # with both slots of RMSProp
     for a, b in zip(weights_of(first_agent), restored, strict=True):
         np.testing.assert_array_equal(a, b)
-    finish(second)
+    halves += finish(second)
 
     for a, b in zip(weights_of(whole_agent), weights_of(second_agent), strict=True):
         np.testing.assert_array_equal(a, b)
+    np.testing.assert_equal(games_of(halves, episodes), games_of(updates, whole_episodes))
+
+
+def test_two_lockstep_runs_of_one_seed_log_the_same(tmp_path):
+    found = []
+    for name in ("first", "second"):
+        loop, episodes, agent = make_loop(tmp_path / name, updates=24)
+        updates = finish(loop)
+        found.append((games_of(updates, episodes), [u.scalars for u in updates], weights_of(agent)))
+    np.testing.assert_equal(*found)
+    assert len({update.mean_return for update in updates}) > 5
 
 
 def test_lockstep_depends_on_the_seed_and_on_the_lag(tmp_path):

@@ -12,6 +12,7 @@ from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings
+from tests.support.training import games_of
 
 
 class Folder:
@@ -113,21 +114,25 @@ def test_a_replay_too_small_for_a_batch_is_refused():
 
 @pytest.mark.parametrize("agent", ["acer", "trust_a3c", "tis"])
 def test_a_control_run_resumes_to_the_bit(tmp_path, agent):
-    whole = _trained(tmp_path / "whole", agent, 24)
+    whole, updates = _trained(tmp_path / "whole", agent, 24)
     half = find_experiment(_small_continuous(agent)).build_trainer(3, Folder(tmp_path / "halves"), print)
+    halves = []
     for update in half:
+        halves.append(update)
         if update.updates == 12:
             half.save()
             break
     half.close()
-    second = _trained(tmp_path / "halves", agent, 24)
+    second, rest = _trained(tmp_path / "halves", agent, 24)
     for a, b in zip(_weights(whole), _weights(second), strict=True):
         np.testing.assert_array_equal(a, b)
     assert whole.summary()["evaluation"] == second.summary()["evaluation"]
+    np.testing.assert_equal(games_of(halves + rest, second.episodes), games_of(updates, whole.episodes))
+    assert second.episodes.games > 50
 
 
 def test_a_record_keeps_what_the_seed_sampled(tmp_path):
-    training = _trained(tmp_path, "acer", 4)
+    training, _ = _trained(tmp_path, "acer", 4)
     sampled = find_experiment(_small_continuous("acer")).sample_hparams(3)
     assert training.summary()["sampled_hparams"] == sampled
     assert float(training._learner.agent._optimizer.learning_rate) == pytest.approx(sampled["learning_rate"])
@@ -194,9 +199,9 @@ def _trained(path, agent, updates):
     config = _small_continuous(agent)
     config.num_env_steps = updates * 40
     training = find_experiment(config).build_trainer(3, Folder(path), print)
-    list(training)
+    updates = list(training)
     training.close()
-    return training
+    return training, updates
 
 
 def _weights(training):

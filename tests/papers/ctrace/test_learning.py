@@ -14,7 +14,7 @@ def scores(folder, method, updates, prioritised=False):
     games = []
     append = episodes.append
     episodes.append = lambda episode: (games.append(episode.score), append(episode))[1]
-    loop._actor_pool._source._actors.places[0].actor._on_episode = episodes.append
+    loop._actor_pool._source._on_episode = episodes.append
     for _ in loop:
         pass
     loop.close()
