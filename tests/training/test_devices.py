@@ -30,7 +30,7 @@ MEET = "devices.make_learners_strategy(0, addresses)"
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WAIT + code], capture_output=True, text=True, timeout=240)
+    return subprocess.run([sys.executable, "-c", WAIT + code], capture_output=True, text=True, timeout=150)
 
 
 def test_a_learner_that_finds_no_other_one_ends_with_a_sentence():
@@ -41,7 +41,7 @@ def test_a_learner_that_finds_no_other_one_ends_with_a_sentence():
 
 def test_a_learner_that_waits_for_another_one_hears_of_signals():
     """TensorFlow's server has a handler of its own, and its wait for the others lets no thread of Python run."""
-    ended = run(f"devices.MEETING_SECONDS = 100.0\nthreading.Thread(target=ask, daemon=True).start()\n{MEET}")
+    ended = run(f"devices.MEETING_SECONDS = 60.0\nthreading.Thread(target=ask, daemon=True).start()\n{MEET}")
     assert ended.returncode == 7, ended.stderr
 
 
