@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import ml_collections
 from absl import flags
@@ -111,10 +111,12 @@ def main(argv: list[str]) -> None:
     finally:
         progress.close()
         trainer.close()
-    if lost and not stop.is_set():
-        _start_again()
+    if lost:
+        _start_again(stop)
     if not trainer.complete:
         _say(_describe_stop(run_dir, saved=not lost))
+    if lost:
+        sys.exit(1)
 
 
 def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> Trainer:
@@ -157,12 +159,16 @@ def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
     return ml_collections.ConfigDict(settings["config"]), SEED.value if SEED.present else settings["seed"]
 
 
-def _start_again() -> NoReturn:
-    """Goes on as the same command does, in this process: TensorFlow cannot exchange gradients again after a fault."""
+def _start_again(stop: StopSignal) -> None:
+    """Goes on as the same command does, in this process: TensorFlow cannot exchange gradients again after a fault.
+
+    Returns only where the run was told to stop meanwhile.
+    """
     from repro.launch import ray_cluster
 
     ray_cluster.leave()
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    if not stop.is_set():
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _describe_complete(run_dir: Path, unit: str) -> str:

@@ -19,8 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,10 @@ GAMES = "its games, an unroll of each"
 UPDATES = "what came after the last checkpoint, open games"
 END_SECONDS = 30.0
 """From a signal to the end of everything."""
+CUT_SECONDS = 5.0
+"""For which a learner is cut off: so short that it is not given up."""
+HOLD_SECONDS = 5.0
+"""Until a run waits for actors that were stopped: unrolls that wait are learned from first."""
 
 
 class Outcome(NamedTuple):
@@ -94,10 +98,15 @@ def sends(cable: Cable, size: int = 100_000) -> None:
     wait(lambda: cable.sent > target, "a machine sends nothing")
 
 
-def end(made: Machines, run: PlacedRun, process: subprocess.Popen) -> tuple[dict, float]:
-    """Ends a run by a signal; its totals, and the seconds until nothing is left of it on any machine."""
+def end(made: Machines, run: PlacedRun, process: subprocess.Popen, others: Sequence[int] = ()) -> tuple[dict, float]:
+    """Ends a run by a signal; its totals, and the seconds until nothing is left of it on any machine.
+
+    Args:
+        others: processes that get the signal, too, and before.
+    """
     began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
+    for pid in (*others, process.pid):
+        os.kill(pid, signal.SIGTERM)
     code, stderr = run.end(process)
     assert code == 0, stderr
     assert "Stopped and saved." in stderr, stderr
@@ -169,9 +178,8 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
     other = made.cables[1]
     with running(made, (0, 2), *settings) as (run, process):
         wait(lambda: run.saved_updates > 0, "nothing is saved")
-        (learner,) = [pid for pid in made.pids(1) if "repro.learner" in Path(f"/proc/{pid}/cmdline").read_text()]
         saved = run.saved_updates
-        os.kill(learner, signal.SIGKILL)
+        os.kill(_pids(made, 1, "repro.learner")[0], signal.SIGKILL)
         run.wait_for("Learner 1 is gone: it ended with code -9")
         resumed = _resumed(run)
         assert resumed >= saved, (resumed, saved)
@@ -189,13 +197,17 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         yield Outcome(f"{1000 * DELAY:g} ms and {LOSS:.0%} loss", f"{rate:.1f} updates a second", "nothing")
 
         other.is_up = False
-        time.sleep(seconds)
+        time.sleep(CUT_SECONDS)
         other.is_up = True
         go_on(run)
-        again = run.count("start again") - 1
-        happened = "all learners start again" if again else "updates wait, and the run goes on"
-        lost = UPDATES if again else "nothing"
-        yield Outcome(f"a learner is cut off for {seconds:g} s", happened, lost)
+        assert run.count("start again") == 1, run.stderr.read_text()
+        yield Outcome(f"a learner is cut off for {CUT_SECONDS:g} s", "updates wait, and the run goes on", "nothing")
+
+        for phase, held in (("waits for its actors", (1,)), ("is in an update", (0, 2))):
+            actors = [pid for machine in held for pid in _pids(made, machine, "repro.actor")]
+            took = stop_learner(made, run, actors, is_in_update=1 not in held)
+            happened = f"all learners start again after {took:.0f} s"
+            yield Outcome(f"a learner is stopped that {phase}", happened, UPDATES)
 
         saved = run.saved_updates
         process.kill()
@@ -213,10 +225,52 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
             "the chief and its replay are killed", happened, "what came after the last checkpoint, open games"
         )
 
-        totals, took = end(made, run, process)
+        totals, took = end(made, run, process, _pids(made, 1, "repro.learner"))
         assert totals["learners"] == 2, totals
         assert totals["machines"] == 3, totals
-        yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", "nothing")
+        yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "nothing")
+
+
+def stop_learner(made: Machines, run: PlacedRun, actors: Sequence[int], is_in_update: bool) -> float:
+    """Stops a learner of two in a phase that the run is held in by stopping actors; the seconds until it is given up.
+
+    Args:
+        made: the machines; the learner is on the second.
+        run: that learns.
+        actors: processes: all of the learner, which waits for them then, or all of the chief.
+        is_in_update: whether they are the chief's; the learner, which has its share, waits in the update then.
+    """
+    (learner,), saved, begun = _pids(made, 1, "repro.learner"), run.saved_updates, run.count("Resuming ")
+    line = "Learner 1 is gone: it gave no sign of life for [0-9]+ seconds. All learners start again"
+    lines = run.count(line)
+    for pid in actors:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(HOLD_SECONDS)
+    os.kill(learner, signal.SIGSTOP)
+    began = time.monotonic()
+    if is_in_update:
+        _go_on_again(actors)
+    wait(lambda: run.count(line) > lines, "a stopped learner is not noticed")
+    took = time.monotonic() - began
+    _go_on_again(actors)
+    wait(lambda: run.count("Resuming ") > begun, "learners do not start again")
+    resumed = _resumed(run)
+    assert resumed >= saved, (resumed, saved)
+    go_on(run)
+    return took
+
+
+def _go_on_again(pids: Sequence[int]) -> None:
+    """Has processes go on that were stopped, so far as they are there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _pids(made: Machines, machine: int, module: str) -> list[int]:
+    """Processes of a module on a machine."""
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in made.pids(machine)}
+    return [pid for pid, command in commands.items() if module in command]
 
 
 def _resumed(run: PlacedRun) -> int:

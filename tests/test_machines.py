@@ -15,4 +15,4 @@ REFUSAL = refusal()
 def test_a_run_on_three_machines_survives(name):
     with machines(len(ADDRESSES)) as made:
         outcomes = list(SCENARIOS[name](made, 3.0))
-    assert outcomes[-1].fault == "SIGTERM"
+    assert outcomes[-1].fault.startswith("SIGTERM")

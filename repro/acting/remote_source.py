@@ -70,7 +70,7 @@ class RemoteSource:
         self._acting_versions: dict[int, int] = {}  # of the last weights that each actor was seen to play with
         self._next: dict[tuple[int, int], int] = {}  # number of the next group of an actor and its start
         self._missing = 0  # groups that never came, though later ones of their actors did
-        self._machines: set[int] = set()  # that actors played on
+        self._machines: set[int] = set()  # that actors played on, and this learner before an interruption
         self._interrupted = threading.Event()
         self._workers = Workers()
         self._server: reverb.Server | None = None
@@ -127,14 +127,15 @@ class RemoteSource:
         games = envs * sum(int(state["actors"]["broken_off"]) for state in states)
         unrolls = games + self._sizes.group * sum(int(state["missing"]) for state in states)
         lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
-        if (home := self._actors.launcher.home) is None:
+        if self._actors.launcher.home is None:
             return lost
-        machines = {int(machine) for state in states for machine in state["machines"]}
-        return {"machines": len(machines | {machine_number(home)}), **lost}
+        return {"machines": len({int(machine) for state in states for machine in state["machines"]}), **lost}
 
     def get_state(self) -> dict[str, Any]:
         """What the totals and other games after an interruption depend on; unrolls that wait are not part of it."""
-        own = {"missing": self._missing, "machines": np.array(sorted(self._machines), np.int64)}
+        home = self._actors.launcher.home
+        machines = self._machines | ({machine_number(home)} if home is not None else set())
+        own = {"missing": self._missing, "machines": np.array(sorted(machines), np.int64)}
         return {"actors": self._actors.get_state(), **own}
 
     def set_state(self, state: dict[str, Any]) -> None:

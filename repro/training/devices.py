@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
-import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 
 import tensorflow as tf
+from tensorflow.python import pywrap_tfe
+from tensorflow.python.eager import context
+from tensorflow.python.framework.errors_impl import exception_type_from_error_code
+from tensorflow.tsl.protobuf.coordination_config_pb2 import CoordinatedJob
 
 from repro.memory import stop_tensor_leak
 from repro.quiet import suppress_stderr
@@ -21,12 +28,11 @@ NOT_MET = (
     f"The learners did not find each other within {MEETING_SECONDS:g} seconds: one has ended, as its file in the run's "
     "folder actors says, or a port is closed. The run ends; the same command goes on from its last checkpoint, if any."
 )
-KILL_LATER = """
-import os, select, signal, sys
-if not select.select([0], [], [], float(sys.argv[1]))[0]:
-    print(sys.argv[3], file=sys.stderr, flush=True)
-    os.kill(int(sys.argv[2]), signal.SIGKILL)
-"""
+SIGNALS_SECONDS = 0.05
+"""Longest time for which TensorFlow's handler of SIGTERM, which swallows it, is in the place of this process's own."""
+HEARTBEAT_SECONDS = 365 * 24 * 3600
+"""Of TensorFlow's service for learners, which ends a learner that the service did not hear of for so long. It goes by
+the clock of the day, which may jump by any time in which a machine sleeps; `LearnerGroup` watches learners itself."""
 
 
 def configure_threads(deterministic: bool, threads: int = 0) -> int:
@@ -74,8 +80,8 @@ def make_learners_strategy(
 ) -> tf.distribute.MultiWorkerMirroredStrategy:
     """Synchronous learners in processes of their own, with one device each; call before the first operation.
 
-    Waits until all have called it, for `MEETING_SECONDS` at most: then this process is killed. They exchange gradients
-    by gRPC on CPUs and by NCCL on GPUs.
+    Waits until all have called it, for `MEETING_SECONDS` at most: then this process ends. They exchange gradients by
+    gRPC on CPUs and by NCCL on GPUs. To be called in the main thread, whose handlers of signals stay.
 
     Args:
         learner: number of this one, from 0, the chief.
@@ -92,23 +98,71 @@ def make_learners_strategy(
         num_accelerators={"GPU": 1} if gpus else {},
         rpc_layer="grpc",
     )
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    with _killed_after(MEETING_SECONDS, NOT_MET), suppress_stderr():
-        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    for number, handler in handlers.items():  # TensorFlow's server takes SIGTERM for itself
-        signal.signal(number, handler)
-    return strategy
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
+        coordinated_jobs=[CoordinatedJob(name="worker", num_tasks=len(addresses))],
+        heartbeat_timeout_in_ms=1000 * HEARTBEAT_SECONDS,
+    )
+    try:
+        with _meeting_without_lock(), suppress_stderr():
+            return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    except _NotMetError:
+        print(NOT_MET, file=sys.stderr, flush=True)
+        os._exit(1)  # a thread still waits in TensorFlow
+
+
+class _NotMetError(Exception):
+    """A learner did not find the others."""
 
 
 @contextlib.contextmanager
-def _killed_after(seconds: float, reason: str) -> Iterator[None]:
-    """Has this process killed, with the reason on its standard error, where the body takes longer.
-
-    By another process: TensorFlow waits for an hour with Python's lock held, and no thread or handler of this one runs.
-    """
-    command = [sys.executable, "-S", "-c", KILL_LATER, str(seconds), str(os.getpid()), reason]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):  # which ends with its input
+def _meeting_without_lock() -> Iterator[None]:
+    """Has TensorFlow wait for other learners in `_meet`: by itself it does so with Python's lock held."""
+    own = pywrap_tfe.TFE_EnableCollectiveOps
+    pywrap_tfe.TFE_EnableCollectiveOps = _meet
+    try:
         yield
+    finally:
+        pywrap_tfe.TFE_EnableCollectiveOps = own
+
+
+def _meet(handle: object, server_def: bytes) -> None:
+    """Starts TensorFlow's server and waits for those of all learners; other threads and handlers of signals go on.
+
+    Args:
+        handle: of TensorFlow's context.
+        server_def: serialized.
+
+    Raises:
+        _NotMetError: one was not there in time.
+        tf.errors.OpError: the server could not be started.
+    """
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    future = ThreadPoolExecutor(1).submit(_enable_collective_ops, handle, server_def)
+    deadline = time.monotonic() + MEETING_SECONDS
+    while not future.done():
+        if time.monotonic() > deadline:
+            raise _NotMetError
+        wait([future], timeout=SIGNALS_SECONDS)
+        for number, handler in handlers.items():  # TensorFlow's server takes SIGTERM for itself
+            signal.signal(number, handler)
+    future.result()
+
+
+def _enable_collective_ops(handle: object, server_def: bytes) -> None:
+    """As TensorFlow's own function for Python, but without Python's lock."""
+    library = ctypes.CDLL(str(Path(tf.sysconfig.get_lib()) / "libtensorflow_cc.so.2"))
+    library.TF_NewStatus.restype, library.TF_Message.restype = ctypes.c_void_p, ctypes.c_char_p
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    status = ctypes.c_void_p(library.TF_NewStatus())
+    own_context, size = ctypes.c_void_p(get_pointer(handle, None)), ctypes.c_size_t(len(server_def))
+    library.TFE_EnableCollectiveOps(own_context, server_def, size, status)
+    code, message = library.TF_GetCode(status), library.TF_Message(status).decode(errors="replace")
+    library.TF_DeleteStatus(status)
+    if code:
+        raise exception_type_from_error_code(code)(None, None, message)
 
 
 def has_gpu() -> bool:

@@ -31,7 +31,12 @@ from repro.environments.batched import one_line
 LOOK_SECONDS = 1.0
 """Between two looks whether an update ends."""
 REASON_SECONDS = 3.0
-"""Longest wait for why a learner is gone, once its connection is."""
+"""Longest wait for why a learner is gone: once its connection is, for how it ended, and once it has ended, for what it
+still said."""
+BEAT_SECONDS = 3.0
+"""Between two signs of life of a learner, whatever it does."""
+NO_BEAT_SECONDS = 30.0
+"""Without a sign of life from the other side, after which a learner is gone for the chief, and the chief for it."""
 LOCAL = "localhost"
 
 
@@ -55,6 +60,10 @@ class Ready(NamedTuple):
 class _Joined(NamedTuple):
     connection: Connection
     address: str
+
+
+class _Beat(NamedTuple):
+    """A sign of life."""
 
 
 class _Failed(NamedTuple):
@@ -92,6 +101,9 @@ class LearnerGroup:
         self._keepers: dict[int, threading.Thread] = {}
         self._connections: dict[int, Connection] = {}
         self._inbox: queue.Queue[tuple[int, Any]] = queue.Queue()
+        self._clock = PatientClock(min(NO_BEAT_SECONDS, supervision.silent_seconds))  # of signs of life
+        self._seen: dict[int, float] = {}  # learner to the clock at its last one
+        self._heard_out: dict[int, threading.Event] = {}  # whether all that a learner said is in the inbox
         self._joined = threading.Event()  # all have
         self._updates = 0  # that all were ready for
         self._updating = False  # whether the last of them is under way
@@ -120,8 +132,8 @@ class LearnerGroup:
         threading.Thread(target=self._accept, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
         joined: dict[int, str] = {}
-        patient = any(process.may_wait for process in self._processes.values())
-        for number, message in self._messages(None if patient else START_SECONDS, lambda: None, joined):
+        limit = None if self._may_wait else max(START_SECONDS, self._supervision.silent_seconds)
+        for number, message in self._messages(limit, lambda: None, joined):
             self._connections[number], joined[number] = message
         self._joined.set()
         addresses = [f"{self._host}:{free_port()}", *(joined[number] for number in self._numbers)]
@@ -142,11 +154,13 @@ class LearnerGroup:
             check: called meanwhile; what it raises ends the wait.
 
         Raises:
-            LearnerLostError: one is gone, or says nothing for `silent_seconds`.
+            LearnerLostError: one is gone, or has no share of the batch for a minute more than `silent_seconds`; but
+                actors for the first one may have to wait for cores.
             ActorPoolError: one cannot go on, and says why.
         """
         ready: dict[int, Ready] = {}
-        for number, message in self._messages(self._limit, check, ready):
+        limit = None if self._may_wait and not self._updates else self._limit
+        for number, message in self._messages(limit, check, ready):
             ready[number] = message
             self._restarts[number], self.states[str(number)] = message.restarts, message.state
         self._updates += 1
@@ -170,24 +184,29 @@ class LearnerGroup:
         return LearnerLostError(f"A learner does not answer ({first}).")
 
     def close(self) -> None:
-        """Ends the learners, which end their actors, by force where they do not end when asked."""
+        """Ends the learners, which end their actors, by force where they do not end by themselves."""
         self._closed.set()
         for connection in self._connections.values():
             _hang_up(connection)
         self._listener.close()
-        for end in (lambda process: None, lambda process: process.terminate(), lambda process: process.kill()):
+        for end in (lambda process: None, lambda process: process.kill()):
             for process in self._processes.values():
                 with contextlib.suppress(Exception):  # the others are to end in any case
                     end(process)
-            deadline = time.monotonic() + JOIN_SECONDS / 2
+            deadline = time.monotonic() + JOIN_SECONDS
             for keeper in self._keepers.values():
                 keeper.join(timeout=max(0.0, deadline - time.monotonic()))
             if not any(keeper.is_alive() for keeper in self._keepers.values()):
                 return
 
     @property
+    def _may_wait(self) -> bool:
+        """Whether learners, and their actors, may have to wait for free cores."""
+        return any(process.may_wait for process in self._processes.values())
+
+    @property
     def _limit(self) -> float:
-        """Seconds without a sign of life after which a learner hangs; an actor of its own is replaced before."""
+        """Seconds without a share of the batch after which a learner hangs; an actor of its own is replaced before."""
         return self._supervision.silent_seconds + START_SECONDS
 
     def _messages(
@@ -233,32 +252,50 @@ class LearnerGroup:
         except (AuthenticationError, EOFError, OSError):  # somebody else, or one that ended at once
             connection.close()
             return
+        self._heard_out[number] = threading.Event()
+        self._seen[number] = self._clock.seconds
         self._inbox.put((number, _Joined(connection, address)))
         with contextlib.suppress(EOFError, OSError):
             while True:
-                self._inbox.put((number, connection.recv()))
+                message = connection.recv()
+                self._seen[number] = self._clock.seconds
+                if not isinstance(message, _Beat):
+                    self._inbox.put((number, message))
+        self._heard_out[number].set()
         self._keepers[number].join(timeout=REASON_SECONDS)  # which knows more
         self._inbox.put((number, _Gone("its connection ended")))
 
     def _keep(self, number: int) -> None:
-        self._inbox.put((number, _Gone(self._processes[number].wait())))
+        reason = self._processes[number].wait()
+        if number in self._heard_out:
+            self._heard_out[number].wait(timeout=REASON_SECONDS)  # it may have said more
+        self._inbox.put((number, _Gone(reason)))
 
     def _watch(self) -> None:
-        """Breaks off an update that does not end; learners that are gone break it off themselves."""
-        clock = PatientClock(self._supervision.silent_seconds)
-        number, began = 0, 0.0
+        """Breaks off an update that does not end, or any exchange with a learner that gives no sign of life."""
+        updates, began = 0, 0.0
         while not self._closed.wait(LOOK_SECONDS):
-            now = clock.look()
-            if not self._updating or number != self._updates:
-                number, began = self._updates, now
+            now = self._clock.look()
+            for number, seen in tuple(self._seen.items()):
+                if now - seen > NO_BEAT_SECONDS:
+                    self._inbox.put((number, _Gone(f"it gave no sign of life for {NO_BEAT_SECONDS:g} seconds")))
+                    self._break_off("a learner gives no sign of life")
+                    return
+            if not self._updating or updates != self._updates:
+                updates, began = self._updates, now
             elif now - began > self._limit:
                 self._hangs = True
-                context.context().abort_collective_ops(tf.errors.UNAVAILABLE, "an update does not end")
+                self._break_off("an update does not end")
                 return
+
+    def _break_off(self, reason: str) -> None:
+        """Ends the exchange that is under way, if one is, and all later ones."""
+        if self._joined.is_set():  # before, TensorFlow must not begin
+            context.context().abort_collective_ops(tf.errors.UNAVAILABLE, reason)
 
 
 class ChiefLink:
-    """The chief, as another learner has it. The process ends when the chief is gone, whatever it does.
+    """The chief, as another learner has it. Once joined, the process ends when the chief is gone, whatever it does.
 
     Args:
         address: of the chief, host and port.
@@ -266,24 +303,31 @@ class ChiefLink:
         learner: number of this one, from 1.
 
     Attributes:
-        addresses: see `LearnerGroup.connect`.
         learner: see above.
     """
 
     def __init__(self, address: str, key: str, learner: int) -> None:
-        host, port = address.rsplit(":", 1)
         self.learner = learner
-        try:
-            self._connection = Client((host, int(port)), authkey=key.encode())
-            home = LOCAL if host == LOCAL else own_address(address)
-            self._connection.send((learner, f"{home}:{free_port()}"))
-        except (AuthenticationError, EOFError, OSError) as error:
-            print(f"The chief at {address} does not answer: {one_line(error)}", file=sys.stderr, flush=True)
-            os._exit(1)
+        self._address = address
+        self._key = key
+        self._sending = threading.Lock()
         self._inbox: queue.Queue[Any] = queue.Queue()
         self._close: Callable[[], None] = lambda: None
-        threading.Thread(target=self._read, daemon=True).start()
-        self.addresses: list[str] = self._inbox.get()
+
+    def join(self) -> list[str]:
+        """Joins the run, once this process can meet the other learners; returns what `LearnerGroup.connect` does."""
+        host, port = self._address.rsplit(":", 1)
+        try:
+            self._connection = Client((host, int(port)), authkey=self._key.encode())
+            _end_without_answers(self._connection)
+            home = LOCAL if host == LOCAL else own_address(self._address)
+            self._connection.send((self.learner, f"{home}:{free_port()}"))
+        except (AuthenticationError, EOFError, OSError) as error:
+            print(f"The chief at {self._address} does not answer: {one_line(error)}", file=sys.stderr, flush=True)
+            os._exit(1)
+        for work in (self._read, self._beat):
+            threading.Thread(target=work, daemon=True).start()
+        return self._inbox.get()
 
     def begin(self, close: Callable[[], None]) -> dict[str, Any] | None:
         """Returns the state with which this learner's source begins, if there is one.
@@ -296,14 +340,22 @@ class ChiefLink:
 
     def send(self, message: Ready | str) -> None:
         """Says that this learner is ready, or a line for the user."""
-        with contextlib.suppress(OSError):  # the chief is gone, and so is soon this process
-            self._connection.send(message)
+        self._send(message)
 
     def fail(self, reason: object) -> NoReturn:
         """Says why this learner cannot go on, and ends the process."""
-        with contextlib.suppress(OSError):
-            self._connection.send(_Failed(str(reason)))
+        self._send(_Failed(str(reason)))
         os._exit(1)
+
+    def _send(self, message: object) -> None:
+        with contextlib.suppress(OSError), self._sending:  # the chief is gone, and so is soon this process
+            self._connection.send(message)
+
+    def _beat(self) -> None:
+        """Gives signs of life as long as the process lives."""
+        while True:
+            self._send(_Beat())
+            time.sleep(BEAT_SECONDS)
 
     def _read(self) -> None:
         """Takes what the chief says; once it is gone, ends the process."""
@@ -321,6 +373,12 @@ def _hang_up(connection: Connection) -> None:
     with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as end:
         end.shutdown(socket.SHUT_RDWR)
     connection.close()
+
+
+def _end_without_answers(connection: Connection) -> None:
+    """Has a connection end where what is sent does not arrive for `NO_BEAT_SECONDS`, as when a machine is gone."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(1000 * NO_BEAT_SECONDS))
 
 
 def free_port() -> int:

@@ -120,6 +120,8 @@ class OnPolicyExperiment(abc.ABC):
             )
         if self.num_replayed or runtime.get("weights_delay", 0):
             raise ValueError(f"runtime.num_learners={count} goes neither with a replay nor with runtime.weights_delay.")
+        if runtime.compile == "xla":
+            raise ValueError(f"runtime.num_learners={count} does not go with runtime.compile=xla: use auto or graph.")
         for name, number in {"learner.batch_size": batch_size, "runtime.num_actors": runtime.num_actors}.items():
             if number % count:
                 raise ValueError(f"runtime.num_learners={count} must divide {name}={number}.")
@@ -239,8 +241,8 @@ class OnPolicyExperiment(abc.ABC):
     def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
         """See `SynchronousLearning`."""
         weights_seed, actor_seed, *_ = self._make_seeds(seed)
-        environment = self._make_actor_environment(0, actor_seed)  # shows the specs
-        strategy = devices.make_learners_strategy(chief.learner, chief.addresses, gpu)
+        environment = self._make_actor_environment(0, actor_seed)  # shows the specs; before all wait for each other
+        strategy = devices.make_learners_strategy(chief.learner, chief.join(), gpu)
         with strategy.scope():
             agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, weights_seed)
         environment.close()

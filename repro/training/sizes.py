@@ -157,12 +157,15 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
         What was chosen in one line, or None.
 
     Raises:
-        ValueError: a size is below 0, or the agent's number of environments is a part of its algorithm.
+        ValueError: a size is below 0, there is no learner, or the agent's number of environments is a part of its
+            algorithm.
         RunDirectoryError: the folder has no readable settings.
     """
     for name, size in _sizes(resolve(config)).items():
         if size < 0:
             raise ValueError(f"runtime.{name}={size}: give at least 1, or 0 to have it chosen.")
+    if (num_learners := resolve(config).get("runtime", {}).get("num_learners", 1)) < 1:
+        raise ValueError(f"runtime.num_learners={num_learners}: choose 1 or more.")
     if set(_zeros(config)) <= {"env_threads"}:
         return None
     was_saved = take_saved(config, run_dir)

@@ -209,6 +209,12 @@ def test_an_actor_that_ends_is_replaced_and_its_losses_are_counted(tmp_path):
     again.source.close()
 
 
+def test_machines_of_other_learners_count(tmp_path):
+    chief, other, local = (Run(tmp_path, home=home).source for home in ("10.0.0.1", "10.0.0.2", None))
+    assert chief.totals([other.get_state(), other.get_state()]) == {"machines": 2}
+    assert local.totals([local.get_state()]) == {}
+
+
 def test_a_group_that_comes_twice_is_learned_from_once_and_one_that_never_came_is_counted(tmp_path):
     run = Run(tmp_path, count=2, batch_size=2)
     source, run.actors._starts = run.source, [2, 1]

@@ -1,4 +1,6 @@
-"""Signals that come while the handler of one before them runs, as where a terminal and a parent both send one."""
+"""Signals that change nothing: in the handler of one before them, as where a terminal and a parent both send one, and
+in a learner that the chief ends.
+"""
 
 from __future__ import annotations
 
@@ -50,3 +52,26 @@ sys.exit(0 if done() else 1)
 def test_a_second_signal_while_a_handler_runs_changes_nothing(name):
     code = SIGNALS.format(handler=HANDLERS[name])
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+LEARNER = """
+import os, signal, sys
+from repro import cli, learner
+from repro.training import run_directory
+
+def read_settings(run_dir):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(os.getpid(), number)
+    ended = os.system("kill -TERM $$")  # a process that it starts ends, as its actors do
+    raise run_directory.RunDirectoryError(f"It goes on; its actor ended with {ended}")
+
+run_directory.read_settings = read_settings
+cli.run(learner.main)
+"""
+
+
+def test_a_learner_is_ended_by_the_chief_alone():
+    command = [sys.executable, "-c", LEARNER, "--run_dir=x", "--address=localhost:1"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert "It goes on; its actor ended with 15" in ended.stderr
+    assert ended.returncode == 2

@@ -17,6 +17,8 @@ TEST_RAY = "tests/launch/test_ray_actors.py"
 LEARNER = "repro/training/learner.py"
 GROUP = "repro/training/learner_group.py"
 LEARNERS = "repro/training/synchronous_learners.py"
+DEVICES = "repro/training/devices.py"
+TRAIN = "repro/train.py"
 TEST_GROUP = "tests/training/test_learner_group.py"
 TEST_LEARNERS = "tests/training/test_synchronous_learners.py"
 FILES = "repro/launch/run_files.py"
@@ -25,6 +27,8 @@ JOB = "repro/launch/cluster_job.py"
 RAY_RUNS = "repro/launch/ray_runs.py"
 TEST_JOB = "tests/launch/test_cluster_job.py"
 TEST_RAY_RUNS = "tests/launch/test_ray_runs.py"
+TEST_DEVICES = "tests/training/test_devices.py"
+TEST_AGAIN = "tests/training/test_starting_again.py"
 
 VARIANTS = [
     Variant(
@@ -65,9 +69,9 @@ VARIANTS = [
     Variant(
         "cluster: the learner's machine does not count",
         SOURCE,
-        "len(machines | {machine_number(home)})",
-        "len(machines)",
-        f"{TEST}::test_an_actor_that_ends_is_replaced_and_its_losses_are_counted",
+        "({machine_number(home)} if home is not None else set())",
+        "set()",
+        f"{TEST}::test_machines_of_other_learners_count",
     ),
     Variant(
         "cluster: unrolls have the version of the group before",
@@ -337,6 +341,103 @@ VARIANTS = [
         "return self._supervision.silent_seconds + START_SECONDS",
         "return self._supervision.silent_seconds",
         f"{TEST_GROUP}::test_a_learner_that_says_nothing_hangs",
+    ),
+    Variant(
+        "learners: signs of life count as a share of the batch",
+        GROUP,
+        "if not isinstance(message, _Beat):",
+        "if True:",
+        f"{TEST_GROUP}::test_a_learner_that_lives_but_has_no_share_of_the_batch_hangs",
+    ),
+    Variant(
+        "learners: signs of life are not looked for",
+        GROUP,
+        "if now - seen > NO_BEAT_SECONDS:",
+        "if False:",
+        f"{TEST_GROUP}::test_a_wait_for_a_learner_without_a_sign_of_life_ends",
+    ),
+    Variant(
+        "learners: an update with one that gives no sign of life is waited for",
+        GROUP,
+        'self._break_off("a learner gives no sign of life")',
+        "pass",
+        f"{TEST_GROUP}::test_a_learner_without_a_sign_of_life_is_gone_also_in_an_update",
+    ),
+    Variant(
+        "learners: no signs of life",
+        GROUP,
+        "for work in (self._read, self._beat):",
+        "for work in (self._read,):",
+        f"{TEST_GROUP}::test_a_learner_gives_signs_of_life_from_its_joining_on",
+    ),
+    Variant(
+        "learners: one whose actors wait for cores hangs",
+        GROUP,
+        "limit = None if self._may_wait and not self._updates else self._limit",
+        "limit = self._limit",
+        f"{TEST_GROUP}::test_a_learner_may_wait_for_cores_before_its_first_share_alone",
+    ),
+    Variant(
+        "learners: one that loads for long hangs",
+        GROUP,
+        "max(START_SECONDS, self._supervision.silent_seconds)",
+        "START_SECONDS",
+        f"{TEST_GROUP}::test_a_learner_has_as_long_to_join_as_an_actor_for_its_first_report",
+    ),
+    Variant(
+        "learners: what one said before its end comes too late",
+        GROUP,
+        "self._heard_out[number].wait(timeout=REASON_SECONDS)",
+        "pass",
+        f"{TEST_GROUP}::test_what_a_learner_said_before_it_ended_counts",
+    ),
+    Variant(
+        "learners: SIGTERM ends one before the chief has saved",
+        "repro/learner.py",
+        "signal.signal(number, lambda *_: None)",
+        "pass",
+        "tests/launch/test_signals.py::test_a_learner_is_ended_by_the_chief_alone",
+        slow=True,
+    ),
+    Variant(
+        "learners: actors of one that ignores signals ignore them, too",
+        "repro/learner.py",
+        "signal.signal(number, lambda *_: None)",
+        "signal.signal(number, signal.SIG_IGN)",
+        "tests/launch/test_signals.py::test_a_learner_is_ended_by_the_chief_alone",
+        slow=True,
+    ),
+    Variant(
+        "learners: a signal is lost while they wait for each other",
+        DEVICES,
+        "            signal.signal(number, handler)\n",
+        "            pass\n",
+        f"{TEST_DEVICES}::test_a_learner_that_waits_for_another_one_hears_of_signals",
+        slow=True,
+    ),
+    Variant(
+        "learners: they wait for each other with Python's lock held",
+        DEVICES,
+        "pywrap_tfe.TFE_EnableCollectiveOps = _meet",
+        "pass",
+        f"{TEST_DEVICES}::test_a_learner_that_waits_for_another_one_hears_of_signals",
+        slow=True,
+    ),
+    Variant(
+        "learners: a stop is not heard while all start again",
+        TRAIN,
+        "    if not stop.is_set():\n        os.execv(",
+        "    if True:\n        os.execv(",
+        TEST_AGAIN,
+        slow=True,
+    ),
+    Variant(
+        "learners: a stop while all start again says that all is saved",
+        TRAIN,
+        "    if lost:\n        sys.exit(1)\n",
+        "",
+        TEST_AGAIN,
+        slow=True,
     ),
     Variant(
         "learners: the end is not heard of",

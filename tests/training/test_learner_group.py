@@ -16,10 +16,11 @@ from repro.acting.batches import Batch
 from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError, Interrupted, Supervision
 from repro.training import learner_group
-from repro.training.learner_group import LearnerGroup, LearnerLostError, Ready, _Failed
+from repro.training.learner_group import ChiefLink, LearnerGroup, LearnerLostError, Ready, _Beat, _Failed
 from repro.training.synchronous_learners import ChiefSource
 
 SILENT_SECONDS = 0.5
+LONG = 600.0
 
 
 class ThreadLearner:
@@ -60,13 +61,13 @@ class ThreadLearner:
 
 
 class Group(LearnerGroup):
-    """Three learners, two of which are threads."""
+    """Learners that are threads, besides the chief."""
 
     home = None
 
-    def __init__(self, folder):
+    def __init__(self, folder, num_learners=3):
         self.said, self.learners = [], []
-        super().__init__(self, 3, Supervision(self.said.append, folder, SILENT_SECONDS))
+        super().__init__(self, num_learners, Supervision(self.said.append, folder, SILENT_SECONDS))
 
     def start_learner(self, *arguments):
         self.learners.append(ThreadLearner(*arguments))
@@ -81,6 +82,7 @@ class Group(LearnerGroup):
 def group(tmp_path, monkeypatch):
     monkeypatch.setattr(learner_group, "START_SECONDS", 20.0)
     monkeypatch.setattr(learner_group, "REASON_SECONDS", 0.5)
+    monkeypatch.setattr(learner_group, "NO_BEAT_SECONDS", LONG)
     group = Group(tmp_path)
     yield group
     for learner in group.learners:
@@ -142,6 +144,102 @@ def test_a_learner_that_says_nothing_hangs(group, monkeypatch):
     assert time.monotonic() - began > limit
 
 
+def beat(group, stopped):
+    """Gives signs of life of all learners until an event."""
+    for learner in group.learners:
+        assert learner.joined.wait(20.0)
+    while not stopped.wait(0.1):
+        group.say(_Beat(), _Beat())
+
+
+@pytest.fixture
+def beating(group):
+    """Learners of which all that one can say is that they live."""
+    stopped = threading.Event()
+    group.connect()
+    thread = threading.Thread(target=beat, args=(group, stopped), daemon=True)
+    thread.start()
+    yield stopped
+    stopped.set()
+    thread.join()
+
+
+def test_a_learner_that_lives_but_has_no_share_of_the_batch_hangs(group, beating, monkeypatch):
+    monkeypatch.setattr(learner_group, "START_SECONDS", 1.0)
+    with pytest.raises(LearnerLostError, match="Learner 1 reported nothing for 1.5 seconds"):
+        group.wait(lambda: None)
+
+
+def test_a_learner_may_wait_for_cores_before_its_first_share_alone(group, monkeypatch):
+    monkeypatch.setattr(ThreadLearner, "may_wait", True)
+    monkeypatch.setattr(learner_group, "START_SECONDS", SILENT_SECONDS)
+    group.connect()
+    threading.Timer(6 * SILENT_SECONDS, group.say, [ready(), ready()]).start()
+    assert len(group.wait(lambda: None)) == 2
+    with pytest.raises(LearnerLostError, match="Learner 1 reported nothing for 1 seconds"):
+        group.wait(lambda: None)
+
+
+def test_a_learner_has_as_long_to_join_as_an_actor_for_its_first_report(group, monkeypatch):
+    monkeypatch.setattr(ThreadLearner, "_join", lambda self: self.ended.wait())
+    monkeypatch.setattr(learner_group, "START_SECONDS", 0.1)
+    with pytest.raises(LearnerLostError, match="Learner 1 reported nothing for 0.5 seconds"):
+        group.connect()
+
+
+def test_a_learner_without_a_sign_of_life_is_gone_also_in_an_update(group, beating, monkeypatch):
+    aborted = threading.Event()
+    context = learner_group.context.context()
+    monkeypatch.setattr(context, "abort_collective_ops", lambda code, message: aborted.set())
+    monkeypatch.setattr(learner_group, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(learner_group, "NO_BEAT_SECONDS", 4.0)
+    group.say(ready(), ready())
+    group.wait(lambda: None)
+    assert not aborted.wait(6.0)
+    beating.set()
+    assert aborted.wait(60.0)
+    lost = group.lost(tf.errors.UnavailableError(None, None, "Collective ops is aborted"))
+    assert str(lost) == "Learner 1 is gone: it gave no sign of life for 4 seconds."
+
+
+def test_a_wait_for_a_learner_without_a_sign_of_life_ends(group, beating, monkeypatch):
+    monkeypatch.setattr(learner_group.context.context(), "abort_collective_ops", lambda code, message: None)
+    monkeypatch.setattr(learner_group, "START_SECONDS", LONG)
+    monkeypatch.setattr(learner_group, "NO_BEAT_SECONDS", 0.5)
+    beating.set()
+    with pytest.raises(LearnerLostError, match=r"^Learner 1 is gone: it gave no sign of life for 0\.5 seconds\.$"):
+        group.wait(lambda: None)
+
+
+def test_a_learner_gives_signs_of_life_from_its_joining_on(tmp_path, monkeypatch):
+    """And its process ends with the chief, also where it waits for other learners."""
+    exited = threading.Event()
+
+    def join(self):
+        (host, port), key = self.place
+        self.connection = ChiefLink(f"{host}:{port}", key.decode(), self.number)
+        self.addresses = self.connection.join()
+        self.joined.set()
+
+    monkeypatch.setattr(ThreadLearner, "_join", join)
+    monkeypatch.setattr(learner_group.os, "_exit", lambda code: exited.set())
+    monkeypatch.setattr(learner_group.context.context(), "abort_collective_ops", lambda code, message: None)
+    monkeypatch.setattr(learner_group, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(learner_group, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(learner_group, "NO_BEAT_SECONDS", 4.0)
+    group = Group(tmp_path, num_learners=2)
+    addresses = group.connect()
+    (learner,) = group.learners
+    assert learner.joined.wait(20.0)
+    assert learner.addresses == addresses
+    time.sleep(6.0)
+    group.say(ready(3))
+    assert [found.versions for found in group.wait(lambda: None)] == [[3]]
+    learner.ended.set()
+    group.close()
+    assert exited.wait(20.0)
+
+
 def test_learners_hear_of_the_end(group, monkeypatch):
     monkeypatch.setattr(learner_group, "JOIN_SECONDS", 0.2)
     group.connect()
@@ -157,6 +255,19 @@ def test_learners_hear_of_the_end(group, monkeypatch):
 def test_what_a_learner_cannot_go_on_with_ends_the_run(group):
     group.connect()
     group.say(_Failed("Actor 3 failed 3 times."))
+    with pytest.raises(ActorPoolError, match="Actor 3 failed 3 times"):
+        group.wait(lambda: None)
+
+
+def test_what_a_learner_said_before_it_ended_counts(group, monkeypatch):
+    monkeypatch.setattr(learner_group, "REASON_SECONDS", 20.0)
+    group.connect()
+    assert all(learner.joined.wait(20.0) for learner in group.learners)
+    learner = group.learners[0]
+    learner.ended.set()
+    time.sleep(0.5)  # until the chief knows that the process has ended
+    learner.connection.send(_Failed("Actor 3 failed 3 times."))
+    learner.connection.close()
     with pytest.raises(ActorPoolError, match="Actor 3 failed 3 times"):
         group.wait(lambda: None)
 

@@ -182,6 +182,13 @@ def test_what_cannot_be_chosen_is_one_sentence(tmp_path, field):
         fill_in(config_of("impala.atari_shallow", **{field: -1}), tmp_path, lambda: CPU)
 
 
+@pytest.mark.parametrize("num_learners", [0, -1])
+def test_sizes_for_no_learner_are_one_sentence(tmp_path, num_learners):
+    config = config_of("impala.atari_shallow", num_actors=0, schedule="processes", num_learners=num_learners)
+    with pytest.raises(ValueError, match=rf"^runtime\.num_learners={num_learners}: choose 1 or more\.$"):
+        fill_in(config, tmp_path, lambda: CPU)
+
+
 def test_a_resume_goes_on_with_the_sizes_of_the_run(tmp_path):
     """On another machine, whether the sizes are 0 again or the ones that were chosen."""
     asked = {"num_actors": 0, "envs_per_actor": 0}

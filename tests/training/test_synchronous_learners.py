@@ -72,6 +72,7 @@ def test_counters_are_the_chiefs(results, agent):
         ({"num_learners": 4}, "runtime.num_learners=4 must divide runtime.num_actors=2."),
         ({"schedule": "async"}, "runtime.num_learners=2 needs runtime.schedule=processes, and not async."),
         ({"schedule": "lockstep"}, "runtime.num_learners=2 needs runtime.schedule=processes, and not lockstep."),
+        ({"compile": "xla"}, "runtime.num_learners=2 does not go with runtime.compile=xla: use auto or graph."),
         ({"weights_delay": 1}, "runtime.num_learners=2 goes neither with a replay nor with runtime.weights_delay."),
     ],
 )
