@@ -119,7 +119,7 @@ class Reference:
         """
         others = [
             other for other in self._others(group_of(record), without)
-            if not staleness.config_difference(other["config"], record["config"])
+            if _same_settings(other["config"], record["config"])
         ]  # fmt: skip
         if not others:
             raise bands.BandError("There is no other run of it.")
@@ -218,6 +218,11 @@ def rerun_command(record: Mapping[str, Any]) -> str:
     names = ("paper", "experiment", "task", "agent", "scale", "seed")
     flags = [f"--{name}={record[name]}" for name in names if name not in unnamed]
     return " ".join(("python -m repro.reproduce", *flags, "--results_dir=runs/again/records", "--runs_dir=runs/again"))
+
+
+def _same_settings(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two configurations agree, of which the later one may have fields that came in between."""
+    return not staleness.config_difference(config, other) or not staleness.config_difference(other, config)
 
 
 def _related(other: Mapping[str, Any], record: Mapping[str, Any], above_random: bool) -> bool:

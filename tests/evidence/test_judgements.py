@@ -62,6 +62,16 @@ def test_each_run_is_judged_by_the_others(runs):
         assert (item.kind, item.fell_out) == (judgements.OWN, False)
 
 
+def test_runs_from_before_a_field_and_after_it_judge_each_other(runs):
+    for run in runs[3:]:
+        run["config"] = copy.deepcopy(run["config"]) | {"later": {"field": 1}}
+    found = judgements.judge([_store(run) for run in runs], judgements.Reference(map(_store, runs)))
+    assert [item.kind for item in found] == [judgements.OWN] * 5
+    runs[4]["config"]["later"]["field"] = 2  # of two that have it, they must agree
+    found = judgements.judge([_store(run) for run in runs], judgements.Reference(map(_store, runs)))
+    assert [len(item.band.values) for item in found] == [4, 4, 4, 3, 3]
+
+
 def test_a_band_of_all_runs_would_hold_any_of_them(runs):
     """One run of n lies at most (n - 1) / sqrt(n) standard deviations from their mean, so it cannot fall out of it."""
     runs = [_with_score(run, score) for run, score in zip(runs, (20.0, 20.1, 20.2, 20.3, -20.0))]
