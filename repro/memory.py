@@ -50,7 +50,7 @@ def stop_tensor_leak() -> bool:
     nothing of this room (`EagerTensor_dealloc`, pywrap_tensor.cc). Double DQN makes a hundred tensors an update, and
     5 kB would be lost with each update. Here the class gets `PyType_GenericNew` for its `tp_new`, which allocates no
     such room: the state of every instance of a class derived from `int` or `tuple`. Attributes set on a tensor work as
-    before.
+    before; with or without this function they are never freed, since that deallocator does not know of them either.
 
     Returns:
         whether tensors are freed whole: False where the layout of the class is not the expected one; nothing is

@@ -18,6 +18,7 @@ from repro.environments.atari import make_atari
 from repro.memory import ALIGNMENT, aligned_empty, aligned_zeros, as_tensor, concatenated, stop_tensor_leak
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.impala.experiments.discrete import DiscreteExperiment
+from repro.papers.refer.ppo import NAMES, Ppo, PpoSettings
 from repro.replay.frame_stacks import with_stacks
 from repro.replay.mixed_batches import MixedBatches
 from repro.replay.unrolls import UnrollReplay
@@ -210,6 +211,15 @@ def test_a_tensor_still_takes_attributes_that_are_its_own():
 def test_numbers_that_change_with_each_update_are_not_kept():
     epsilon = LinearEpsilon(1.0, 0.1, 10_000, begin=0)
     assert blocks_kept(lambda number: epsilon.set_frames(max(number, 0))) < 0.5
+
+    agent = Ppo(1, 1, PpoSettings((2,), 1.0, 1.0, 0.04, 0.2, 0.99, 0.95), np.random.default_rng(0), False)
+    means = tf.zeros(len(NAMES))
+    agent._train = lambda *_: means
+    rates = [1e-3 / (1.0 + 1e-6 * number) for number in range(4_000)]
+    minibatches = np.zeros((1, 1), np.int64)
+    assert blocks_kept(lambda number: agent.train(None, minibatches, rates[number], 3 * rates[number])) < 0.5
+    for optimizer, rate in ((agent._policy_optimizer, rates[-1]), (agent._value_optimizer, 3 * rates[-1])):
+        assert float(optimizer.learning_rate) == float(tf.constant(rate))  # the bits of a Python number
 
     weights = RemoteWeights([tf.Variable(0.0)])
     weights._container = SimpleNamespace(push=lambda *_: None)

@@ -466,8 +466,8 @@ VARIANTS = [
     Variant(
         "PPO: one learning rate for both networks",
         PPO,
-        "self._value_optimizer.learning_rate.assign(value_learning_rate)",
-        "self._value_optimizer.learning_rate.assign(policy_learning_rate)",
+        "self._value_optimizer.learning_rate.assign(np.float32(value_learning_rate))",
+        "self._value_optimizer.learning_rate.assign(np.float32(policy_learning_rate))",
         f"{TEST_PPO}::test_each_network_has_its_own_learning_rate",
     ),
     Variant(

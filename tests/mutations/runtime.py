@@ -402,6 +402,13 @@ VARIANTS = [
         f"{TEST_TRAINING_JOB}::test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again",
     ),
     Variant(
+        "memory: TensorFlow keeps each of PPO's learning rates",
+        "repro/papers/refer/ppo.py",
+        "learning_rate.assign(np.float32(value_learning_rate))",
+        "learning_rate.assign(value_learning_rate)",
+        "tests/test_memory.py::test_numbers_that_change_with_each_update_are_not_kept",
+    ),
+    Variant(
         "sizes: the policy lag has no bound",
         SIZES,
         "*(n // num_actors for n in bounds)",

@@ -167,8 +167,9 @@ class Ppo:
             Means over the minibatches by name: the losses, KL(mu || pi), the share of ratios beyond the clip and the
             policy's standard deviation, each as it was before the gradient step.
         """
-        self._policy_optimizer.learning_rate.assign(policy_learning_rate)
-        self._value_optimizer.learning_rate.assign(value_learning_rate)
+        # As NumPy's: of a Python number that becomes a tensor TensorFlow keeps a copy for ever.
+        self._policy_optimizer.learning_rate.assign(np.float32(policy_learning_rate))
+        self._value_optimizer.learning_rate.assign(np.float32(value_learning_rate))
         with contextlib.nullcontext() if self._compiled else suppress_stderr():
             means = self._train(rollout, indices.astype(np.int32))
         self._compiled = True
