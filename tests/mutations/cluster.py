@@ -456,8 +456,8 @@ VARIANTS = [
     Variant(
         "learners: a wait for actors is an update that hangs",
         GROUP,
-        "if not self._updating or number != self._updates:",
-        "if number != self._updates:",
+        "if not self._updating or updates != self._updates:",
+        "if updates != self._updates:",
         f"{TEST_GROUP}::test_an_update_that_does_not_end_is_broken_off",
     ),
     Variant(
