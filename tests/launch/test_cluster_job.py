@@ -121,7 +121,7 @@ def test_the_progress_comes_back_alone_and_everything_with_a_checkpoint_and_at_t
     cluster = FakeCluster()
     head = Head(tmp_path, cluster).start()
     wait(lambda: head.progress() == ["30"])
-    assert head.job.share_done() == 0.3
+    wait(lambda: head.job.share_done() == 0.3)
     assert head.job.where() == ", on m0"
     assert not (head.folder / "tensorboard").exists()
     assert not head.folder.joinpath("complete.json").exists()
