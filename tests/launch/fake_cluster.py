@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
+import psutil
+
 from repro.evidence.commands import Run
 from repro.launch import gate
 from repro.launch.cluster_job import LostError
@@ -133,6 +135,14 @@ def wait(condition, seconds=60.0):
     while not condition():
         assert time.monotonic() < deadline, "it never came to that"
         time.sleep(0.005)
+
+
+def has_ended(process):
+    """Whether a process is gone, or nobody has taken note of its end."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 class ProcessRun:

@@ -30,7 +30,7 @@ from repro.training import run_directory
 from repro.training.manifest import find_damage, write_manifest
 from repro.training.study import Study, StudyResult
 from tests.evidence.synthetic_records import make_record
-from tests.launch.fake_cluster import RUN, FakeCluster, ProcessCluster, script_machines, wait
+from tests.launch.fake_cluster import RUN, FakeCluster, ProcessCluster, has_ended, script_machines, wait
 
 RECORD = make_record(scale="smoke")
 
@@ -121,7 +121,7 @@ def test_the_progress_comes_back_alone_and_everything_with_a_checkpoint_and_at_t
     cluster = FakeCluster()
     head = Head(tmp_path, cluster).start()
     wait(lambda: head.progress() == ["30"])
-    assert head.job.share_done() == 0.3
+    wait(lambda: head.job.share_done() == 0.3)
     assert head.job.where() == ", on m0"
     assert not (head.folder / "tensorboard").exists()
     assert not head.folder.joinpath("complete.json").exists()
@@ -471,8 +471,7 @@ def test_a_training_ends_with_its_machine_and_goes_on_elsewhere(tmp_path, monkey
     (training,) = psutil.Process(cluster.runs[0].process.pid).children()
     assert f"--run_dir={tmp_path}" in " ".join(training.cmdline())
     cluster.runs[0].process.kill()
-    psutil.wait_procs([training], timeout=60)
-    assert not training.is_running()
+    wait(lambda: has_ended(training), 300)
     came = head.saved()
     wait(lambda: head.saved() > came or head.ended != "not yet", 300)
     head.job.stop()

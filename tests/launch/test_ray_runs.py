@@ -17,7 +17,7 @@ from repro.launch import gate, jobs
 from repro.launch.cluster_job import LostError
 from repro.launch.ray_cluster import ClusterError
 from repro.launch.ray_runs import RayRuns
-from tests.launch.fake_cluster import wait
+from tests.launch.fake_cluster import has_ended, wait
 
 LONGEST_SECONDS = 300.0
 
@@ -226,16 +226,15 @@ def test_on_ray_runs_survive_the_loss_of_one_and_a_stop_and_a_killed_head_leaves
     training = next(iter(trainings()))
     training.parent().kill()
     wait(lambda: "it goes on elsewhere" in log.read_text(), LONGEST_SECONDS)
-    psutil.wait_procs([training], timeout=60)
-    assert not training.is_running()
+    wait(lambda: has_ended(training), LONGEST_SECONDS)
     head.send_signal(signal.SIGTERM)
     assert head.wait(timeout=LONGEST_SECONDS) == 0, log.read_text()
     assert "2 of 2 runs are not finished; the same command resumes them." in log.read_text()
-    wait(lambda: not trainings())
+    wait(lambda: not trainings(), LONGEST_SECONDS)
 
     head = start()
     wait(lambda: trainings() or head.poll() is not None, LONGEST_SECONDS)
     assert head.poll() is None, log.read_text()
     head.kill()
     head.wait()
-    wait(lambda: not trainings())
+    wait(lambda: not trainings(), LONGEST_SECONDS)

@@ -606,6 +606,14 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
+        "runs: a study's processes outlive a machine's",
+        "repro/training/study.py",
+        "    end_with_parent()\n",
+        "",
+        "tests/training/test_study.py::test_processes_end_with_the_one_that_began_them",
+        slow=True,
+    ),
+    Variant(
         "runs: two runs of a machine share a core",
         MACHINE,
         "return [*claimed, *others][:number]",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
+import psutil
 import pytest
 
 from repro.training import study
+from tests.launch.fake_cluster import has_ended, wait
 
 
 def test_pieces_come_back_in_order_and_can_be_stopped():
@@ -27,6 +31,19 @@ def test_pieces_come_back_in_order_and_can_be_stopped():
     with pytest.raises(KeyboardInterrupt):
         study.map_pieces(time.sleep, [(60,)], [0], stop)
     assert time.monotonic() - began < 30
+
+
+def test_processes_end_with_the_one_that_began_them(tmp_path):
+    """In the midst of a piece, when that is killed."""
+    piece = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(300)"
+    whole = f"from repro.training import study; study.map_pieces(exec, [({piece!r},)], [0], lambda *_: None)"
+    pid_file = tmp_path / "pid"
+    parent = subprocess.Popen([sys.executable, "-c", whole, str(pid_file)])
+    wait(lambda: parent.poll() is not None or (pid_file.exists() and pid_file.read_text()))
+    worker = psutil.Process(int(pid_file.read_text()))
+    parent.kill()
+    parent.wait()
+    wait(lambda: has_ended(worker))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
