@@ -29,6 +29,7 @@ from repro.benchmarks.measuring.senders import SenderLauncher
 from repro.evidence import records
 from repro.memory import as_tensor
 from repro.papers.impala.experiments.discrete import DiscreteExperiment
+from repro.quiet import suppress_stderr
 from repro.training import devices
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -168,13 +169,15 @@ def used(launcher: SenderLauncher) -> Used:
 
 def sent_bytes(group: UnrollGroup) -> int:
     """Bytes of a message on the network, compressed; the least of several, since others may send as well meanwhile."""
-    server = reverb.Server([make_queue(group, TRIES)])
-    sender, found = UnrollSender(reverb.Client(f"localhost:{server.port}"), 0, 0, 0), []
-    for _ in range(TRIES):
-        before = _loopback_bytes()
-        sender.send([group])
-        found.append(_loopback_bytes() - before)
-    server.stop()
+    found = []
+    with suppress_stderr():
+        server = reverb.Server([make_queue(group, TRIES)])
+        sender = UnrollSender(reverb.Client(f"localhost:{server.port}"), 0, 0, 0)
+        for _ in range(TRIES):
+            before = _loopback_bytes()
+            sender.send([group])
+            found.append(_loopback_bytes() - before)
+        server.stop()
     return min(found)
 
 

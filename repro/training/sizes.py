@@ -157,8 +157,8 @@ def fill_in(config: ml_collections.ConfigDict, run_dir: Path, find_machine: Call
         What was chosen in one line, or None.
 
     Raises:
-        ValueError: a size is below 0, there is no learner, or the agent's number of environments is a part of its
-            algorithm.
+        ValueError: a size is below 0, there is no learner, the agent's number of environments is a part of its
+            algorithm, or as `choose_sizes`.
         RunDirectoryError: the folder has no readable settings.
     """
     for name, size in _sizes(resolve(config)).items():
