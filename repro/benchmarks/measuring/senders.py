@@ -35,7 +35,7 @@ class Sender:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Number of the process."""
         assert self._process.pid is not None, "it was started"
         return self._process.pid
 
