@@ -173,7 +173,7 @@ def _prefix() -> str:
 
 
 def _name(address: str, token: int) -> str:
-    """Of the folder of a learner's process; the address keeps learners out that copy another one's token."""
+    """Name of the folder of a learner's process; the address keeps learners out that copy another one's token."""
     return _prefix() + hashlib.sha256(f"{address} {token}".encode()).hexdigest()[:16]
 
 

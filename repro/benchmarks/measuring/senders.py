@@ -18,7 +18,6 @@ from repro.acting.unrolls import UnrollGroup
 from repro.training import devices
 
 _forking = multiprocessing.get_context("forkserver")
-_forking.set_forkserver_preload([__name__])
 
 
 class Sender:
@@ -36,7 +35,7 @@ class Sender:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Number of the process."""
         assert self._process.pid is not None, "it was started"
         return self._process.pid
 
@@ -67,6 +66,7 @@ class SenderLauncher:
     port: int | None = None
 
     def __init__(self, group: UnrollGroup) -> None:
+        _forking.set_forkserver_preload([__name__])
         self.senders: list[Sender] = []
         self.address = ""
         self._group = group
