@@ -4,7 +4,7 @@ SCALE   ?= desk
 SEEDS   ?= 1
 BIN     := .venv/bin
 FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD))
-WHAT    ?= operators impala_atari table1 acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
+WHAT    ?= operators impala_atari table1 ingestion acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
 SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
