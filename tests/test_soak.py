@@ -48,7 +48,7 @@ def wave(rng: np.random.Generator) -> np.ndarray:
 
 
 def wander(rng: np.random.Generator) -> np.ndarray:
-    """Noise that is alike from sample to sample, with a standard deviation of 10 MiB."""
+    """Noise that is alike from sample to sample, with a std of 10 MiB."""
     values = [0.0]
     for shock in rng.normal(0.0, 10.0 * np.sqrt(1.0 - 0.95**2), len(SECONDS) - 1):
         values.append(0.95 * values[-1] + shock)

@@ -99,10 +99,9 @@ class Learner:
             rows = tf.TensorArray(tf.float32, len(tf.nest.flatten(batches)[0]))
             return tf.while_loop(lambda i, _: i < count, train_next, (0, rows))[1].stack()
 
-        self._trace = step
-        self._trace_steps = tf.function(lambda batches, count: strategy.run(train_several, args=(batches, count)))
-        self._steps: Callable[..., tf.Tensor] | None = None
-        self._step: Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]] | None = None
+        self._step = step
+        self._steps = tf.function(lambda batches, count: strategy.run(train_several, args=(batches, count)))
+        self._compiled: dict[Any, Callable[..., Any]] = {}  # of these two, those that were called
 
     def with_train(self, train: Callable[..., tf_agent.LossInfo]) -> Learner:
         """A learner of the same agent, compiled likewise, that runs another function of the agent's."""
@@ -156,18 +155,9 @@ class Learner:
             NonFiniteLossError: the loss or an extra is not finite; the weights are spoilt by then.
             RetracedError: the batch's shapes or types differ from the first one's.
         """
-        batch = (trajectory, *arguments)
-        if self._step is None:
-            with suppress_stderr():  # the first call compiles
-                self._step = self._compile(batch)
-                stacked, per_sequence = self._step(*batch)
-        else:
-            try:
-                stacked, per_sequence = self._step(*batch)
-            except TypeError as error:
-                raise RetracedError("A batch changed its shape or type.") from error
+        stacked, per_sequence = self._call(self._step, trajectory, *arguments)
         scalars = self._finite_scalars(stacked.numpy(), 0)
-        if self._trace.experimental_get_tracing_count() > 1:
+        if self._step.experimental_get_tracing_count() > 1:
             raise RetracedError("The train step was traced twice: a batch changed its shape or type.")
         return LearnerOutput(scalars, {name: value.numpy() for name, value in per_sequence.items()})
 
@@ -186,16 +176,7 @@ class Learner:
         Raises:
             NonFiniteLossError, RetracedError: as for `step`.
         """
-        number = tf.constant(np.int32(count))
-        if self._steps is None:
-            with suppress_stderr():  # the first call compiles
-                self._steps = self._trace_steps.get_concrete_function(batches, number)
-                rows = self._steps(batches, number).numpy()
-        else:
-            try:
-                rows = self._steps(batches, number).numpy()
-            except TypeError as error:
-                raise RetracedError("The batches changed their shape or type.") from error
+        rows = self._call(self._steps, batches, tf.constant(np.int32(count))).numpy()
         return [self._finite_scalars(rows[i], count - 1 - i) for i in range(count)]
 
     def _finite_scalars(self, values: np.ndarray, later: int) -> dict[str, float]:
@@ -211,6 +192,18 @@ class Learner:
             raise NonFiniteLossError(f"update {int(self.agent.train_step_counter.numpy()) - later} gave {broken}")
         return scalars
 
-    def _compile(self, batch: tuple[Any, ...]) -> Callable[..., tuple[tf.Tensor, dict[str, tf.Tensor]]]:
-        """The step for batches like this one. With one replica its calls need not look for it among several traces."""
-        return self._trace if self._strategy.num_replicas_in_sync > 1 else self._trace.get_concrete_function(*batch)
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        """Calls a `tf.function`, compiled for arguments like the first ones.
+
+        With one replica later calls need not look for it among several traces.
+        """
+        if (compiled := self._compiled.get(function)) is None:
+            with suppress_stderr():
+                is_alone = self._strategy.num_replicas_in_sync == 1
+                compiled = function.get_concrete_function(*arguments) if is_alone else function
+                self._compiled[function] = compiled
+                return compiled(*arguments)
+        try:
+            return compiled(*arguments)
+        except TypeError as error:
+            raise RetracedError("A batch changed its shape or type.") from error
