@@ -65,9 +65,16 @@ def try_lock(path: Path) -> TextIO | None:
         OSError: it cannot be made.
     """
     handle = path.open("w")
+    if try_flock(handle.fileno(), fcntl.LOCK_EX):
+        return handle
+    handle.close()
+    return None
+
+
+def try_flock(descriptor: int, kind: int) -> bool:
+    """Takes a shared or an exclusive lock of an open file, and returns whether it could at once."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        handle.close()
-        return None
-    return handle
+        return False
+    return True

@@ -30,6 +30,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from repro.files import try_flock
 from repro.memory import ALIGNMENT, as_tensor
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -85,7 +86,7 @@ class WeightsRelay:
             if (found := self._read(version)) is not None:
                 self._waits = True
                 return found
-            if _try_lock(self._lock, fcntl.LOCK_EX):
+            if try_flock(self._lock, fcntl.LOCK_EX):
                 self._waits = True
                 try:
                     return self._read(version) or self._fetch_and_write(fetch)
@@ -189,7 +190,7 @@ def _join(path: Path) -> tuple[int, int]:
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:  # it may have just been removed
             directory = _open_folder(path)
             stack.callback(os.close, directory)
-            if _try_lock(directory, fcntl.LOCK_SH) and os.path.samestat(os.fstat(directory), os.stat(path)):
+            if try_flock(directory, fcntl.LOCK_SH) and os.path.samestat(os.fstat(directory), os.stat(path)):
                 lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
                 stack.pop_all()
                 return directory, lock
@@ -222,14 +223,5 @@ def _leave(path: Path, joined: tuple[int, int]) -> None:
 def _remove_if_unused(path: Path, directory: int) -> None:
     """Removes a folder, given a descriptor of it as well, if no other one has a lock."""
     with contextlib.suppress(OSError):  # it was removed
-        if _try_lock(directory, fcntl.LOCK_EX) and os.path.samestat(os.fstat(directory), os.stat(path)):
+        if try_flock(directory, fcntl.LOCK_EX) and os.path.samestat(os.fstat(directory), os.stat(path)):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _try_lock(descriptor: int, kind: int) -> bool:
-    """Takes a shared or an exclusive lock of an open file, and returns whether it could at once."""
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -169,7 +169,7 @@ def test_a_wait_in_vain_is_not_repeated(monkeypatch):
     monkeypatch.setattr(weights_relay, "time", clock := FakeClock())
     learner = FakeLearner()
     holder, relay, other = learner.join(), learner.join(), learner.join()
-    assert weights_relay._try_lock(holder._lock, weights_relay.fcntl.LOCK_EX)
+    assert weights_relay.try_flock(holder._lock, weights_relay.fcntl.LOCK_EX)
     for learner.version in (1, 2, 3):
         assert learner.versions(relay) == {learner.version}
     assert weights_relay.WAIT_SECONDS <= clock.now < weights_relay.WAIT_SECONDS + 0.1
@@ -183,14 +183,14 @@ def test_a_wait_in_vain_is_not_repeated(monkeypatch):
 
 def test_what_another_actor_fetched_before_the_lock_was_free_is_not_fetched_again(monkeypatch):
     learner = FakeLearner()
-    other, relay, try_lock = learner.join(), learner.join(), weights_relay._try_lock
+    other, relay, try_lock = learner.join(), learner.join(), weights_relay.try_flock
 
     def busy(descriptor, kind):
-        monkeypatch.setattr(weights_relay, "_try_lock", try_lock)
+        monkeypatch.setattr(weights_relay, "try_flock", try_lock)
         learner.versions(other)
         return try_lock(descriptor, kind)
 
-    monkeypatch.setattr(weights_relay, "_try_lock", busy)
+    monkeypatch.setattr(weights_relay, "try_flock", busy)
     assert learner.versions(relay) == {0}
     assert learner.fetched == [0]
 

@@ -265,7 +265,7 @@ VARIANTS = [
     Variant(
         "relay: a folder is removed that actors have",
         RELAY,
-        "if _try_lock(directory, fcntl.LOCK_EX) and os.path",
+        "if try_flock(directory, fcntl.LOCK_EX) and os.path",
         "if os.path",
         f"{TEST_RELAY}::test_what_killed_actors_left_is_removed_by_the_next_one_of_any_learner",
     ),
