@@ -144,27 +144,28 @@ def test_a_learner_that_says_nothing_hangs(group, monkeypatch):
     assert time.monotonic() - began > limit
 
 
-def beat(group, stopped):
-    """Gives signs of life of all learners until an event."""
+def beat(group, silent, stopped):
+    """Gives signs of life of all learners until an event, and of the first until another."""
     for learner in group.learners:
         assert learner.joined.wait(20.0)
     while not stopped.wait(0.1):
-        group.say(_Beat(), _Beat())
+        for learner in group.learners[1:] if silent.is_set() else group.learners:
+            learner.connection.send(_Beat())
 
 
 @pytest.fixture
-def beating(group):
-    """Learners of which all that one can say is that they live."""
-    stopped = threading.Event()
+def silent(group):
+    """Learners of which all that one can say is that they live; once this event is set, the first does not."""
+    silent, stopped = threading.Event(), threading.Event()
     group.connect()
-    thread = threading.Thread(target=beat, args=(group, stopped), daemon=True)
+    thread = threading.Thread(target=beat, args=(group, silent, stopped), daemon=True)
     thread.start()
-    yield stopped
+    yield silent
     stopped.set()
     thread.join()
 
 
-def test_a_learner_that_lives_but_has_no_share_of_the_batch_hangs(group, beating, monkeypatch):
+def test_a_learner_that_lives_but_has_no_share_of_the_batch_hangs(group, silent, monkeypatch):
     monkeypatch.setattr(learner_group, "START_SECONDS", 1.0)
     with pytest.raises(LearnerLostError, match="Learner 1 reported nothing for 1.5 seconds"):
         group.wait(lambda: None)
@@ -187,7 +188,7 @@ def test_a_learner_has_as_long_to_join_as_an_actor_for_its_first_report(group, m
         group.connect()
 
 
-def test_a_learner_without_a_sign_of_life_is_gone_also_in_an_update(group, beating, monkeypatch):
+def test_a_learner_without_a_sign_of_life_is_gone_also_in_an_update(group, silent, monkeypatch):
     aborted = threading.Event()
     context = learner_group.context.context()
     monkeypatch.setattr(context, "abort_collective_ops", lambda code, message: aborted.set())
@@ -196,18 +197,18 @@ def test_a_learner_without_a_sign_of_life_is_gone_also_in_an_update(group, beati
     group.say(ready(), ready())
     group.wait(lambda: None)
     assert not aborted.wait(6.0)
-    beating.set()
+    silent.set()
     assert aborted.wait(30.0)
     lost = group.lost(tf.errors.UnavailableError(None, None, "Collective ops is aborted"))
     assert str(lost) == "Learner 1 is gone: it gave no sign of life for 4 seconds."
 
 
-def test_a_wait_for_a_learner_without_a_sign_of_life_ends(group, beating, monkeypatch):
+def test_a_wait_for_a_learner_without_a_sign_of_life_ends(group, silent, monkeypatch):
     monkeypatch.setattr(learner_group.context.context(), "abort_collective_ops", lambda code, message: None)
     monkeypatch.setattr(learner_group, "START_SECONDS", 20.0)
-    monkeypatch.setattr(learner_group, "NO_BEAT_SECONDS", 0.5)
-    beating.set()
-    with pytest.raises(LearnerLostError, match=r"^Learner 1 is gone: it gave no sign of life for 0\.5 seconds\.$"):
+    monkeypatch.setattr(learner_group, "NO_BEAT_SECONDS", 4.0)
+    silent.set()
+    with pytest.raises(LearnerLostError, match=r"^Learner 1 is gone: it gave no sign of life for 4 seconds\.$"):
         group.wait(lambda: None)
 
 
