@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, compile_act
-from repro.acting.weights import Published
+from repro.acting.weights import Published, WeightsSnapshot
 from repro.memory import concatenated
 
 
@@ -50,28 +50,29 @@ class LocalInference(CompiledPolicy):
         super().__init__(policy, num_envs, seed)
         self._variables = policy.variables()
         self._weights = weights
+        self._taken: WeightsSnapshot | None = None
         self.version = -1
         self.acting: tuple[tf.Tensor, ...] = ()
 
     def sync(self) -> None:
-        """Takes the latest published weights.
+        """Takes the latest published weights, also those of another learner's process that have the same version.
 
         Raises:
             ValueError: as many variables as the policy has were not published.
         """
         latest = self._weights.latest
-        if latest.version != self.version:
+        if latest is not self._taken:
             latest.assign_to(self._variables)
-            self.version, self.acting = latest.version, latest.acting
+            self._taken, self.version, self.acting = latest, latest.version, latest.acting
 
     def take_weights(self, other: LocalInference) -> None:
         for variable, value in zip(self._variables, other._variables, strict=True):
             variable.assign(value)
-        self.version, self.acting = other.version, other.acting
+        self._taken, self.version, self.acting = other._taken, other.version, other.acting
 
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        self.version = -1
+        self._taken, self.version = None, -1
 
 
 class DynamicBatching:
@@ -93,7 +94,7 @@ class DynamicBatching:
         self.weights = weights
         self._policy = policy
         self._variables = policy.variables()
-        self._version = -1
+        self._taken: WeightsSnapshot | None = None
         self._max_rows = max_rows
         self._seed = np.array([seed, 0], np.int32)  # [seed, number of the call]
         self._compiled: dict[int, Any] = {}  # by rows
@@ -146,9 +147,9 @@ class DynamicBatching:
 
     def _answer(self, requests: Sequence[_Request]) -> None:
         latest = self.weights.latest
-        if latest.version != self._version:
+        if latest is not self._taken:
             latest.assign_to(self._variables)
-            self._version = latest.version
+            self._taken = latest
         rows = sum(request.rows for request in requests)
         size = min(1 << (rows - 1).bit_length(), max(self._max_rows, rows))
         stacked = tf.nest.map_structure(

@@ -141,6 +141,22 @@ def test_calls_after_a_resume_have_other_numbers():
     assert np.array_equal(shared(*inputs)[0], SharedInference(resumed, 2)(*inputs)[0])
 
 
+@pytest.mark.parametrize("kind", ["alone", "shared"])
+def test_weights_of_another_process_with_the_same_version_are_taken(kind):
+    """As after a learner was killed and goes on from a checkpoint."""
+    batching, publisher, learned = make_batching(2)
+    inference = SharedInference(batching, 2) if kind == "shared" else LocalInference(make_policy(2), publisher, 2, 0)
+    inputs = frames(np.random.default_rng(0), 2)
+    inference.sync()
+    before = inference(*inputs)[1]["logits"]
+    for variable in learned.variables():
+        variable.assign(2.0 * variable)
+    publisher.publish(0)
+    inference.sync()
+    assert inference.version == 0
+    assert not np.allclose(inference(*inputs)[1]["logits"], before)
+
+
 def test_new_weights_answer_the_next_call():
     rng = np.random.default_rng(0)
     batching, publisher, learned = make_batching(2)

@@ -38,6 +38,8 @@ LOCKSTEP = "repro/acting/lockstep_source.py"
 TEST_LOCKSTEP = "tests/acting/test_lockstep_source.py"
 TEST_INFERENCE = "tests/acting/test_inference.py"
 
+TAKE = "\n            latest.assign_to(self._variables)\n            self._taken"
+
 VARIANTS = [
     Variant(
         "weights: the delay is one too long",
@@ -283,9 +285,16 @@ VARIANTS = [
     Variant(
         "dynamic batching: the first weights answer all calls",
         INFERENCE,
-        "if latest.version != self._version:",
-        "if self._version < 0:",
+        f"if latest is not self._taken:{TAKE} = latest",
+        f"if self._taken is None:{TAKE} = latest",
         f"{TEST_INFERENCE}::test_new_weights_answer_the_next_call",
+    ),
+    Variant(
+        "weights: of another process but with the same version they are not taken",
+        INFERENCE,
+        f"if latest is not self._taken:{TAKE}, self",
+        f"if latest.version != self.version:{TAKE}, self",
+        f"{TEST_INFERENCE}::test_weights_of_another_process_with_the_same_version_are_taken",
     ),
     Variant(
         "rollout: the step that begins a game is one of it",
