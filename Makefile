@@ -2,8 +2,9 @@
 PYTHON  ?= python3.11
 SCALE   ?= desk
 SEEDS   ?= 1
+SEED    ?=
 BIN     := .venv/bin
-FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD))
+FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD))
 WHAT    ?= operators impala_atari table1 ingestion acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
 SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
@@ -27,7 +28,7 @@ setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --editable .[cuda]
 	touch $@
 
-$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 JOBS=1 CLUSTER=auto SPREAD=runs
+$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 SEED=4,5 JOBS=1 CLUSTER=auto SPREAD=runs
 	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
 
 smoke: $(PAPERS:%=smoke-%)  ## a smoke reproduction of every paper

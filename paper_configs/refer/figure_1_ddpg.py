@@ -20,6 +20,13 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants = ml_collections.ConfigDict(figure_4_vracer.replay_variants("ddpg"))  # agents; Figure 1
     config.variants.ddpg_er.update(plain)
     config.variants.ddpg_per.update(plain)
+    for replay in ("er", "per"):  # what Section 5.1 says is worse than plain DDPG
+        annealed = config.variants[f"ddpg_{replay}"].copy_and_resolve_references()
+        del annealed.learner
+        config.variants[f"ddpg_{replay}_annealed"] = annealed
+    untuned = config.variants.ddpg_er.copy_and_resolve_references()
+    untuned.exploration.correlated, untuned.learner.weight_decay = False, 0.0
+    config.variants.ddpg_er_untuned = untuned
     config.agent = "ddpg_refer"  # one of them, and the name in records
     config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "value")  # columns of the log that a record keeps
 

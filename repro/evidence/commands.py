@@ -9,6 +9,9 @@ from repro.evidence import comparisons, published, random_player, staleness
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
 
+FIRST_SEEDS = 3
+"""Seeds of each agent that a command makes where a row has no runs."""
+
 
 class Run(NamedTuple):
     """A run that a command is to make; without a task it is on the one, or on those, that the configuration names."""
@@ -18,7 +21,7 @@ class Run(NamedTuple):
     agent: str
     task: str = ""
     scale: str = "desk"
-    seed: int = 3
+    seed: int = 1
 
 
 def of_record(record: Mapping[str, Any]) -> Run:
@@ -26,21 +29,28 @@ def of_record(record: Mapping[str, Any]) -> Run:
     return Run(*(record[name] for name in Run._fields))
 
 
-def first_runs(printed: published.PublishedRow) -> list[Run]:
-    """Returns runs that begin to answer a printed number: one of each agent that it names.
+def first_runs(printed: published.PublishedRow, seeds: int = FIRST_SEEDS) -> list[Run]:
+    """Returns runs that begin to answer a printed number: some of each agent that it names.
 
     Of a set of tasks they are on the one that the configuration names.
 
     Args:
         printed: with an experiment.
+        seeds: of each agent.
     """
     task = "" if printed.task in comparisons.TASK_SETS else printed.task
     names = (str(printed.agent), *printed.protocol.get("against", ()))
-    return [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task) for name in names]
+    runs = [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task) for name in names]
+    return with_seeds(runs, seeds)
+
+
+def with_seeds(runs: Iterable[Run], seeds: int) -> list[Run]:
+    """Returns each run with the seeds 1 to a number."""
+    return [run._replace(seed=seed) for run in runs for seed in range(1, seeds + 1)]
 
 
 def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> str | None:
-    """Returns what makes some runs, and those of lower seeds, or None where an experiment or an agent is not there.
+    """Returns what makes some runs, or None where an experiment or an agent is not there.
 
     Agents with the same tasks and seeds share a command; several commands are joined. Tasks that an agent learns
     together have one run, which needs no task.
@@ -49,19 +59,19 @@ def command(runs: Iterable[Run], configs_dir: pathlib.Path = staleness.CONFIGS_D
         runs: one or more.
         configs_dir: holds a directory of configs for each paper.
     """
-    seeds: dict[Run, int] = {}
+    seeds: dict[Run, set[int]] = {}
     for run in runs:
         same = run._replace(seed=0, task="" if learns_together(run, configs_dir) else run.task)
-        seeds[same] = max(seeds.get(same, 0), run.seed)
-    by_run: dict[Run, list[str]] = {}
-    for run, seed in seeds.items():
-        by_run.setdefault(run._replace(task="", seed=seed), []).append(run.task)
-    agents: dict[Run, list[str]] = {}
-    for run, names in by_run.items():
+        seeds.setdefault(same, set()).add(run.seed)
+    by_run: dict[tuple[Run, tuple[int, ...]], list[str]] = {}
+    for run, own in seeds.items():
+        by_run.setdefault((run._replace(task=""), tuple(sorted(own))), []).append(run.task)
+    agents: dict[tuple[Run, tuple[int, ...]], list[str]] = {}
+    for (run, own_seeds), names in by_run.items():
         if not _is_known(run, configs_dir):
             return None
-        agents.setdefault(run._replace(agent="", task=",".join(names)), []).append(run.agent)
-    return " && ".join(_command(run, names, configs_dir) for run, names in agents.items())
+        agents.setdefault((run._replace(agent="", task=",".join(names)), own_seeds), []).append(run.agent)
+    return " && ".join(_command(run, own_seeds, names, configs_dir) for (run, own_seeds), names in agents.items())
 
 
 def row_command(
@@ -95,10 +105,10 @@ def row_command(
         return command(map(of_record, every), configs_dir)
     if printed.task in comparisons.TASK_SETS and printed.claim is None and not together:
         return None
-    runs = first_runs(printed)
     if together and printed.claim is None and printed.task not in together:
-        runs = [run._replace(scale="paper", seed=printed.n_seeds or run.seed) for run in runs]
-    return command(runs, configs_dir)
+        runs = [run._replace(scale="paper") for run in first_runs(printed, printed.n_seeds or FIRST_SEEDS)]
+        return command(runs, configs_dir)
+    return command(first_runs(printed), configs_dir)
 
 
 def learns_together(run: Run, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> tuple[str, ...]:
@@ -108,11 +118,15 @@ def learns_together(run: Run, configs_dir: pathlib.Path = staleness.CONFIGS_DIR)
     return tasks(staleness.current_config(run.paper, run.experiment, run.scale, configs_dir))
 
 
-def _command(run: Run, agents: Sequence[str], configs_dir: pathlib.Path) -> str:
+def _command(run: Run, seeds: tuple[int, ...], agents: Sequence[str], configs_dir: pathlib.Path) -> str:
     """That of a run with all its tasks in one name; agents are named where the experiment has several."""
     several = "variants" in staleness.current_config(run.paper, run.experiment, run.scale, configs_dir)
     agent = ",".join(agents) if several or random_player.AGENT in agents else ""
-    fields = {"EXPERIMENT": run.experiment, "AGENT": agent, "TASK": run.task, "SCALE": run.scale, "SEEDS": run.seed}
+    fields = {"EXPERIMENT": run.experiment, "AGENT": agent, "TASK": run.task, "SCALE": run.scale}
+    if seeds == tuple(range(1, len(seeds) + 1)):
+        fields["SEEDS"] = str(len(seeds))
+    else:
+        fields["SEED"] = ",".join(map(str, seeds))
     return " ".join((f"make reproduce-{run.paper}", *(f"{name}={value}" for name, value in fields.items() if value)))
 
 

@@ -18,7 +18,7 @@ from repro.evidence.published import Comparable, ContextTable
 from repro.evidence.records import counted
 from repro.evidence.verdicts import BUDGET_TOLERANCE
 
-Standing = Literal["higher", "lower", "not told apart", "too few runs"]
+Standing = Literal["higher", "lower", "not told apart", "too few runs", "no spread"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ExternalRow:
     def standing(self) -> Standing:
         """How ours stands: their number is taken as it is, without its spread."""
         if self.interval is None:
-            return "too few runs"
+            return "too few runs" if self.seeds < 2 else "no spread"
         low, high = self.interval
         return "higher" if low > self.number else "lower" if high < self.number else "not told apart"
 

@@ -17,28 +17,33 @@ from repro.evidence.statistics import Interval
 
 LEVEL = 0.95
 TINY = 1e-12
+SHARE = "1 if "
+"""Begins the unit of numbers that are 1 where something holds, or else 0, so that their mean is a share of cases."""
 MIN_CORRELATED = 4
 """Fewest runs of a rank correlation; the variance of Fisher's z has n - 3 in its denominator."""
 
 
-def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVEL) -> Interval | None:
-    """Returns Student's interval of a mean, or the exact binomial one where every score is 0 or 1.
+def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVEL, unit: str = "") -> Interval | None:
+    """Returns Student's interval of a mean, or the exact binomial one of a share.
 
     Args:
-        scores: [N], finite: one number a seed, or one a game where there is a single seed.
+        scores: [N], finite: one number a seed, or one a game or case where there is a single seed.
         confidence: probability content in (0, 1).
+        unit: of the scores; one that begins with `SHARE` says that each is 0 or 1 and nothing else could come.
 
     Returns:
         (low, high) in the unit of the scores; None with one score, or where all are the same number, which tells
         nothing of their spread.
 
     Raises:
-        ValueError: no score, not one-dimensional, or not finite.
+        ValueError: no score, not one-dimensional, or not finite; one of a share is neither 0 nor 1.
     """
     values = np.asarray(scores, np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise ValueError(f"mean_interval: needs finite scores in one dimension, got {scores!r}")
-    if values.size > 1 and np.isin(values, (0.0, 1.0)).all():
+    if unit.startswith(SHARE):
+        if not np.isin(values, (0.0, 1.0)).all():
+            raise ValueError(f"mean_interval: {unit!r} is 0 or 1, got {scores!r}")
         return share_interval(int(values.sum()), values.size, confidence)
     if values.size < 2 or np.ptp(values) == 0:
         return None

@@ -134,7 +134,11 @@ def summarize_runs(
     values = [_measured(record, measure) for record in records]
     games = records[0]["evaluation"]["returns"] if measure == "evaluation" else values
     exact = measure == "evaluation" and all(record["evaluation"].get("exact", False) for record in records)
-    interval = None if exact else intervals.mean_interval(values if several else games)
+    interval = None
+    if not exact and several:
+        interval = intervals.mean_interval(values)
+    elif not exact:
+        interval = intervals.mean_interval(games, unit=records[0]["evaluation"]["unit"])
     if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
         low, high = records[0]["evaluation"]["interval"]
         interval = (low, high) if low < high else None

@@ -222,7 +222,9 @@ def _own_row(key: Key, group: Group, references: References, configs_dir: pathli
     """The row of runs that answer no printed number."""
     paper, experiment, task, agent = key
     units = sorted({record["evaluation"]["unit"] for record in group.records})
-    runs = list(map(commands.of_record, group.records)) or [commands.Run(paper, experiment, agent, task)]
+    runs = list(map(commands.of_record, group.records)) or commands.with_seeds(
+        [commands.Run(paper, experiment, agent, task)], commands.FIRST_SEEDS
+    )
     return Row(
         paper=paper,
         experiment=experiment,

@@ -7,18 +7,21 @@ from repro.evidence.published import Better
 
 Ends: TypeAlias = tuple[float, float]
 Finding = Literal["agrees", "contradicts", "undecided", "not run", "cannot run here"]
-Verdict = Literal["reproduced", "agrees", "contradicts", "undecided", "not run", "cannot run here"]
+Verdict = Literal["reproduced", "agrees", "disagrees", "contradicts", "undecided", "not run", "cannot run here"]
 
 MEANINGS: Mapping[Verdict, str] = {
     "reproduced": "Our interval agrees with the published number or statement, with the paper's budget, runs, "
     "evaluation, tasks and settings.",
     "agrees": "Our interval agrees, with less than the paper's protocol; what is less stands beside it.",
-    "contradicts": "Our interval excludes the published number or statement, with the paper's protocol or with what "
-    "is less beside it.",
+    "disagrees": "Our interval excludes the published number or statement, with less than the paper's protocol; what "
+    "is less stands beside it, and the rest of it may turn the result.",
+    "contradicts": "Our interval excludes the published number or statement, with the paper's budget, runs, "
+    "evaluation, tasks and settings.",
     "undecided": "Our interval holds both what agrees and what does not; or there are too few runs, no margin that "
     "says how near is near enough, or, for a score, too little training to tell.",
     "not run": "No record answers the row yet.",
-    "cannot run here": "It needs what this project cannot have; the note says what.",
+    "cannot run here": "It needs what this project does not have: hardware, an environment or an agent; the note says "
+    "which.",
 }
 """What each verdict says to a reader."""
 VERDICTS: tuple[Verdict, ...] = tuple(MEANINGS)
@@ -60,8 +63,14 @@ def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | 
 
 
 def verdict_of(finding: Finding, shortfalls: Sequence[str]) -> Verdict:
-    """Returns the short word for a finding: `reproduced` where it agrees and nothing of the protocol is missing."""
-    return "reproduced" if finding == "agrees" and not shortfalls else finding
+    """Returns the short word for a finding.
+
+    One that agrees is `reproduced` where nothing of the protocol is missing; one that contradicts only `disagrees`
+    where something is.
+    """
+    if finding == "agrees" and not shortfalls:
+        return "reproduced"
+    return "disagrees" if finding == "contradicts" and shortfalls else finding
 
 
 def weakest(findings: Sequence[Finding]) -> Finding:

@@ -14,7 +14,8 @@ from repro.evidence.verdicts import VERDICTS
 STYLES = {
     "reproduced": "bold green",
     "agrees": "green",
-    "contradicts": "red",
+    "disagrees": "red",
+    "contradicts": "bold red",
     "undecided": "yellow",
     "not run": "dim",
     "cannot run here": "dim",

@@ -5,10 +5,10 @@ import pytest
 from repro.config import agents
 from repro.environments.names import task_name
 from repro.evidence import commands, published, random_player, records, rows, staleness
-from repro.evidence.commands import Run
+from repro.evidence.commands import Run, with_seeds
 from repro.evidence.groups import group_records
 
-VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk", 2)
+VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk")
 HALF = "make reproduce-refer EXPERIMENT=figure_4_vracer AGENT="
 
 
@@ -25,25 +25,39 @@ def test_agents_with_the_same_tasks_and_seeds_share_a_command():
 @pytest.mark.parametrize(
     ("other", "text"),
     [
-        (VRACER._replace(agent="ppo", seed=3), "AGENT=ppo TASK=Hopper SCALE=desk SEEDS=3"),
-        (VRACER._replace(agent="ppo", task="Ant"), "AGENT=ppo TASK=Ant SCALE=desk SEEDS=2"),
-        (VRACER._replace(task="Ant", scale="paper"), "AGENT=vracer_refer TASK=Ant SCALE=paper SEEDS=2"),
+        (with_seeds([VRACER._replace(agent="ppo")], 3), "AGENT=ppo TASK=Hopper SCALE=desk SEEDS=3"),
+        (with_seeds([VRACER._replace(agent="ppo", task="Ant")], 2), "AGENT=ppo TASK=Ant SCALE=desk SEEDS=2"),
+        (
+            with_seeds([VRACER._replace(task="Ant", scale="paper")], 2),
+            "AGENT=vracer_refer TASK=Ant SCALE=paper SEEDS=2",
+        ),
     ],
 )
 def test_others_have_one_of_their_own(other, text):
     first = HALF + "vracer_refer TASK=Hopper SCALE=desk SEEDS=2"
-    assert commands.command([VRACER, other]) == f"{first} && make reproduce-refer EXPERIMENT=figure_4_vracer {text}"
+    assert (
+        commands.command([*with_seeds([VRACER], 2), *other])
+        == f"{first} && make reproduce-refer EXPERIMENT=figure_4_vracer {text}"
+    )
 
 
 def test_another_experiment_has_its_own():
     naf = VRACER._replace(experiment="figure_3_naf", agent="naf_er")
     second = "make reproduce-refer EXPERIMENT=figure_3_naf AGENT=naf_er TASK=Hopper SCALE=desk SEEDS=2"
-    assert commands.command([VRACER, naf]).endswith(f" && {second}")
+    assert commands.command(with_seeds([VRACER, naf], 2)).endswith(f" && {second}")
 
 
 def test_agents_are_named_where_there_are_several():
-    run = Run("impala", "atari_shallow", "impala_shallow", "pong", "desk", 5)
-    assert commands.command([run]) == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=5"
+    run = Run("impala", "atari_shallow", "impala_shallow", "pong", "desk")
+    assert (
+        commands.command(with_seeds([run], 5))
+        == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=5"
+    )
+
+
+def test_seeds_that_are_not_the_first_ones_are_named():
+    runs = [VRACER._replace(seed=seed) for seed in (4, 2)]
+    assert commands.command(runs) == HALF + "vracer_refer TASK=Hopper SCALE=desk SEED=2,4"
 
 
 @pytest.mark.parametrize("gone", [{"experiment": "figure_0"}, {"agent": "vracer_rainbow"}])
@@ -70,6 +84,12 @@ def _fields(text):
     return target.removeprefix("reproduce-"), dict(field.split("=") for field in fields)
 
 
+def _seeds(fields):
+    """Seeds of the runs that a command with these fields makes."""
+    named = fields.get("SEED")
+    return set(map(int, named.split(","))) if named else set(range(1, int(fields["SEEDS"]) + 1))
+
+
 def test_every_row_s_command_names_what_is_there():
     groups = group_records(records.read_all(records.ROOT / "results")[0])
     found = {text for row in rows.make_rows(groups) if row.command for text in row.command.split(" && ")}
@@ -86,23 +106,24 @@ def test_every_row_s_command_names_what_is_there():
             assert task == (config["env"]["task"] if "study" in config else task_name(config["env"]["name"], task)), (
                 text
             )
-        assert int(fields["SEEDS"]) > 0
+        assert min(_seeds(fields)) > 0
 
 
 def test_every_answered_row_has_the_command_of_its_runs():
     groups = group_records(records.read_all(records.ROOT / "results")[0])
     for row in rows.make_rows(groups):
         if row.seeds and row.statistic is None:
-            seeds = [int(_fields(text)[1]["SEEDS"]) for text in row.command.split(" && ")]
-            assert min(seeds) >= len(row.seeds), row
+            seeds = [_seeds(_fields(text)[1]) for text in row.command.split(" && ")]
+            assert min(map(len, seeds)) >= len(row.seeds), row
+            assert set(row.seeds) <= set.union(*seeds), row
 
 
 TOGETHER = "make reproduce-impala EXPERIMENT=atari_57 SCALE=desk SEEDS="
 
 
 def test_tasks_learned_together_are_made_by_one_command_without_a_task():
-    runs = [Run("impala", "atari_57", "impala_multitask", task, "desk", 2) for task in ("pong", "breakout")]
-    assert commands.command(runs) == f"{TOGETHER}2"
+    runs = [Run("impala", "atari_57", "impala_multitask", task, "desk") for task in ("pong", "breakout")]
+    assert commands.command(with_seeds(runs, 2)) == f"{TOGETHER}2"
     alone = Run("impala", "atari_57", "random", "pong", "desk", 1)
     assert commands.command([alone]).endswith("EXPERIMENT=atari_57 AGENT=random TASK=pong SCALE=desk SEEDS=1")
     assert commands.learns_together(alone) == ()

@@ -57,7 +57,12 @@ def test_the_curve_is_read_at_their_budget(tmp_path):
 
 @pytest.mark.parametrize(
     ("levels", "standing"),
-    [((20.0, 21.0, 22.0), "higher"), ((9.0, 10.0, 11.5), "not told apart"), ((1.0,), "too few runs")],
+    [
+        ((20.0, 21.0, 22.0), "higher"),
+        ((9.0, 10.0, 11.5), "not told apart"),
+        ((1.0,), "too few runs"),
+        ((20.0, 20.0), "no spread"),
+    ],
 )
 def test_how_ours_stands(tmp_path, levels, standing):
     (row,) = rows(tmp_path, Group(records(*levels)))

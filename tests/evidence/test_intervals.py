@@ -29,11 +29,20 @@ def test_scores_without_spread_have_no_interval(scores):
 
 
 def test_scores_of_0_and_1_are_shares():
-    assert intervals.mean_interval([1.0, 0.0, 1.0, 1.0]) == intervals.share_interval(3, 4)
-    assert intervals.mean_interval([1.0] * 5) == intervals.share_interval(5, 5)
-    assert intervals.mean_interval([0.0] * 5) == intervals.share_interval(0, 5)
-    assert intervals.mean_interval([1.0, 0.0, 1.0, 1.0], 0.5) == intervals.share_interval(3, 4, 0.5)
-    assert intervals.mean_interval([1.0, 0.0, 0.5]) != intervals.share_interval(1, 3)
+    unit = "1 if it holds, else 0"
+    assert intervals.mean_interval([1.0, 0.0, 1.0, 1.0], unit=unit) == intervals.share_interval(3, 4)
+    assert intervals.mean_interval([1.0] * 5, unit=unit) == intervals.share_interval(5, 5)
+    assert intervals.mean_interval([0.0] * 5, unit=unit) == intervals.share_interval(0, 5)
+    assert intervals.mean_interval([1.0, 0.0, 1.0, 1.0], 0.5, unit) == intervals.share_interval(3, 4, 0.5)
+    with pytest.raises(ValueError, match="is 0 or 1"):
+        intervals.mean_interval([1.0, 0.0, 0.5], unit=unit)
+
+
+def test_scores_that_happen_to_be_0_or_1_are_no_share():
+    """A game of a hundred points may be among the next."""
+    assert intervals.mean_interval([0.0] * 100) is None
+    low, high = intervals.mean_interval([0.0, 1.0, 0.0, 0.0])
+    assert low < 0.0 < 0.25 < high
 
 
 @pytest.mark.parametrize("scores", [[], [[1.0, 2.0]], [1.0, math.nan], [math.inf, 1.0], 3.0])

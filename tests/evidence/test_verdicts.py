@@ -159,10 +159,12 @@ def test_the_tolerance_is_the_margin_around_the_number(value, margin, random, en
     assert found == (ends if ends is None else pytest.approx(ends))
 
 
-def test_reproduced_means_that_nothing_of_the_protocol_is_missing():
+def test_reproduced_and_contradicts_mean_that_nothing_of_the_protocol_is_missing():
     assert verdict_of("agrees", ()) == "reproduced"
     assert verdict_of("agrees", ("4 % of the budget",)) == "agrees"
-    for finding in ("contradicts", "undecided", "not run", "cannot run here"):
+    assert verdict_of("contradicts", ()) == "contradicts"
+    assert verdict_of("contradicts", ("4 % of the budget",)) == "disagrees"
+    for finding in ("undecided", "not run", "cannot run here"):
         assert verdict_of(finding, ()) == verdict_of(finding, ("4 % of the budget",)) == finding
 
 
@@ -175,5 +177,5 @@ def test_a_sentence_is_as_good_as_its_weakest_part():
 
 
 def test_every_verdict_has_a_meaning():
-    assert VERDICTS == ("reproduced", "agrees", "contradicts", "undecided", "not run", "cannot run here")
+    assert VERDICTS == ("reproduced", "agrees", "disagrees", "contradicts", "undecided", "not run", "cannot run here")
     assert all(text.endswith(".") for text in MEANINGS.values())

@@ -44,7 +44,7 @@ SEED = 1_001
 FEW = 2
 BY_TRAINING, BY_ANY = 0.8, 0.95
 """Fewest that training, and anything, must catch."""
-FAST_TRAINING = 12
+FAST_TRAINING = 24
 """Every so many variants are trained by `--training --fast`."""
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -182,7 +182,7 @@ VARIANTS = [
         FINDINGS,
         'if found == "contradicts" and too_early and _reached_by_training(printed):',
         'if found == "contradicts" and too_early:',
-        f"{TEST_COMPARISONS}::test_a_comparison_the_wrong_way_round_contradicts_with_little_training_too",
+        f"{TEST_COMPARISONS}::test_a_comparison_the_wrong_way_round_disagrees_with_little_training_too",
     ),
     Variant(
         "row: an exact number without its interval",
@@ -243,8 +243,8 @@ VARIANTS = [
     Variant(
         "row: a single seed is taken for several",
         RESULTS,
-        "intervals.mean_interval(values if several else games)",
-        "intervals.mean_interval(values)",
+        "intervals.mean_interval(values)\n    elif",
+        "intervals.mean_interval(games)\n    elif",
         f"{TEST_RESULTS}::test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_seeds",
     ),
     Variant(

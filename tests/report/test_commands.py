@@ -185,6 +185,7 @@ def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path):
     assert out["verdicts"]["impala"] == {
         "reproduced": 0,
         "agrees": 0,
+        "disagrees": 0,
         "contradicts": 0,
         "undecided": 1,
         "not run": COUNTED - CANNOT_RUN - 1,

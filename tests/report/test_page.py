@@ -21,8 +21,11 @@ from tests.evidence.synthetic_records import make_record, write
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
 FINDINGS = [finding for _, finding, _ in sentences(make_rows({}, papers=["impala"]))]
 JUDGED, NOT_RUN = len(FINDINGS), FINDINGS.count("not run")
-COUNTS = (
-    f"0 reproduced, 0 agrees, 0 contradicts, 2 undecided, {NOT_RUN - 2} not run, {JUDGED - NOT_RUN} cannot run here"
+COUNTS = ", ".join(
+    [
+        "0 reproduced, 0 agrees, 0 disagrees, 0 contradicts, 2 undecided",
+        f"{NOT_RUN - 2} not run, {JUDGED - NOT_RUN} cannot run here",
+    ]
 )
 VOID = {"meta", "link", "input", "br", "img"}
 

@@ -73,10 +73,10 @@ def test_cells_of_other_rows(changes, header, text):
 def test_counts_as_markdown():
     lines = tables.markdown_counts({"impala": dict.fromkeys(tables.VERDICTS, 2)}).splitlines()
     assert lines[0] == (
-        "| Paper | reproduced | agrees | contradicts | undecided | not run | cannot run here "
+        "| Paper | reproduced | agrees | disagrees | contradicts | undecided | not run | cannot run here "
         "| printed numbers and sentences |"
     )
-    assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 2 | 2 | 12 |"
+    assert lines[2] == "| IMPALA | 2 | 2 | 2 | 2 | 2 | 2 | 2 | 14 |"
 
 
 def test_terminal_table_shows_every_cell():

@@ -336,14 +336,21 @@ def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
 
 
 @pytest.mark.parametrize(
-    ("agent", "annealing"), [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("ddpg_per", 0.0), ("naf_er", 5e-7)]
+    ("agent", "annealing"),
+    [("ddpg_refer", 5e-7), ("ddpg_er", 0.0), ("ddpg_per", 0.0), ("ddpg_er_annealed", 5e-7), ("naf_er", 5e-7)],
 )
-def test_the_learning_rate_is_annealed_but_for_ddpg_without_refer(tmp_path, monkeypatch, agent, annealing):
+def test_the_learning_rate_is_annealed_but_for_plain_ddpg(tmp_path, monkeypatch, agent, annealing):
     training = build(tmp_path, agent=agent, frames=32)
     rates, train = [], training._agent.train
     monkeypatch.setattr(training._agent, "train", lambda *arguments: rates.extend(arguments[3]) or train(*arguments))
     list(training)
     np.testing.assert_allclose(rates, 1e-3 / (1 + annealing * np.arange(32)), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("agent", "decay", "theta"), [("ddpg_er", 1e-4, 0.15), ("ddpg_er_untuned", 0.0, None)])
+def test_plain_ddpg_may_go_without_weight_decay_and_correlated_noise(tmp_path, agent, decay, theta):
+    training = build(tmp_path, agent=agent)
+    assert (training._agent._settings.weight_decay, training._settings.noise_theta) == (decay, theta)
 
 
 @pytest.mark.parametrize("agent", ["vracer_er", "ddpg_refer", "naf_refer"])
