@@ -79,7 +79,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     acer = acer_baseline(config.window_steps)
 
     config.runtime = ml_collections.ConfigDict()
-    config.runtime.schedule = "serial"  # the same bits each time
+    # serial: the environment is stepped, then gradient steps are made; overlap: both at the same time, on two cores
+    config.runtime.schedule = "serial"
     config.runtime.compile = "xla"  # xla or graph
     config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints

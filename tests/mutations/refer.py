@@ -30,6 +30,27 @@ TEST_TRAINING = "tests/papers/refer/test_training.py"
 
 VARIANTS = [
     Variant(
+        "ReF-ER: with overlap actions and minibatches share an rng",
+        TRAINING,
+        "rng.spawn(1)[0] if settings.overlap else rng",
+        "rng",
+        f"{TEST_TRAINING}::test_with_overlap_what_is_done_at_the_same_time_does_not_meet",
+    ),
+    Variant(
+        "ReF-ER: gradient steps that fail leave an environment that is stepped",
+        TRAINING,
+        "finally:\n            playing.result()",
+        "finally:\n            pass",
+        f"{TEST_TRAINING}::test_gradient_steps_that_fail_leave_no_environment_that_is_stepped",
+    ),
+    Variant(
+        "ReF-ER: a resume forgets which minibatches follow",
+        TRAINING,
+        "if self._settings.overlap:\n            unpack_rng",
+        "if not self._settings:\n            unpack_rng",
+        f"{TEST_TRAINING}::test_resumed_run_continues_bit_identically",
+    ),
+    Variant(
         "ReF-ER: Rule 1 inverted",
         RULES,
         "tf.where(near_policy(rho, c_max), loss, tf.zeros_like(loss))",

@@ -5,11 +5,15 @@ were sampled ahead; ratios, values and priorities go back into the memory after 
 the paper, but for the order of operations in deviation 3 of the README. With prioritised replay a larger K so means
 that K minibatches are sampled by the same ranks: a step that is sampled several times in a call gets its new priority,
 that of the last time, for the next call.
+
+With `overlap` both are made at the same time, on two cores: the same steps with the same weights, but an episode that
+ends among them enters the memory after the gradient steps and not before.
 """
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +27,7 @@ from repro.papers.refer.fused import FusedAgent, PolicyOutput
 from repro.papers.refer.prioritised import Prioritised, sample_minibatches
 from repro.papers.refer.refer_rules import annealed_c_max, annealed_learning_rate
 from repro.replay.refer import ReferMemory
+from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
 from repro.training.trainer import EpisodeLog, RunSettings
 
@@ -45,6 +50,7 @@ class ReferSettings(NamedTuple):
     initial_beta: beta before the first gradient step.
     prioritised: how prioritised replay samples; None samples uniformly.
     refresh_last_value: whether V(s_T) of a cut episode is computed again whenever its last step is sampled.
+    overlap: whether gradient steps are made while the environment is stepped.
     """
 
     batch_size: int
@@ -60,10 +66,16 @@ class ReferSettings(NamedTuple):
     initial_beta: float
     prioritised: Prioritised | None
     refresh_last_value: bool
+    overlap: bool
 
 
 class OpenEpisode:
-    """The episode that is being played, in arrays as long as the longest one."""
+    """An episode that is being played, in arrays as long as the longest one.
+
+    Attributes:
+        length: steps so far.
+        terminated: whether it ended for learning, and was not cut; for one that is over.
+    """
 
     NAMES = ("states", "actions", "rewards", "means", "stds", "values", "coefficients")
 
@@ -73,9 +85,10 @@ class OpenEpisode:
         self.rewards, self.values = np.zeros(max_steps, np.float32), np.zeros(max_steps + 1, np.float32)
         self.coefficients = np.zeros((max_steps, coefficients), np.float32)
         self.length = 0
+        self.terminated = False
 
-    def store_in(self, memory: ReferMemory, agent: FusedAgent, terminated: bool) -> None:
-        """Stores the whole episode, whose last state and value are at `length`, and begins another."""
+    def store_in(self, memory: ReferMemory, agent: FusedAgent) -> None:
+        """Stores the whole episode, whose last state and value are at `length`."""
         n = self.length
         policy = self.actions[:n], self.means[:n], self.stds[:n]
         memory.add_episode(
@@ -85,10 +98,9 @@ class OpenEpisode:
             self.means[:n],
             self.stds[:n],
             self.values[: n + 1],
-            terminated,
+            self.terminated,
             agent.advantages(self.coefficients[:n], *policy),
         )
-        self.length = 0
 
     def get_state(self) -> dict[str, Any]:
         return {"length": self.length} | {name: getattr(self, name)[: self.length + 1] for name in self.NAMES}
@@ -107,7 +119,7 @@ class ReferTrainer(ControlTrainer):
         environment: one task.
         memory: of the task's sizes.
         settings: see `ReferSettings`.
-        rng: samples actions and minibatches.
+        rng: samples actions and minibatches; with `overlap` actions alone, and a child of it minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run: its budget are the steps that are learned from; those before the first gradient step come on top.
 
@@ -138,9 +150,16 @@ class ReferTrainer(ControlTrainer):
         self._memory = memory
         self._settings = settings
         self._beta = settings.initial_beta
-        sizes = environment.max_steps, environment.state_size, environment.num_actions
-        self._episode = OpenEpisode(*sizes, agent.num_coefficients)
+        self._sampling_rng = rng.spawn(1)[0] if settings.overlap else rng
+        self._player = ThreadPoolExecutor(1, "player") if settings.overlap else None
+        self._episode = self._new_episode()
+        self._finished: list[OpenEpisode] = []  # not yet in the memory
         self._restore()
+
+    def close(self) -> None:
+        if self._player is not None:
+            self._player.shutdown()
+        super().close()
 
     @property
     def gradient_steps(self) -> int:
@@ -149,9 +168,17 @@ class ReferTrainer(ControlTrainer):
 
     def _update(self) -> tuple[dict[str, float], float]:
         self._agent.sync_acting_weights()
-        for _ in range(self.frames_per_update):
-            self._play_step()
-        return self._learn(), 0.0
+        if self._player is None:
+            self._play(self.frames_per_update)
+            self._store_finished()
+            return self._learn(), 0.0
+        playing = self._player.submit(self._play, self.frames_per_update)
+        try:
+            scalars = self._learn()
+        finally:
+            playing.result()
+        self._store_finished()
+        return scalars, 0.0
 
     def _begin(self) -> None:
         """Plays until N_start steps have entered the memory, then fixes the statistics of the states (Algorithm 1).
@@ -162,7 +189,8 @@ class ReferTrainer(ControlTrainer):
         if self._memory.episodes and self.updates:
             return
         while self._memory.num_seen < self._settings.start_steps:
-            self._play_step()
+            self._play(1)
+            self._store_finished()
         self._agent.set_state_statistics(*self._memory.state_statistics())
         self._memory.refresh_reward_scale()
         self._memory.set_c_max(annealed_c_max(0, self._settings.c, self._settings.annealing))
@@ -178,8 +206,13 @@ class ReferTrainer(ControlTrainer):
         theta = self._settings.noise_theta
         return explore(self._rng, output.mean, output.std, last_noise, theta)[None], output
 
+    def _play(self, steps: int) -> None:
+        """Environment steps."""
+        for _ in range(steps):
+            self._play_step()
+
     def _play_step(self) -> None:
-        """One environment step (Algorithm 2); a finished episode enters the memory."""
+        """One environment step (Algorithm 2)."""
         episode, t = self._episode, self._episode.length
         episode.states[t] = self._rollout.observation[0]
         step = self._step()
@@ -194,8 +227,20 @@ class ReferTrainer(ControlTrainer):
         if step.episodes:
             episode.states[t + 1] = self._rollout.observation[0]
             episode.values[t + 1] = self._begin_episode().value
-            episode.store_in(self._memory, self._agent, bool(step.terminated[0]))
+            episode.terminated = bool(step.terminated[0])
+            self._finished.append(episode)
+            self._episode = self._new_episode()
             self._agent.begin_episode()
+
+    def _new_episode(self) -> OpenEpisode:
+        sizes = self._environment.max_steps, self._environment.state_size, self._environment.num_actions
+        return OpenEpisode(*sizes, self._agent.num_coefficients)
+
+    def _store_finished(self) -> None:
+        """Stores the episodes that ended in the memory."""
+        for episode in self._finished:
+            episode.store_in(self._memory, self._agent)
+        self._finished.clear()
 
     def _learn(self) -> dict[str, float]:
         """K gradient steps (Algorithm 3)."""
@@ -215,10 +260,10 @@ class ReferTrainer(ControlTrainer):
             step_size = annealed_learning_rate(t, settings.beta_step_size, settings.annealing)
             self._beta = update_beta(self._beta, *far_policy, step_size)
         if settings.prioritised is None:
-            indices, weight = memory.sample(self._rng, len(steps) * settings.batch_size), None
+            indices, weight = memory.sample(self._sampling_rng, len(steps) * settings.batch_size), None
         else:
             sampling = settings.batch_size, steps, settings.prioritised
-            indices, weight = sample_minibatches(memory, self._rng, *sampling)
+            indices, weight = sample_minibatches(memory, self._sampling_rng, *sampling)
         if settings.refresh_last_value:
             self._refresh_last_values(indices)
         rho, value, advantage, td_error, scalars = self._agent.train(
@@ -241,6 +286,7 @@ class ReferTrainer(ControlTrainer):
 
     def _get_state(self) -> dict[str, Any]:
         return super()._get_state() | {
+            "sampling_rng": pack_rng(self._sampling_rng),
             "beta": self._beta,
             "memory": self._memory.get_state(),
             "episode": self._episode.get_state(),
@@ -249,6 +295,8 @@ class ReferTrainer(ControlTrainer):
 
     def _set_state(self, state: dict[str, Any]) -> None:
         super()._set_state(state)
+        if self._settings.overlap:
+            unpack_rng(self._sampling_rng, state["sampling_rng"])
         self._beta = state["beta"]
         self._memory.set_state(state["memory"])
         self._episode.set_state(state["episode"])

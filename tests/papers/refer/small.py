@@ -31,6 +31,7 @@ def small_config(
     max_steps=200,
     time_steps=1.0,
     advantage="none",
+    schedule="serial",
 ):
     config = EXPERIMENTS[agent.split("_")[0]].get_config("smoke")
     config.agent = agent
@@ -53,6 +54,7 @@ def small_config(
     config.refer.beta_step_size = 1e-3
     config.memory.start_steps = 1_000
     config.memory.capacity = 8_192
+    config.runtime.schedule = schedule
     config.runtime.checkpoint_seconds = 1e9
     return config
 

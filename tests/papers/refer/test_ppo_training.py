@@ -162,6 +162,14 @@ def test_rollouts_are_whole_minibatches(tmp_path):
         _build(tmp_path, steps=100)
 
 
+def test_it_has_no_overlap(tmp_path):
+    """It learns from what it has just played."""
+    config = _config()
+    config.runtime.schedule = "overlap"
+    with pytest.raises(ValueError, match="runtime.schedule='overlap': choose serial"):
+        find_experiment(config).build_trainer(1, None, print)
+
+
 def test_other_experiments_have_no_ppo(tmp_path):
     config = figure_1_ddpg.get_config("smoke")
     config.agent = "ppo"

@@ -1,4 +1,7 @@
-"""The serial training loop: it learns, repeats and resumes to the bit, and keeps the paper's books."""
+"""The loop: it learns, repeats and resumes to the bit, and keeps the paper's books, with overlap as without."""
+
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -25,8 +28,9 @@ def _run(path, updates=None, **changes):
     return training, np.array(trail)
 
 
-def test_it_learns_to_balance(tmp_path):
-    training, _ = _run(tmp_path)
+@pytest.mark.parametrize("schedule", ["serial", "overlap"])
+def test_it_learns_to_balance(tmp_path, schedule):
+    training, _ = _run(tmp_path, schedule=schedule)
     assert training.summary()["evaluation"]["mean"] > 60  # of 200; random play falls after some 5 steps
 
 
@@ -60,18 +64,20 @@ def test_same_seed_same_bits(tmp_path, agent):
 
 
 @pytest.mark.parametrize(
-    ("task", "agent"),
+    ("task", "agent", "schedule"),
     [
-        ("InvertedPendulum", "vracer_refer"),
-        ("HalfCheetah", "vracer_refer"),
-        ("HalfCheetah", "ddpg_er"),  # its noise remembers the step before
-        ("InvertedPendulum", "ddpg_refer"),
-        ("HalfCheetah", "naf_refer"),
-        ("Hopper", "lstm_refer"),  # it remembers the episode
+        ("InvertedPendulum", "vracer_refer", "serial"),
+        ("HalfCheetah", "vracer_refer", "serial"),
+        ("HalfCheetah", "ddpg_er", "serial"),  # its noise remembers the step before
+        ("InvertedPendulum", "ddpg_refer", "serial"),
+        ("HalfCheetah", "naf_refer", "serial"),
+        ("Hopper", "lstm_refer", "serial"),  # it remembers the episode
+        ("InvertedPendulum", "vracer_refer", "overlap"),
+        ("Hopper", "lstm_refer", "overlap"),
     ],
 )
-def test_resumed_run_continues_bit_identically(tmp_path, task, agent):
-    run = {"task": task, "agent": agent, "frames": 640, "max_steps": 50}
+def test_resumed_run_continues_bit_identically(tmp_path, task, agent, schedule):
+    run = {"task": task, "agent": agent, "frames": 640, "max_steps": 50, "schedule": schedule}
     _, whole = _run(tmp_path / "whole", **run)
     stopped, first = _run(tmp_path / "cut", updates=17, **run)
     stopped.save()
@@ -103,8 +109,56 @@ def test_each_environment_step_has_its_gradient_step(tmp_path):
     assert summary["gradient_steps"] == summary["num_env_steps"] == 320
 
 
-def test_an_environment_that_fails_is_named_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
-    training = build(tmp_path, frames=320)
+class InTurn:
+    """A thread's place, in which what is submitted is done when its result is asked for."""
+
+    def submit(self, function, *arguments):
+        self.result = lambda: function(*arguments)
+        return self
+
+    def shutdown(self):
+        """There is no thread."""
+
+
+@pytest.mark.parametrize("agent", ["vracer_refer", "ddpg_er", "lstm_refer"])
+def test_with_overlap_what_is_done_at_the_same_time_does_not_meet(tmp_path, agent):
+    """The bits are those of gradient steps, then environment steps with the weights of before, in one thread."""
+    run = {"agent": agent, "frames": 640, "max_steps": 50, "schedule": "overlap"}
+    threads, trail = _run(tmp_path / "threads", **run)
+    in_turn = build(tmp_path / "in_turn", **run)
+    in_turn._player = InTurn()
+    expected = [(u.frames, u.mean_return, *u.scalars.values()) for u in in_turn]
+    np.testing.assert_array_equal(trail, expected)
+    memory, others = threads._memory.get_state(), in_turn._memory.get_state()
+    assert len(memory["episode_length"]) > 20
+    for name, values in memory.items():
+        np.testing.assert_array_equal(values, others[name])
+
+
+def test_with_overlap_an_episode_enters_the_memory_after_the_gradient_steps_beside_it(tmp_path, monkeypatch):
+    training = build(tmp_path, task="HalfCheetah", max_steps=50, frames=320, schedule="overlap")
+    learn, seen = training._learn, []
+    monkeypatch.setattr(training, "_learn", lambda: seen.append(training._memory.num_seen) or learn())
+    stored = [training._memory.num_seen for _ in training]
+    np.testing.assert_array_equal(stored, 1_000 + np.arange(16, 321, 16) // 50 * 50)
+    assert seen == [1_000, *stored[:-1]]
+
+
+def test_with_overlap_the_environment_is_stepped_while_the_agent_learns(tmp_path, monkeypatch):
+    training = build(tmp_path, frames=32, schedule="overlap")
+    played, train, play = threading.Event(), training._agent.train, training._play
+    monkeypatch.setattr(training, "_play", lambda steps: play(steps) or (steps > 1 and played.set()))
+    waits = []
+    monkeypatch.setattr(
+        training._agent, "train", lambda *arguments: waits.append(played.wait(60.0)) or train(*arguments)
+    )
+    next(iter(training))
+    assert waits == [True]
+
+
+@pytest.mark.parametrize("schedule", ["serial", "overlap"])
+def test_an_environment_that_fails_is_named_and_leaves_the_checkpoint_before(tmp_path, monkeypatch, schedule):
+    training = build(tmp_path, frames=320, schedule=schedule)
     saved = []
     with pytest.raises(EnvironmentFailedError, match="The environment failed with OSError: the simulator is gone"):
         for update in training:
@@ -113,6 +167,23 @@ def test_an_environment_that_fails_is_named_and_leaves_the_checkpoint_before(tmp
                 monkeypatch.setattr(training._environment, "step", _raise_error)
     assert sorted(saved[0].parent.glob("checkpoint_*")) == saved
     assert training.updates == 3
+
+
+def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path, monkeypatch):
+    training = build(tmp_path, frames=320, schedule="overlap")
+    play, ended = training._play, []
+    monkeypatch.setattr(
+        training, "_play", lambda steps: time.sleep(0.2 * (steps > 1)) or play(steps) or ended.append(steps)
+    )
+    monkeypatch.setattr(training._agent, "train", lambda *arguments: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        next(iter(training))
+    assert ended[-1] == 16
+
+
+def test_an_unknown_schedule_is_one_sentence(tmp_path):
+    with pytest.raises(ValueError, match="runtime.schedule='async': choose serial or overlap"):
+        build(tmp_path, schedule="async")
 
 
 def _raise_error(actions):

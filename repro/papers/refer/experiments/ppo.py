@@ -33,6 +33,7 @@ class PpoExperiment(ControlExperiment[Ppo]):
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> PpoTrainer:
         config, ppo = self.config, self.config.ppo
+        self.check_schedule("serial")
         environment, rng = self.make_environment_and_rng(seed)
         settings = PpoTrainerSettings(
             steps=ppo.steps,

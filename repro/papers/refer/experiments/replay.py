@@ -103,10 +103,12 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             initial_beta=refer.initial_beta,
             prioritised=Prioritised(**config.prioritised) if memory.prioritised else None,
             refresh_last_value=memory.refresh_last_value,
+            overlap=config.runtime.schedule == "overlap",
         )
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReferTrainer:
         config = self.config
+        self.check_schedule("serial", "overlap")
         environment, rng = self.make_environment_and_rng(seed)
         if config.memory.start_steps > config.memory.capacity:
             raise ValueError(
