@@ -147,9 +147,23 @@ VARIANTS = [
     Variant(
         "verdict: reproduced with a share of the protocol",
         VERDICTS,
-        'if finding == "agrees" and not shortfalls else',
-        'if finding == "agrees" else',
-        f"{TEST_VERDICTS}::test_reproduced_means_that_nothing_of_the_protocol_is_missing",
+        'if finding == "agrees" and not shortfalls:',
+        'if finding == "agrees":',
+        f"{TEST_VERDICTS}::test_reproduced_and_contradicts_mean_that_nothing_of_the_protocol_is_missing",
+    ),
+    Variant(
+        "verdict: contradicts with a share of the protocol",
+        VERDICTS,
+        'if finding == "contradicts" and shortfalls else',
+        'if finding == "undecided" and not finding else',
+        f"{TEST_VERDICTS}::test_reproduced_and_contradicts_mean_that_nothing_of_the_protocol_is_missing",
+    ),
+    Variant(
+        "interval: scores that happen to be 0 or 1 are a share",
+        INTERVALS,
+        "if unit.startswith(SHARE):",
+        "if np.isin(values, (0.0, 1.0)).all():",
+        f"{TEST_INTERVALS}::test_scores_that_happen_to_be_0_or_1_are_no_share",
     ),
     Variant(
         "sentence: the strongest part counts",

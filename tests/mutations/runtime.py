@@ -183,8 +183,8 @@ VARIANTS = [
     Variant(
         "runtime: actors keep the first weights",
         INFERENCE,
-        "version != self.version:",
-        "version * self.version < 0:",
+        f"if latest is not self._taken:{TAKE}, self",
+        f"if self._taken is None:{TAKE}, self",
         f"{TEST_TRAINING}::test_async_runs_to_its_budget_with_groups_of_any_fit",
         slow=True,
     ),
