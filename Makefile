@@ -73,8 +73,7 @@ regression-bands: setup  ## the values that those bands are made of, for the run
 
 report: setup  ## results/ to report/index.html, docs/results.md and the pictures in docs/
 	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md \
-	  --picture=impala/atari_shallow/breakout=docs/breakout.png \
-	  --picture=refer/figure_4_vracer/InvertedDoublePendulum=docs/inverted_double_pendulum.png
+	  --picture=impala/atari_shallow/breakout=docs/breakout.png
 
 serve: setup  ## the report on http://127.0.0.1:8001
 	test -f report/index.html || $(MAKE) report

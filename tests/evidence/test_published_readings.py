@@ -154,7 +154,7 @@ def test_stac_s_metaparameters_at_the_end_are_those_that_records_keep():
 
 def test_about_is_read_both_ways():
     cost = one("refer", "Section 4", "V-RACER against ACER")
-    assert [judge(cost, x, x) for x in (0.001, 0.005, 0.01, 0.02, 0.05)] == [
+    assert [judge(cost, x, x) for x in (1.3, 1.7, 2, 2.4, 2.9)] == [
         "contradicts", "agrees", "agrees", "agrees", "contradicts",
     ]  # fmt: skip
     for task, value in (("Humanoid", 100), ("Walker2d", 50)):

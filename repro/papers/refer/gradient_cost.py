@@ -39,11 +39,11 @@ class MakesUnrollAgent(Protocol):
 
 
 def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
-    """Floating-point operations of one gradient step of continuous ACER.
+    """Floating-point operations of one gradient step of continuous ACER, from episodes that last until the time limit.
 
     Args:
-        experiment: ACER's; its replay's batch and the length of its unrolls are counted on.
-        environment: of the task.
+        experiment: ACER's; its replay's batch is the number of episodes.
+        environment: of the task; its `max_steps` steps and the row behind them are an episode.
 
     Raises:
         TypeError: another experiment.
@@ -51,7 +51,7 @@ def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
     if not isinstance(experiment, MakesUnrollAgent):
         raise TypeError(f"{type(experiment).__name__} makes no agent that learns from unrolls.")
     agent, config = experiment.make_agent(environment, 0, {}), experiment.config
-    shape = [config.replay.batch_size, config.learner.unroll_length + 1]
+    shape = [config.replay.batch_size, environment.max_steps + 1]
     experience = tf.nest.map_structure(
         lambda spec: tf.TensorSpec([*shape, *spec.shape], spec.dtype), specs.unwrapped(agent.collect_data_spec)
     )

@@ -7,8 +7,10 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.refer import closed_form as closed_form_config
+from repro.environments.mujoco import make_mujoco
 from repro.evidence import records, rows
 from repro.launch.study_job import StudyJob
+from repro.papers import find_experiment
 from repro.papers.refer import closed_form, gradient_cost
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
@@ -59,7 +61,18 @@ def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
     assert gradient_cost.vracer_cost(agent, 256, 17) == forward + to_weights + to_inputs + to_biases
 
 
-def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path):
+def test_a_gradient_of_acer_is_from_episodes_as_long_as_the_time_limit_of_the_task():
+    config = closed_form_config.get_config("smoke")
+    acer = find_experiment(config.acer)
+    costs = {}
+    for max_steps in (0, 50, 1000):  # 0 for the limit of the task
+        environment = make_mujoco({**config.env, "task": "Reacher", "max_steps": max_steps}, 1, 0)
+        costs[max_steps] = gradient_cost.acer_cost(acer, environment)
+    assert costs[0] == costs[50]
+    assert costs[1000] / costs[50] == pytest.approx(1001 / 51, rel=0.02)
+
+
+def test_its_records_reproduce_six_published_numbers_and_leave_one_undecided(tmp_path):
     job = StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
     job.run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
@@ -74,8 +87,8 @@ def test_its_records_reproduce_six_published_numbers_and_contradict_one(tmp_path
         "largest_divergence_walker2d": 300.0,
         "quadratic_outputs_humanoid": 153.0,
         "gaussian_outputs_humanoid": 35.0,
-        "cost_over_acer": pytest.approx(0.0012, abs=2e-4),
+        "cost_over_acer": pytest.approx(2.75, abs=0.01),
     }
     assert {row.verdict for row in judged if row.agent != "cost_over_acer"} == {"reproduced"}
     (cost,) = (row for row in judged if row.agent == "cost_over_acer")
-    assert cost.verdict == "contradicts"  # printed as about two orders of magnitude; nearly three
+    assert cost.verdict == "undecided"  # about two orders of magnitude on Reacher, nearly three on all others
