@@ -124,6 +124,17 @@ STAGES = {
             0.35,
         ),
         Block(
+            "Figure 1, DDPG annealed",
+            "refer",
+            "figure_1_ddpg",
+            ("ddpg_er_annealed", "ddpg_per_annealed"),
+            FOUR,
+            "desk",
+            5,
+            0.35,
+        ),
+        Block("Figure 1, DDPG untuned", "refer", "figure_1_ddpg", ("ddpg_er_untuned",), ("Ant",), "desk", 5, 0.5),
+        Block(
             "Figure 3, NAF",
             "refer",
             "figure_3_naf",

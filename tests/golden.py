@@ -274,7 +274,8 @@ CASES: dict[str, Case] = {
         for agent in ("a3c", "trust_a3c", "tis", "trust_tis")
     },
     **{
-        f"refer.ddpg_{rule}": Case("refer.figure_1_ddpg", f"ddpg_{rule}", (f"*/ddpg_{rule}",), DDPG) for rule in REPLAYS
+        f"refer.ddpg_{rule}": Case("refer.figure_1_ddpg", f"ddpg_{rule}", (f"*/ddpg_{rule}",), DDPG)
+        for rule in (*REPLAYS, "er_annealed", "per_annealed", "er_untuned")
     },
     **{f"refer.naf_{rule}": Case("refer.figure_3_naf", f"naf_{rule}", (f"*/naf_{rule}",), REPLAY) for rule in REPLAYS},
     "refer.vracer_refer": Case(
