@@ -186,9 +186,9 @@ def check_gpus(num_learners: int) -> None:
 
 
 def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], None]) -> None:
-    """Checks that this machine is fast at the type that a run's torso computes in, and says it where it is not float32.
+    """Says which type a run's torso computes in where it is not float32, and checks that this machine is fast at it.
 
-    Machines that play alone, or evaluate, are not checked: without such instructions they are slower.
+    Elsewhere TensorFlow is slower than in float32, and adds up in bfloat16. Only whoever learns is checked.
 
     Args:
         config: resolved.
@@ -197,18 +197,21 @@ def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], 
     Raises:
         ValueError: bfloat16, and there is neither a GPU nor a processor with instructions for it.
     """
-    if config.network.get("compute_dtype", "float32") == "float32":
+    compute_dtype = config.get("network", {}).get("compute_dtype", "float32")
+    if compute_dtype == "float32":
         return
     if not has_gpu() and not has_bfloat16_instructions():
         raise ValueError(
-            f"network.compute_dtype={config.network.compute_dtype} needs a GPU or a processor with AVX512-BF16 or AMX, "
-            "and this machine has neither: choose float32."
+            f"network.compute_dtype={compute_dtype} needs a GPU, or a processor with AVX512-BF16 or AMX "
+            "and TensorFlow's oneDNN; this process has neither: choose float32."
         )
-    say(f"The torso computes in {config.network.compute_dtype}, in place of float32 (network.compute_dtype).")
+    say(f"The torso computes in {compute_dtype}, in place of float32 (network.compute_dtype).")
 
 
 def has_bfloat16_instructions() -> bool:
-    """Whether the processor multiplies in bfloat16; False where the system does not say."""
+    """Whether TensorFlow multiplies in bfloat16 on this processor; False where the system does not say."""
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
+        return False
     try:
         return not BFLOAT16_FLAGS.isdisjoint(CPU_INFO.read_text().split())
     except OSError:
