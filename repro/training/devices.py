@@ -197,15 +197,14 @@ def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], 
     Raises:
         ValueError: bfloat16, and there is neither a GPU nor a processor with instructions for it.
     """
-    compute_dtype = config.get("network", {}).get("compute_dtype", "float32")
-    if compute_dtype == "float32":
+    if config.get("network", {}).get("compute_dtype", "float32") != "bfloat16":
         return
     if not has_gpu() and not has_bfloat16_instructions():
         raise ValueError(
-            f"network.compute_dtype={compute_dtype} needs a GPU, or a processor with AVX512-BF16 or AMX "
+            "network.compute_dtype=bfloat16 needs a GPU, or a processor with AVX512-BF16 or AMX "
             "and TensorFlow's oneDNN; this process has neither: choose float32."
         )
-    say(f"The torso computes in {compute_dtype}, in place of float32 (network.compute_dtype).")
+    say("The torso computes in bfloat16, in place of float32 (network.compute_dtype).")
 
 
 def has_bfloat16_instructions() -> bool:
