@@ -12,7 +12,10 @@ PROCESSES = "processes"
 CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
 """Fields of `runtime` whose 0 is replaced by what the machine gives, see `repro/training/sizes.py`."""
 
-LATER = {"runtime": {"num_learners": 1, "steps_per_call": 8}}
+LATER: Mapping[str, Mapping[str, Any]] = {
+    "runtime": {"num_learners": 1, "steps_per_call": 8},
+    "network": {"compute_dtype": "float32"},
+}
 """Fields that came later, by section, with the values that change nothing for a run that was made before."""
 
 

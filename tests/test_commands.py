@@ -73,6 +73,10 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
             ["--config.network.torso=dense"],
             "network.torso='dense', but the observations are images: choose shallow or deep.",
         ),
+        (
+            ["--config.network.compute_dtype=float16"],
+            "network.compute_dtype='float16': choose float32 or bfloat16 with",
+        ),
         (["--config.network.torso=wide"], "network.torso='wide': choose shallow, deep or dense."),
         (["--config.loss.correction=retrace"], "loss.correction='retrace': choose vtrace"),
         (["--config.runtime.schedule=sync"], "runtime.schedule='sync': choose async, lockstep, a3c or processes."),

@@ -47,6 +47,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "nature"  # nature or shallow; Section 4
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
 
     config.loss = ml_collections.ConfigDict()
     config.loss.discount = 0.99  # gamma per agent step; Section 4

@@ -46,6 +46,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "nature"  # nature or shallow; Appendix E.2
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
 
     config.loss = ml_collections.ConfigDict()
     config.loss.target = "c_trace"  # double_dqn, n_step, retrace or c_trace; set by each variant

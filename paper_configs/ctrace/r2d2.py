@@ -52,6 +52,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "nature_convolutions"  # or shallow; Appendix E.1
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
     config.network.core_units = 512  # of the LSTM; Appendix E.1
     config.network.dueling_units = 512  # of both hidden layers of the head; Appendix E.1
 

@@ -40,6 +40,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "shallow"  # shallow or deep; Section 5.3.2, Figure 4
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
     config.network.core_units = 0  # LSTM units, 0 = none; Section 5.3.2
 
     config.loss = ml_collections.ConfigDict()

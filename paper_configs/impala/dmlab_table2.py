@@ -58,6 +58,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "shallow"  # for single levels; or deep; Figure 4
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
     config.network.core_units = 256  # LSTM units; Figure 4
     config.network.embedding_units = 20  # of a word, in levels with instructions; Figure 4
     config.network.language_units = 64  # of the LSTM over words; Figure 4

@@ -51,6 +51,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "deep"  # the residual network of IMPALA; Section 3.2 (Table 2 prints 13 channels for its 16)
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
     config.network.num_heads = 1  # policies with a value each; set by each variant
     config.network.head_units = 256  # of the hidden layer of each policy and value; Table 2
     config.network.acting = "first"  # the head that acts: first, random or average; Sections 3.2 and 9.3

@@ -35,6 +35,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.network = ml_collections.ConfigDict()
     config.network.torso = "dense"  # strided for pixels; Table 2
+    config.network.compute_dtype = "float32"  # of a torso of images, or bfloat16; assumed: no type is printed
     config.network.units = (256, 256)  # of the dense layers; Table 2
     config.network.core_units = 256  # of the LSTM; Table 2
     config.network.num_heads = NUM_HEADS  # policies with a value each; set by each variant

@@ -2,6 +2,9 @@
 
 IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights: truncated normal of standard deviation
 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
+
+Weights and features are float32. Between them everything is computed in `compute_dtype`, gradients too: float32, or
+bfloat16, whose numbers have 8 significant bits. Sums of a convolution or a matrix product are float32 in both.
 """
 
 from __future__ import annotations
@@ -18,35 +21,85 @@ FEATURES = 256
 NATURE_FEATURES = 512
 
 
-class FrameConv2D(tf.keras.layers.Conv2D):
+class Conv2D(tf.keras.layers.Conv2D):
+    """Keras' convolution of float32 weights, computed in a type of its own: [N, H, W, C] to [N, H', W', filters].
+
+    Args:
+        filters, kernel_size: as for Keras.
+        compute_dtype: of input, products and output, float32 or bfloat16.
+        kwargs: further arguments of Keras.
+    """
+
+    def __init__(self, filters: int, kernel_size: int, compute_dtype: tf.DType = tf.float32, **kwargs: Any) -> None:
+        super().__init__(filters, kernel_size, autocast=False, **kwargs)
+        self._product_dtype = compute_dtype
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """activation(conv(x, K) + b)."""
+        return self.activation(_add_bias(self.convolution_op(inputs, self.kernel), self.bias))
+
+    def convolution_op(self, inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        """Convolves both in the type of the products."""
+        return super().convolution_op(tf.cast(inputs, self._product_dtype), tf.cast(kernel, self._product_dtype))
+
+
+class FrameConv2D(Conv2D):
     """A convolution of frames scaled by 1/255: of uint8 [N, H, W, C] with values 0 to 255.
 
         y = conv(x, K / 255) + b = conv(x / 255, K) + b
 
     The scale is applied to the kernel, some thousand numbers instead of millions of pixels; K, and so its
-    gradient and its initialisation, belong to frames in [0, 1].
+    gradient and its initialisation, belong to frames in [0, 1]. Bytes are exact in bfloat16.
     """
 
     def convolution_op(self, inputs: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-        """Convolves the bytes, as float32, with the scaled kernel."""
-        return super().convolution_op(tf.cast(inputs, kernel.dtype), kernel * (1.0 / 255.0))
+        """Convolves the bytes with the scaled kernel."""
+        return super().convolution_op(inputs, kernel * (1.0 / 255.0))
+
+
+class Dense(tf.keras.layers.Dense):
+    """Keras' dense layer of float32 weights, computed in a type of its own: [N, F] to [N, units].
+
+    Args:
+        units: as for Keras.
+        compute_dtype: of input, products and output, float32 or bfloat16.
+        kwargs: further arguments of Keras.
+    """
+
+    def __init__(self, units: int, compute_dtype: tf.DType = tf.float32, **kwargs: Any) -> None:
+        super().__init__(units, autocast=False, **kwargs)
+        self._product_dtype = compute_dtype
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        """activation(x W + b)."""
+        return self.activation(_add_bias(tf.matmul(inputs, tf.cast(self.kernel, self._product_dtype)), self.bias))
+
+
+def _add_bias(x: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """x + b, of x [N, ..., C] and float32 b [C], in the type of x.
+
+    The gradient of TensorFlow's `bias_add` is summed in bfloat16 on CPUs, where a sum of some hundred terms stops
+    growing; that of a plain sum is summed in float32.
+    """
+    return tf.nn.bias_add(x, bias) if x.dtype == bias.dtype else x + tf.cast(bias, x.dtype)
 
 
 class ResidualBlock(tf.keras.layers.Layer):
-    """x + conv(ReLU(conv(ReLU(x)))) on float32 [N, H, W, channels]; both 3x3, padded to the same size.
+    """x + conv(ReLU(conv(ReLU(x)))) on [N, H, W, channels]; both 3x3, padded to the same size.
 
     Args:
         channels: of the input and the output.
         seeds: two are taken, one for each kernel.
+        compute_dtype: of x and of what is computed, float32 or bfloat16.
     """
 
-    def __init__(self, channels: int, seeds: Iterator[int]) -> None:
-        super().__init__()
-        self._conv_1 = _conv(channels, 3, seeds, padding="same")
-        self._conv_2 = _conv(channels, 3, seeds, padding="same")
+    def __init__(self, channels: int, seeds: Iterator[int], compute_dtype: tf.DType = tf.float32) -> None:
+        super().__init__(autocast=False)
+        self._conv_1 = _conv(Conv2D, channels, 3, seeds, compute_dtype, padding="same")
+        self._conv_2 = _conv(Conv2D, channels, 3, seeds, compute_dtype, padding="same")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """float32 [N, H, W, channels] to the same shape."""
+        """[N, H, W, channels] to the same shape."""
         return x + self._conv_2(tf.nn.relu(self._conv_1(tf.nn.relu(x))))
 
 
@@ -54,7 +107,7 @@ class Torso(tf.keras.layers.Layer):
     """Layers applied one after the other: the functions below give them.
 
     Args:
-        layers: the first takes uint8 [N, H, W, C], the last gives float32 [N, F].
+        layers: the first takes uint8 [N, H, W, C], the last gives float32 or bfloat16 [N, F].
         name: of the layer.
     """
 
@@ -67,60 +120,64 @@ class Torso(tf.keras.layers.Layer):
         x = frames
         for layer in self._layers:
             x = layer(x)
-        return x
+        return tf.cast(x, tf.float32)
 
 
-def _conv(channels: int, size: int, seeds: Iterator[int], **kwargs: Any) -> tf.keras.layers.Conv2D:
-    return tf.keras.layers.Conv2D(channels, size, kernel_initializer=TruncatedNormalFanIn(next(seeds)), **kwargs)
+def _conv(
+    layer: type[Conv2D], channels: int, size: int, seeds: Iterator[int], compute_dtype: tf.DType, **kwargs: Any
+) -> Conv2D:
+    return layer(channels, size, compute_dtype, kernel_initializer=TruncatedNormalFanIn(next(seeds)), **kwargs)
 
 
-def _frame_conv(channels: int, size: int, seeds: Iterator[int], **kwargs: Any) -> FrameConv2D:
-    return FrameConv2D(channels, size, kernel_initializer=TruncatedNormalFanIn(next(seeds)), **kwargs)
+def _dense(units: int, seeds: Iterator[int], compute_dtype: tf.DType) -> Dense:
+    return Dense(units, compute_dtype, activation="relu", kernel_initializer=TruncatedNormalFanIn(next(seeds)))
 
 
-def _dense(units: int, seeds: Iterator[int]) -> tf.keras.layers.Dense:
-    return tf.keras.layers.Dense(units, activation="relu", kernel_initializer=TruncatedNormalFanIn(next(seeds)))
-
-
-def shallow_torso(seed: int) -> Torso:
+def shallow_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
     """The smaller network of Figure 4 (left) up to its core, the convolutions of A3C, without padding.
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
+        compute_dtype: float32 or bfloat16.
     """
     seeds = distinct_seeds(seed)
     layers = [
-        _frame_conv(16, 8, seeds, strides=4, activation="relu"),
-        _conv(32, 4, seeds, strides=2, activation="relu"),
-        tf.keras.layers.Flatten(),
-        _dense(FEATURES, seeds),
+        _conv(FrameConv2D, 16, 8, seeds, compute_dtype, strides=4, activation="relu"),
+        _conv(Conv2D, 32, 4, seeds, compute_dtype, strides=2, activation="relu"),
+        tf.keras.layers.Flatten(autocast=False),
+        _dense(FEATURES, seeds, compute_dtype),
     ]
     return Torso(layers, name="shallow_torso")
 
 
-def deep_torso(seed: int) -> Torso:
+def deep_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
     """The residual network of Figure 4 (right) up to its core: 15 convolutions in three sections.
 
     Zero padding keeps sizes; each pooling halves them, rounded up.
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
+        compute_dtype: float32 or bfloat16.
     """
     seeds = distinct_seeds(seed)
     layers: list[tf.keras.layers.Layer] = []
     for channels in (16, 32, 32):
-        conv = _conv if layers else _frame_conv
+        conv = Conv2D if layers else FrameConv2D
         layers += [
-            conv(channels, 3, seeds, padding="same"),
-            MaxPool(),
-            ResidualBlock(channels, seeds),
-            ResidualBlock(channels, seeds),
+            _conv(conv, channels, 3, seeds, compute_dtype, padding="same"),
+            MaxPool(autocast=False),
+            ResidualBlock(channels, seeds, compute_dtype),
+            ResidualBlock(channels, seeds, compute_dtype),
         ]
-    layers += [tf.keras.layers.ReLU(), tf.keras.layers.Flatten(), _dense(FEATURES, seeds)]
+    layers += [
+        tf.keras.layers.ReLU(autocast=False),
+        tf.keras.layers.Flatten(autocast=False),
+        _dense(FEATURES, seeds, compute_dtype),
+    ]
     return Torso(layers, name="deep_torso")
 
 
-def strided_torso(seed: int) -> Torso:
+def strided_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
     """STAC's network of pixels of control tasks up to its LSTM (Table 2, Section 9.3): float32 [N, H/8 W/8 32].
 
     Three sections of a convolution of stride 2 and a residual block of two more. Zero padding; each stride halves the
@@ -128,38 +185,48 @@ def strided_torso(seed: int) -> Torso:
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
+        compute_dtype: float32 or bfloat16.
     """
     seeds = distinct_seeds(seed)
     layers: list[tf.keras.layers.Layer] = []
     for _ in range(3):
-        conv = _conv if layers else _frame_conv
-        layers += [conv(32, 3, seeds, strides=2, padding="same"), ResidualBlock(32, seeds)]
-    return Torso([*layers, tf.keras.layers.ReLU(), tf.keras.layers.Flatten()], name="strided_torso")
+        conv = Conv2D if layers else FrameConv2D
+        layers += [
+            _conv(conv, 32, 3, seeds, compute_dtype, strides=2, padding="same"),
+            ResidualBlock(32, seeds, compute_dtype),
+        ]
+    return Torso(
+        [*layers, tf.keras.layers.ReLU(autocast=False), tf.keras.layers.Flatten(autocast=False)], name="strided_torso"
+    )
 
 
-def nature_convolutions(seed: int) -> Torso:
+def nature_convolutions(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
     """The convolutions of Mnih et al. (2015), flattened: up to the LSTM of R2D2 (C-trace, Appendix E.1).
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
+        compute_dtype: float32 or bfloat16.
     """
-    return Torso(_nature_layers(distinct_seeds(seed)), name="nature_convolutions")
+    return Torso(_nature_layers(distinct_seeds(seed), compute_dtype), name="nature_convolutions")
 
 
-def nature_torso(seed: int) -> Torso:
+def nature_torso(seed: int, compute_dtype: tf.DType = tf.float32) -> Torso:
     """The network of Mnih et al. (2015) up to its heads, as ACER uses it (Section 4), without padding.
 
     Args:
         seed: integer >= 0 from which all weights are sampled.
+        compute_dtype: float32 or bfloat16.
     """
     seeds = distinct_seeds(seed)
-    return Torso([*_nature_layers(seeds), _dense(NATURE_FEATURES, seeds)], name="nature_torso")
+    return Torso(
+        [*_nature_layers(seeds, compute_dtype), _dense(NATURE_FEATURES, seeds, compute_dtype)], name="nature_torso"
+    )
 
 
-def _nature_layers(seeds: Iterator[int]) -> list[tf.keras.layers.Layer]:
+def _nature_layers(seeds: Iterator[int], compute_dtype: tf.DType) -> list[tf.keras.layers.Layer]:
     return [
-        _frame_conv(32, 8, seeds, strides=4, activation="relu"),
-        _conv(64, 4, seeds, strides=2, activation="relu"),
-        _conv(64, 3, seeds, strides=1, activation="relu"),
-        tf.keras.layers.Flatten(),
+        _conv(FrameConv2D, 32, 8, seeds, compute_dtype, strides=4, activation="relu"),
+        _conv(Conv2D, 64, 4, seeds, compute_dtype, strides=2, activation="relu"),
+        _conv(Conv2D, 64, 3, seeds, compute_dtype, strides=1, activation="relu"),
+        tf.keras.layers.Flatten(autocast=False),
     ]

@@ -12,14 +12,14 @@ SIZE, STRIDE = 3, 2
 class MaxPool(tf.keras.layers.Layer):
     """The maximum of 3x3 windows at every second pixel, padded to half the size, rounded up.
 
-    float32 [N, H, W, C] to [N, ceil(H / 2), ceil(W / 2), C]. Value and gradient are bit for bit those of
+    [N, H, W, C], float32 or bfloat16, to [N, ceil(H / 2), ceil(W / 2), C]. Value and gradient are bit for bit those of
     `tf.keras.layers.MaxPool2D(3, 2, "same")`, where of equal pixels the first of a window, row by row, gets the
     gradient. The gradient of that gradient, which metagradients need, is exactly its transpose; TensorFlow's own is
     rounded to bfloat16 under XLA, and takes another of equal pixels there. A third derivative is not defined.
     """
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
-        """float32 [N, H, W, C], of which H, W and C are known, to the shape above."""
+        """[N, H, W, C], of which H, W and C are known, to the shape above."""
         return _max_pool(x)
 
 

@@ -18,6 +18,8 @@ TORSOS = {
     "nature": atari.nature_torso,
     "nature_convolutions": atari.nature_convolutions,
 }
+COMPUTE_DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16}
+"""`network.compute_dtype` of a torso of images."""
 
 
 def make_torso(
@@ -26,13 +28,15 @@ def make_torso(
     """Returns a Keras layer from observations [N, ...] to features, float32 [N, F].
 
     Args:
-        network: section of a configuration, with `torso`, and `units` of a dense one.
+        network: section of a configuration, with `torso`, and `units` of a dense one; without `compute_dtype` a torso
+            computes in float32.
         seed: integer >= 0 from which its weights are sampled.
         choices: names in `TORSOS` that the experiment has, for images; every experiment has `dense`, for vectors.
         observation_spec: of one environment; an entry of rank 3 is an image.
 
     Raises:
-        ValueError: not one of these, or one for other observations.
+        ValueError: not one of these, or one for other observations; an unknown `compute_dtype`, or another than float32
+            of a dense torso.
     """
     if network.torso not in (*choices, "dense"):
         raise ValueError(f"network.torso={network.torso!r}: choose {', '.join(choices)} or dense.")
@@ -40,6 +44,12 @@ def make_torso(
     if is_image == (network.torso == "dense"):
         seen, fitting = ("images", " or ".join(choices)) if is_image else ("vectors", "dense")
         raise ValueError(f"network.torso={network.torso!r}, but the observations are {seen}: choose {fitting}.")
+    compute_dtype = network.get("compute_dtype", "float32")
+    known = ("float32",) if network.torso == "dense" else tuple(COMPUTE_DTYPES)
+    if compute_dtype not in known:
+        raise ValueError(
+            f"network.compute_dtype={compute_dtype!r}: choose {' or '.join(known)} with network.torso={network.torso}."
+        )
     if network.torso == "dense":
         return dense_torso(network.units, seed)
-    return TORSOS[network.torso](seed=seed)
+    return TORSOS[network.torso](seed, COMPUTE_DTYPES[compute_dtype])

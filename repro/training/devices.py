@@ -8,10 +8,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
+import ml_collections
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context
@@ -33,6 +34,10 @@ SIGNALS_SECONDS = 0.05
 HEARTBEAT_SECONDS = 365 * 24 * 3600
 """Of TensorFlow's service for learners, which ends a learner that the service did not hear of for so long. It goes by
 the clock of the day, which may jump by any time in which a machine sleeps; `LearnerGroup` watches learners itself."""
+
+CPU_INFO = Path("/proc/cpuinfo")
+BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
+"""Instructions of a processor for products in bfloat16, as Linux names them."""
 
 
 def configure_threads(deterministic: bool, threads: int = 0) -> int:
@@ -178,6 +183,38 @@ def check_gpus(num_learners: int) -> None:
             f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}; "
             "CUDA_VISIBLE_DEVICES= trains on its cores."
         )
+
+
+def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], None]) -> None:
+    """Says which type a run's torso computes in where it is not float32, and checks that this machine is fast at it.
+
+    Elsewhere TensorFlow is slower than in float32, and adds up in bfloat16. Only whoever learns is checked.
+
+    Args:
+        config: resolved.
+        say: called with one line.
+
+    Raises:
+        ValueError: bfloat16, and there is neither a GPU nor a processor with instructions for it.
+    """
+    if config.get("network", {}).get("compute_dtype", "float32") != "bfloat16":
+        return
+    if not has_gpu() and not has_bfloat16_instructions():
+        raise ValueError(
+            "network.compute_dtype=bfloat16 needs a GPU, or a processor with AVX512-BF16 or AMX "
+            "and TensorFlow's oneDNN; this process has neither: choose float32."
+        )
+    say("The torso computes in bfloat16, in place of float32 (network.compute_dtype).")
+
+
+def has_bfloat16_instructions() -> bool:
+    """Whether TensorFlow multiplies in bfloat16 on this processor; False where the system does not say."""
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
+        return False
+    try:
+        return not BFLOAT16_FLAGS.isdisjoint(CPU_INFO.read_text().split())
+    except OSError:
+        return False
 
 
 def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:

@@ -171,6 +171,7 @@ class OnPolicyExperiment(abc.ABC):
         self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None
     ) -> OnPolicyTrainer:
         """See `RemoteActing.build_trainer`; raises LearnerLostError where another learner ends before it learns."""
+        devices.check_compute_dtype(self.config, warn)
         launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run, warn)
         if (num_learners := self.num_learners) == 1:
             return self._build_trainer(seed, run, warn, launcher, watched)

@@ -2,6 +2,7 @@
 
 from tests.mutations.variant import Variant
 
+ATARI = "repro/networks/atari.py"
 DUELING = "repro/networks/dueling.py"
 STOCHASTIC = "repro/networks/stochastic_dueling.py"
 RECURRENT = "repro/networks/recurrent.py"
@@ -10,6 +11,7 @@ SEQUENCE_NETWORK = "repro/networks/sequence_network.py"
 ACTOR_CRITIC = "repro/networks/actor_critic.py"
 ENCODER = "repro/networks/instruction_encoder.py"
 LSTM = "repro/networks/lstm.py"
+TEST_BFLOAT16 = "tests/networks/test_bfloat16.py"
 TEST_DUELING = "tests/networks/test_dueling.py"
 TEST_STOCHASTIC_DUELING = "tests/networks/test_stochastic_dueling.py"
 TEST_RECURRENT = "tests/networks/test_recurrent.py"
@@ -19,6 +21,27 @@ TEST_ENCODER = "tests/networks/test_instruction_encoder.py"
 TEST_LSTM = "tests/networks/test_lstm.py"
 
 VARIANTS = [
+    Variant(
+        "bfloat16: a bias's gradient is summed in it",
+        ATARI,
+        "x + tf.cast(bias, x.dtype)",
+        "tf.nn.bias_add(x, tf.cast(bias, x.dtype))",
+        f"{TEST_BFLOAT16}::test_sums_of_thousands_of_terms_are_exact",
+    ),
+    Variant(
+        "bfloat16: features stay in it",
+        ATARI,
+        "return tf.cast(x, tf.float32)",
+        "return x",
+        f"{TEST_BFLOAT16}::test_weights_gradients_and_features_are_float32_and_all_between_is_not",
+    ),
+    Variant(
+        "bfloat16: pooling makes float32 of it",
+        ATARI,
+        "MaxPool(autocast=False)",
+        "MaxPool()",
+        f"{TEST_BFLOAT16}::test_weights_gradients_and_features_are_float32_and_all_between_is_not",
+    ),
     Variant(
         "dueling: advantages not centred",
         DUELING,

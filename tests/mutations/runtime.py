@@ -495,6 +495,13 @@ VARIANTS = [
         "tests/environments/test_atari.py::test_an_evaluation_has_all_cores",
     ),
     Variant(
+        "bfloat16: slower processors are not refused",
+        "repro/training/devices.py",
+        "if not has_gpu() and not has_bfloat16_instructions():",
+        "if False:",
+        "tests/training/test_devices.py::test_bfloat16_is_refused_where_the_processor_is_slow_at_it",
+    ),
+    Variant(
         "sizes: a resume chooses again",
         SIZES,
         "if not _zeros(config) or not has_saved(run_dir):",

@@ -1,10 +1,14 @@
-"""A learner that waits for another one which does not come: what it hears meanwhile, and its end."""
+"""A learner that waits for another one which does not come, and machines that are not made for bfloat16."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
+import ml_collections
+import pytest
+
+from repro.training import devices
 from repro.training.devices import NOT_MET
 
 WAIT = """
@@ -58,3 +62,43 @@ except devices.tf.errors.OpError as error:
 """
     )
     assert (ended.returncode, ended.stdout) == (0, "UnknownError\n"), ended.stderr
+
+
+def compute(dtype: str) -> ml_collections.ConfigDict:
+    return ml_collections.ConfigDict({"network": {"compute_dtype": dtype}})
+
+
+@pytest.fixture
+def processor(tmp_path, monkeypatch):
+    """Sets the instructions of a processor, on a machine without a GPU."""
+    monkeypatch.setattr(devices, "has_gpu", lambda: False)
+    monkeypatch.setattr(devices, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    return (tmp_path / "cpuinfo").write_text
+
+
+@pytest.mark.parametrize("flag", ["avx512_bf16", "amx_bf16"])
+def test_a_processor_for_bfloat16_is_told_by_its_flags(processor, monkeypatch, flag):
+    said = []
+    processor(f"model name\t: x\nflags\t\t: fpu avx512f {flag} sse2\n")
+    devices.check_compute_dtype(compute("bfloat16"), said.append)
+    assert said == ["The torso computes in bfloat16, in place of float32 (network.compute_dtype)."]
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    with pytest.raises(ValueError, match="this process has neither"):
+        devices.check_compute_dtype(compute("bfloat16"), said.append)
+
+
+def test_bfloat16_is_refused_where_the_processor_is_slow_at_it(processor, monkeypatch):
+    said = []
+    for write in (lambda: None, lambda: processor("flags\t\t: fpu avx512f avx512_bf1 sse2\n")):  # no file, no flag
+        write()
+        with pytest.raises(ValueError, match="network.compute_dtype=bfloat16 needs a GPU, or a processor with AVX512"):
+            devices.check_compute_dtype(compute("bfloat16"), said.append)
+    monkeypatch.setattr(devices, "has_gpu", lambda: True)
+    devices.check_compute_dtype(compute("bfloat16"), said.append)
+    assert len(said) == 1
+
+
+def test_nothing_is_said_of_float32(processor):
+    for config in (compute("float32"), ml_collections.ConfigDict({"network": {}}), ml_collections.ConfigDict()):
+        devices.check_compute_dtype(config, pytest.fail)

@@ -50,15 +50,19 @@ def test_fields_that_change_no_algorithm_may_change(tmp_path):
     assert run_directory.read_settings(tmp_path)["config"] == changed
 
 
-def test_a_run_from_before_a_field_goes_on_with_the_value_that_it_had(tmp_path):
-    config = {"runtime": {"num_actors": 2}}
+@pytest.mark.parametrize(
+    ("section", "field", "then", "other"),
+    [("runtime", "num_learners", 1, 2), ("network", "compute_dtype", "float32", "bfloat16")],
+)
+def test_a_run_from_before_a_field_goes_on_with_the_value_that_it_had(tmp_path, section, field, then, other):
+    config = {"runtime": {"num_actors": 2}, "network": {"torso": "shallow"}}
     del_me = RunDirectory(tmp_path, config, seed=1)
     save_something(tmp_path)
     del del_me
-    later = {"runtime": {"num_actors": 2, "num_learners": 1}}
+    later = config | {section: {**config[section], field: then}}
     assert run_directory.changed_settings(tmp_path, later, seed=1) == []
-    later["runtime"]["num_learners"] = 2
-    assert run_directory.changed_settings(tmp_path, later, seed=1) == ["config.runtime.num_learners"]
+    later[section][field] = other
+    assert run_directory.changed_settings(tmp_path, later, seed=1) == [f"config.{section}.{field}"]
 
 
 def test_other_agents_of_the_experiment_may_change(tmp_path):

@@ -110,6 +110,7 @@ class AcerExperiment(abc.ABC):
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> ReplayTrainer:
         """See `RemoteActing.build_trainer`."""
         config, runtime, settings = self.config, self.config.runtime, self.replay_settings
+        devices.check_compute_dtype(config, warn)
         sampled_hparams = self.sample_hparams(seed)
         numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
         weights_seed, replay_seed, *actor_seeds = map(int, numbers)

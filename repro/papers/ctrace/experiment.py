@@ -179,6 +179,7 @@ class SequenceExperiment(abc.ABC):
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         if runtime.schedule not in self.SCHEDULES:
             raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(self.SCHEDULES)}.")
+        devices.check_compute_dtype(config, warn)
         environment = self.make_environment(self.envs_per_actor, 0)
         strategy = devices.make_strategy()
         with strategy.scope():
