@@ -27,6 +27,7 @@ VARIANTS = [
         "x + tf.cast(bias, x.dtype)",
         "tf.nn.bias_add(x, tf.cast(bias, x.dtype))",
         f"{TEST_BFLOAT16}::test_sums_of_thousands_of_terms_are_exact",
+        slow=True,  # skipped on other processors
     ),
     Variant(
         "bfloat16: features stay in it",
@@ -34,6 +35,7 @@ VARIANTS = [
         "return tf.cast(x, tf.float32)",
         "return x",
         f"{TEST_BFLOAT16}::test_weights_gradients_and_features_are_float32_and_all_between_is_not",
+        slow=True,  # skipped on other processors
     ),
     Variant(
         "bfloat16: pooling makes float32 of it",
@@ -41,6 +43,7 @@ VARIANTS = [
         "MaxPool(autocast=False)",
         "MaxPool()",
         f"{TEST_BFLOAT16}::test_weights_gradients_and_features_are_float32_and_all_between_is_not",
+        slow=True,  # skipped on other processors
     ),
     Variant(
         "dueling: advantages not centred",
