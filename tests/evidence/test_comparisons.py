@@ -51,7 +51,7 @@ def test_claims_whose_interval_holds_one_half_are_undecided_and_lost_ones_contra
     mixed = _runs("impala_shallow", (1.0, 500.0)) + _runs("other", (100.0, 200.0))
     assert _row(tmp_path, mixed).verdict == "undecided"
     lost = _runs("impala_shallow", (1.0, 2.0)) + _runs("other", (100.0, 200.0))
-    assert _row(tmp_path, lost).verdict == "contradicts"
+    assert _row(tmp_path, lost).finding == "contradicts"
     assert _row(tmp_path, lost, better="under").finding == "agrees"
 
 
