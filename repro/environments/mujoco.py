@@ -6,6 +6,8 @@ import dataclasses
 import difflib
 import json
 import re
+import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -46,9 +48,21 @@ _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 # they are part of a state though MuJoCo could compute them (as those of the step's end, which is not the same).
 _POSES = ("xpos", "xipos")
 
-# MuJoCo otherwise prints its warnings and appends them to a file in the working directory. Counts of warnings,
-# of unstable simulations above all, stay readable in `MjData.warning`.
-mujoco.set_mju_user_warning(lambda message: None)
+_warned = threading.Event()
+
+
+def _show_instability(message: str) -> None:
+    """Shows MuJoCo's first warning of an unstable simulation in this process, and no other warning.
+
+    MuJoCo otherwise prints every one and appends it to a file in the working directory. All are counted in
+    `MjData.warning`.
+    """
+    if "unstable" in message and not _warned.is_set():
+        _warned.set()
+        print(f"MuJoCo: {message.strip()} Later ones are not shown.", file=sys.stderr, flush=True)
+
+
+mujoco.set_mju_user_warning(_show_instability)
 
 
 class UnknownTaskError(ValueError):
