@@ -22,7 +22,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants.ddpg_per.update(plain)
     for replay in ("er", "per"):  # what Section 5.1 says is worse than plain DDPG
         annealed = config.variants[f"ddpg_{replay}"].copy_and_resolve_references()
-        del annealed.learner
+        del annealed.learner.annealing
         config.variants[f"ddpg_{replay}_annealed"] = annealed
     untuned = config.variants.ddpg_er.copy_and_resolve_references()
     untuned.exploration.correlated, untuned.learner.weight_decay = False, 0.0

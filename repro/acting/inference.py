@@ -55,13 +55,13 @@ class LocalInference(CompiledPolicy):
         self.acting: tuple[tf.Tensor, ...] = ()
 
     def sync(self) -> None:
-        """Takes the latest published weights, also those of another learner's process that have the same version.
+        """Takes the latest published weights, if there are any, also those of another learner with the same version.
 
         Raises:
             ValueError: as many variables as the policy has were not published.
         """
         latest = self._weights.latest
-        if latest is not self._taken:
+        if latest is not self._taken and latest.version >= 0:
             latest.assign_to(self._variables)
             self._taken, self.version, self.acting = latest, latest.version, latest.acting
 

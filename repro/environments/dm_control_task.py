@@ -44,7 +44,7 @@ def import_suite() -> Any:
         del os.environ["MUJOCO_GL"]
         if before is not None:
             os.environ["MUJOCO_GL"] = before
-    mujoco.set_mju_user_warning(lambda message: None)  # as for every MuJoCo task, and the suite would log them
+    mujoco.set_mju_user_warning(lambda message: None)  # the suite would log them, and raises an error instead
     return suite
 
 

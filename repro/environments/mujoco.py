@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import json
@@ -48,7 +49,7 @@ _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 # they are part of a state though MuJoCo could compute them (as those of the step's end, which is not the same).
 _POSES = ("xpos", "xipos")
 
-_warned = threading.Event()
+_first_instability = threading.Lock()
 
 
 def _show_instability(message: str) -> None:
@@ -57,9 +58,9 @@ def _show_instability(message: str) -> None:
     MuJoCo otherwise prints every one and appends it to a file in the working directory. All are counted in
     `MjData.warning`.
     """
-    if "unstable" in message and not _warned.is_set():
-        _warned.set()
-        print(f"MuJoCo: {message.strip()} Later ones are not shown.", file=sys.stderr, flush=True)
+    if "unstable" in message and _first_instability.acquire(blocking=False):
+        with contextlib.suppress(Exception):  # which would end the process, whose C code is at work
+            print(f"MuJoCo: {message.strip()} Later ones are not shown.", file=sys.stderr, flush=True)
 
 
 mujoco.set_mju_user_warning(_show_instability)

@@ -31,7 +31,7 @@ class ExternalRow:
         unit_of_budget: frames or steps.
         unit: of value and number.
         value: return of training episodes in our learning curve at that budget, mean over seeds.
-        interval: its 95 % interval over seeds; None with a single one.
+        interval: its 95 % interval over seeds; None with a single one, or where all have one value.
         seeds: how many.
         trained: budget of our runs, which their schedules follow.
         title, column, protocol: of the other publication.

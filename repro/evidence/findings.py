@@ -53,8 +53,6 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     if share is not None and share < 1 - BUDGET_TOLERANCE:
         found.append(f"{100 * share:.2g} % of the budget")
     expected = printed.n_seeds or (MIN_RUNS if ours.learned and printed.measure == "evaluation" else 1)
-    if printed.claim is not None and claims.find_claim(printed).task_interval is None:
-        expected = max(expected, claims.MIN_BOOTSTRAP_RUNS)  # with fewer there is no interval
     if len(fields["seeds"]) < expected:
         found.append(f"{len(fields['seeds'])} of {expected} runs")
     episodes = printed.protocol.get("episodes")

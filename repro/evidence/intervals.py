@@ -32,8 +32,8 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
         unit: of the scores; one that begins with `SHARE` says that each is 0 or 1 and nothing else could come.
 
     Returns:
-        (low, high) in the unit of the scores; None with one score, or where all are the same number, which tells
-        nothing of their spread.
+        (low, high) in the unit of the scores; but for a share None with one score, or where all are the same number,
+        which tells nothing of their spread.
 
     Raises:
         ValueError: no score, not one-dimensional, or not finite; one of a share is neither 0 nor 1.

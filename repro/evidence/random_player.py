@@ -32,7 +32,10 @@ NOT_OF_PLAY = (
 
 
 class Level(NamedTuple):
-    """What a random player scores: the mean of its games, and the upper end of the mean's 95 % interval."""
+    """What a random player scores: the mean of its games, and the upper end of the mean's 95 % interval.
+
+    That end is the mean itself where all games have one score.
+    """
 
     mean: float
     upper: float

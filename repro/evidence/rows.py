@@ -89,7 +89,7 @@ class Row:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The finding in one word, `reproduced` at full share of the protocol; None without a printed number."""
+        """The finding in one word, also of what is missing (`verdict_of`); None without a printed number."""
         return None if self.finding is None else verdict_of(self.finding, self.shortfalls)
 
 

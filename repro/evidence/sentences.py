@@ -1,7 +1,7 @@
 """Sentences: the rows of one printed number or statement together, each counted once."""
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS, Finding, verdict_of, weakest
@@ -14,20 +14,22 @@ def sentences(rows: Iterable[Row]) -> list[tuple[Row, Finding, tuple[str, ...]]]
         rows: of one paper or more; those without a printed number are passed over.
 
     Returns:
-        The first row of each, in order.
+        The first row of each, in order. Of a sentence that is contradicted the shortfalls are those of the row that
+        contradicts it with the fewest: what others lack takes nothing from that.
     """
     parts: dict[tuple[str, str | int], list[Row]] = {}
     for index, row in enumerate(rows):
         if row.finding is not None:
             parts.setdefault((row.paper, index if row.sentence is None else row.sentence), []).append(row)
-    return [
-        (
-            of_one[0],
-            weakest([row.finding for row in of_one if row.finding is not None]),
-            tuple(dict.fromkeys(text for row in of_one for text in row.shortfalls)),
-        )
-        for of_one in parts.values()
-    ]
+    return [(of_one[0], *_together(of_one)) for of_one in parts.values()]
+
+
+def _together(of_one: Sequence[Row]) -> tuple[Finding, tuple[str, ...]]:
+    """The finding and the shortfalls of a sentence from those of its rows."""
+    finding = weakest([row.finding for row in of_one if row.finding is not None])
+    if finding == "contradicts":
+        return finding, min((row.shortfalls for row in of_one if row.finding == finding), key=len)
+    return finding, tuple(dict.fromkeys(text for row in of_one for text in row.shortfalls))
 
 
 def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:

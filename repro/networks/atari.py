@@ -4,7 +4,8 @@ IMPALA's map uint8 [N, H, W, C] to float32 [N, 256], DQN's to [N, 512]. Weights:
 1 / sqrt(fan in), zero biases (assumed, see `initializers`).
 
 Weights and features are float32. Between them everything is computed in `compute_dtype`, gradients too: float32, or
-bfloat16, whose numbers have 8 significant bits. Sums of a convolution or a matrix product are float32 in both.
+bfloat16, whose numbers have 8 significant bits. Sums of a convolution or a matrix product are float32 in both, on
+devices made for it (`devices.check_compute_dtype`).
 """
 
 from __future__ import annotations

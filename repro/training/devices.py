@@ -36,6 +36,8 @@ HEARTBEAT_SECONDS = 365 * 24 * 3600
 the clock of the day, which may jump by any time in which a machine sleeps; `LearnerGroup` watches learners itself."""
 
 CPU_INFO = Path("/proc/cpuinfo")
+BFLOAT16_CAPABILITY = (8, 0)
+"""Compute capability of the first GPUs that multiply in bfloat16, NVIDIA's Ampere."""
 BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
 """Instructions of a processor for products in bfloat16, as Linux names them."""
 
@@ -199,17 +201,24 @@ def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], 
     """
     if config.get("network", {}).get("compute_dtype", "float32") != "bfloat16":
         return
-    if not has_gpu() and not has_bfloat16_instructions():
+    if not has_bfloat16_gpu() and not has_bfloat16_instructions():
         raise ValueError(
-            "network.compute_dtype=bfloat16 needs a GPU, or a processor with AVX512-BF16 or AMX "
+            "network.compute_dtype=bfloat16 needs a GPU from Ampere on, or a processor with AVX512-BF16 or AMX "
             "and TensorFlow's oneDNN; this process has neither: choose float32."
         )
     say("The torso computes in bfloat16, in place of float32 (network.compute_dtype).")
 
 
+def has_bfloat16_gpu() -> bool:
+    """Whether the first GPU multiplies in bfloat16; False without one."""
+    gpus = tf.config.list_physical_devices("GPU") if has_gpu() else []
+    details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus[:1]]
+    return any(found.get("compute_capability", BFLOAT16_CAPABILITY) >= BFLOAT16_CAPABILITY for found in details)
+
+
 def has_bfloat16_instructions() -> bool:
     """Whether TensorFlow multiplies in bfloat16 on this processor; False where the system does not say."""
-    if os.environ.get("TF_ENABLE_ONEDNN_OPTS") == "0":
+    if os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1").lower() in ("0", "false"):
         return False
     try:
         return not BFLOAT16_FLAGS.isdisjoint(CPU_INFO.read_text().split())

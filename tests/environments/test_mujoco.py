@@ -307,13 +307,16 @@ for task in TASKS:
     make_acer_task({"task": task, "max_steps": 500}, 1, 0).reset()
 """
     root = Path(environments.__file__).parents[2]
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True
-    )
+    process = {"args": [sys.executable, "-c", program], "cwd": tmp_path, "env": {"PYTHONPATH": str(root)}}
+    ran = subprocess.run(**process, capture_output=True, text=True)
     assert (ran.returncode, ran.stdout) == (0, "")
     (line,) = ran.stderr.splitlines()
     assert line.startswith("MuJoCo: Nan, Inf or huge value in QVEL at DOF 0. The simulation is unstable.")
     assert line.endswith(" Later ones are not shown.")
+    with open("/dev/full", "w") as full:
+        assert (
+            subprocess.run(**process, stdout=full, stderr=full).returncode == 120
+        )  # Python's, of what it cannot write
     assert list(tmp_path.iterdir()) == []
 
 

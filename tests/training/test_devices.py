@@ -7,6 +7,7 @@ import sys
 
 import ml_collections
 import pytest
+import tensorflow as tf
 
 from repro.training import devices
 from repro.training.devices import NOT_MET
@@ -88,15 +89,31 @@ def test_a_processor_for_bfloat16_is_told_by_its_flags(processor, monkeypatch, f
         devices.check_compute_dtype(compute("bfloat16"), said.append)
 
 
-def test_bfloat16_is_refused_where_the_processor_is_slow_at_it(processor, monkeypatch):
+def test_bfloat16_is_refused_where_the_processor_is_slow_at_it(processor):
     said = []
     for write in (lambda: None, lambda: processor("flags\t\t: fpu avx512f avx512_bf1 sse2\n")):  # no file, no flag
         write()
-        with pytest.raises(ValueError, match="network.compute_dtype=bfloat16 needs a GPU, or a processor with AVX512"):
+        with pytest.raises(
+            ValueError, match="network.compute_dtype=bfloat16 needs a GPU from Ampere on, or a processor"
+        ):
             devices.check_compute_dtype(compute("bfloat16"), said.append)
+
+
+@pytest.mark.parametrize(
+    ("capability", "is_refused"), [((7, 5), True), ((8, 0), False), ((9, 0), False), (None, False)]
+)
+def test_a_gpu_for_bfloat16_is_told_by_its_capability(processor, monkeypatch, capability, is_refused):
+    said, details = [], {} if capability is None else {"compute_capability": capability}
+    processor("flags\t\t: fpu\n")
     monkeypatch.setattr(devices, "has_gpu", lambda: True)
-    devices.check_compute_dtype(compute("bfloat16"), said.append)
-    assert len(said) == 1
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["the first", "another"])
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
+    if is_refused:
+        with pytest.raises(ValueError, match="needs a GPU from Ampere on"):
+            devices.check_compute_dtype(compute("bfloat16"), said.append)
+    else:
+        devices.check_compute_dtype(compute("bfloat16"), said.append)
+    assert len(said) == (not is_refused)
 
 
 def test_nothing_is_said_of_float32(processor):

@@ -1,4 +1,4 @@
-"""What ReF-ER's and PPO's training share: one environment, played and learned from in turn in one thread."""
+"""What ReF-ER's and PPO's training share: one environment, which the trainer steps itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ControlTrainer(Trainer):
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
         environment: one task; its first episode begins here.
-        rng: samples actions and minibatches.
+        rng: samples actions, and what subclasses say.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run, frames_per_update: as for `Trainer`.
     """

@@ -1,4 +1,4 @@
-"""The serial training of Algorithm 1: F environment steps, a gradient step, in turn, from one episode memory.
+"""The training of Algorithm 1: F environment steps, a gradient step, in turn, from one episode memory.
 
 F K environment steps are made with the same weights, then K gradient steps in one compiled call, whose minibatches
 were sampled ahead; ratios, values and priorities go back into the memory after it. With K = 1 this is the algorithm of
@@ -45,7 +45,7 @@ class ReferSettings(NamedTuple):
     learning_rate: eta.
     beta_step_size: eta of Eq. (12), annealed like the learning rate.
     c, annealing, max_far_policy_fraction: C, A and D.
-    learning_rate_annealing: A of the learning rate, which is `annealing` but for DDPG without ReF-ER.
+    learning_rate_annealing: A of the learning rate, which is `annealing` but for plain DDPG.
     noise_theta: theta of Ornstein-Uhlenbeck noise; None for independent noise.
     initial_beta: beta before the first gradient step.
     prioritised: how prioritised replay samples; None samples uniformly.
