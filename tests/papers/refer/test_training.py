@@ -171,11 +171,21 @@ def test_an_environment_that_fails_is_named_and_leaves_the_checkpoint_before(tmp
 
 def test_gradient_steps_that_fail_leave_no_environment_that_is_stepped(tmp_path, monkeypatch):
     training = build(tmp_path, frames=320, schedule="overlap")
-    play, ended = training._play, []
-    monkeypatch.setattr(
-        training, "_play", lambda steps: time.sleep(0.2 * (steps > 1)) or play(steps) or ended.append(steps)
-    )
-    monkeypatch.setattr(training._agent, "train", lambda *arguments: 1 / 0)
+    play, failed, ended = training._play, threading.Event(), []
+
+    def play_on(steps):
+        if steps > 1:
+            assert failed.wait(60.0)
+            time.sleep(0.2)
+        play(steps)
+        ended.append(steps)
+
+    def fail(*arguments):
+        failed.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(training, "_play", play_on)
+    monkeypatch.setattr(training._agent, "train", fail)
     with pytest.raises(ZeroDivisionError):
         next(iter(training))
     assert ended[-1] == 16
