@@ -275,7 +275,16 @@ CASES: dict[str, Case] = {
     },
     **{
         f"refer.ddpg_{rule}": Case("refer.figure_1_ddpg", f"ddpg_{rule}", (f"*/ddpg_{rule}",), DDPG)
-        for rule in (*REPLAYS, "er_annealed", "per_annealed", "er_untuned")
+        for rule in (*REPLAYS, "er_untuned")
+    },
+    **{
+        f"refer.ddpg_{rule}_annealed": Case(
+            "refer.figure_1_ddpg",
+            f"ddpg_{rule}_annealed",
+            (f"*/ddpg_{rule}_annealed",),
+            DDPG | {"learner.annealing": 0.1},  # so that it is seen in the first updates
+        )
+        for rule in ("er", "per")
     },
     **{f"refer.naf_{rule}": Case("refer.figure_3_naf", f"naf_{rule}", (f"*/naf_{rule}",), REPLAY) for rule in REPLAYS},
     "refer.vracer_refer": Case(

@@ -409,7 +409,11 @@ def test_a_run_that_diverges_stops_with_its_step(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("agent", "known"),
-    [("vracer", "acer, acer_fast, ppo, vracer_er"), ("ddpg_rank", "ddpg_er, ddpg_per"), ("naf", "naf_er, naf_per")],
+    [
+        ("vracer", "acer, acer_fast, ppo, vracer_er"),
+        ("ddpg_rank", "ddpg_er, ddpg_er_annealed"),
+        ("naf", "naf_er, naf_per"),
+    ],
 )
 def test_an_unknown_agent_is_one_sentence(tmp_path, agent, known):
     with pytest.raises(ValueError, match=f"agent='{agent}': choose {known}"):
