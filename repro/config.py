@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -110,6 +110,12 @@ def use_processes(config: ml_collections.ConfigDict) -> None:
     config.runtime.schedule = PROCESSES
     if resolve(config).runtime.schedule != PROCESSES:
         raise ValueError(f"agent {config.agent} has its own runtime.schedule: its actors cannot be processes.")
+
+
+def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) -> None:
+    """Raises ValueError if `runtime.schedule` is not one of those that an agent has."""
+    if config.runtime.schedule not in schedules:
+        raise ValueError(f"runtime.schedule={config.runtime.schedule!r}: choose {' or '.join(schedules)}.")
 
 
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from tests import golden
 
 FIELD = "network.compute_dtype"
 pytestmark = pytest.mark.skipif(
-    not devices.has_gpu() and not devices.has_bfloat16_instructions(), reason="no GPU, no processor for bfloat16"
+    not devices.is_fast_in_bfloat16(), reason="neither a GPU from Ampere on nor a processor with AVX512-BF16 or AMX"
 )
 
 

@@ -232,14 +232,14 @@ def _measure(
         interval = _averaged_interval(claim.task_interval, counted, [float(number[0]) for number in numbers])
     total = comparisons.TASK_SETS.get(printed.task, 1)
     shortfalls = (f"{len(tasks)} of {total} tasks",) if len(tasks) < total else ()
+    groups = [group for by_agent in counted for group in by_agent]
     notes = []
     if "split_by" in printed.protocol:
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
-    if claim.task_interval is None and min(len(group) for of_task in counted for group in of_task) < MIN_BOOTSTRAP_RUNS:
+    if claim.task_interval is None and min(map(len, groups)) < MIN_BOOTSTRAP_RUNS:
         notes.append(f"an interval takes {MIN_BOOTSTRAP_RUNS} runs of each agent")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
-    groups = [group for by_agent in counted for group in by_agent]
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
 
 

@@ -201,12 +201,17 @@ def check_compute_dtype(config: ml_collections.ConfigDict, say: Callable[[str], 
     """
     if config.get("network", {}).get("compute_dtype", "float32") != "bfloat16":
         return
-    if not has_bfloat16_gpu() and not has_bfloat16_instructions():
+    if not is_fast_in_bfloat16():
         raise ValueError(
             "network.compute_dtype=bfloat16 needs a GPU from Ampere on, or a processor with AVX512-BF16 or AMX "
             "and TensorFlow's oneDNN; this process has neither: choose float32."
         )
     say("The torso computes in bfloat16, in place of float32 (network.compute_dtype).")
+
+
+def is_fast_in_bfloat16() -> bool:
+    """Whether this machine has what `network.compute_dtype=bfloat16` needs."""
+    return has_bfloat16_gpu() or has_bfloat16_instructions()
 
 
 def has_bfloat16_gpu() -> bool:

@@ -497,7 +497,7 @@ VARIANTS = [
     Variant(
         "bfloat16: slower processors are not refused",
         "repro/training/devices.py",
-        "if not has_bfloat16_gpu() and not has_bfloat16_instructions():",
+        "if not is_fast_in_bfloat16():",
         "if False:",
         "tests/training/test_devices.py::test_bfloat16_is_refused_where_the_processor_is_slow_at_it",
     ),

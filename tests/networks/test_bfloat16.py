@@ -12,7 +12,7 @@ from repro.networks.torsos import TORSOS, make_torso
 from repro.training import devices
 
 pytestmark = pytest.mark.skipif(
-    not devices.has_gpu() and not devices.has_bfloat16_instructions(), reason="no GPU, no processor for bfloat16"
+    not devices.is_fast_in_bfloat16(), reason="neither a GPU from Ampere on nor a processor with AVX512-BF16 or AMX"
 )
 ROUNDING = 2.0**-8
 """Largest relative error of a number that is rounded to bfloat16."""

@@ -25,7 +25,7 @@ from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.supervision import make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
-from repro.config import frames_per_step
+from repro.config import check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
@@ -177,8 +177,7 @@ class SequenceExperiment(abc.ABC):
         config, runtime = self.config, self.config.runtime
         if self.sequence_settings.capacity < 1:
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
-        if runtime.schedule not in self.SCHEDULES:
-            raise ValueError(f"runtime.schedule={runtime.schedule!r}: choose {' or '.join(self.SCHEDULES)}.")
+        check_schedule(config, self.SCHEDULES)
         devices.check_compute_dtype(config, warn)
         environment = self.make_environment(self.envs_per_actor, 0)
         strategy = devices.make_strategy()

@@ -84,11 +84,6 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
     def make_episode_log(self) -> EpisodeLog:
         return EpisodeLog(TrailingReturns(self.config.window_steps, PROTOCOL, self.evaluation.unit))
 
-    def check_schedule(self, *schedules: str) -> None:
-        """Raises ValueError if `runtime.schedule` is not one of those that the agent has."""
-        if self.config.runtime.schedule not in schedules:
-            raise ValueError(f"runtime.schedule={self.config.runtime.schedule!r}: choose {' or '.join(schedules)}.")
-
     @property
     def use_xla(self) -> bool:
         """Whether gradient steps are compiled with XLA.

@@ -6,6 +6,7 @@ import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
+from repro.config import check_schedule
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.experiment import ControlExperiment
 from repro.papers.refer.gaussian_policy import MeanActionPolicy
@@ -33,7 +34,7 @@ class PpoExperiment(ControlExperiment[Ppo]):
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> PpoTrainer:
         config, ppo = self.config, self.config.ppo
-        self.check_schedule("serial")
+        check_schedule(config, ("serial",))
         environment, rng = self.make_environment_and_rng(seed)
         settings = PpoTrainerSettings(
             steps=ppo.steps,

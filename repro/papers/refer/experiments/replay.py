@@ -6,6 +6,7 @@ import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
+from repro.config import check_schedule
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.ddpg import Ddpg, DdpgSettings
 from repro.papers.refer.experiment import ControlExperiment
@@ -108,7 +109,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn) -> ReferTrainer:
         config = self.config
-        self.check_schedule("serial", "overlap")
+        check_schedule(config, ("serial", "overlap"))
         environment, rng = self.make_environment_and_rng(seed)
         if config.memory.start_steps > config.memory.capacity:
             raise ValueError(
