@@ -7,7 +7,8 @@ A band is the prediction interval of one further run,
 with Student's quantile t. The spread s is the standard deviation of the n runs themselves where there are enough, and
 otherwise that of their family: related groups of runs. Scores for which more is better count as log(score - random),
 with the score of a random player, where every run surpasses it: runs differ by factors rather than by points, and a
-score at the random level is then below any band. Bands are computed from records each time and kept in no file.
+score at the random level is then below any band. Their spread is `MIN_LOG_SPREAD` or more, because runs that all reach
+a task's highest score say nothing of one that misses it by an episode. Bands are computed from records each time and kept in no file.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ FALSE_ALARM_RATE = 0.002
 
 `tests.evidence.test_false_alarms` measures that it stays under `MAX_FALSE_ALARM_RATE` for other distributions."""
 MAX_FALSE_ALARM_RATE = 0.01
+MIN_LOG_SPREAD = 0.002
+"""Least spread of log(score - random): two thousandths of the distance to a random player."""
 ROUNDING = 1e-9
 """Relative; a run of equal runs may miss them by rounding."""
 
@@ -85,7 +88,7 @@ class Band:
         return not (below or above)
 
 
-def spread_of(groups: Sequence[np.ndarray]) -> Spread:
+def spread_of(groups: Sequence[np.ndarray], least: float = 0.0) -> Spread:
     """Returns the spread of a family: the largest standard deviation of its groups.
 
     Groups of one family differ in their spread, so the average of all is too narrow for the widest. The degrees of
@@ -94,6 +97,7 @@ def spread_of(groups: Sequence[np.ndarray]) -> Spread:
 
     Args:
         groups: [..., n] scores of each group, n two or more; leading axes, if any, are equal and stay.
+        least: standard deviation of a family whose groups have a smaller one.
 
     Raises:
         BandError: no group.
@@ -105,7 +109,7 @@ def spread_of(groups: Sequence[np.ndarray]) -> Spread:
     squares = (dofs * variances**2).sum(axis=-1)
     positive = squares > 0
     dof = np.where(positive, (dofs * variances).sum(axis=-1) ** 2 / np.where(positive, squares, 1.0), dofs.sum())
-    return Spread(np.sqrt(variances.max(axis=-1)), dof)
+    return Spread(np.maximum(np.sqrt(variances.max(axis=-1)), least), dof)
 
 
 def reach(spread: Spread, count: int, rate: float) -> np.ndarray:
@@ -160,7 +164,7 @@ def make_band(
             f"A band needs {MIN_RUNS - 1} runs or more, or a family with {MIN_DOF} runs beyond the first of each "
             f"group; there are {len(values)} and {dof_of(groups)}."
         )
-    spread = spread_of(groups)
+    spread = spread_of(groups, 0.0 if level is None else MIN_LOG_SPREAD)
     side = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
     ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side)
     with np.errstate(over="ignore"):  # an end beyond the largest number is infinite

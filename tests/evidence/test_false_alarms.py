@@ -42,6 +42,11 @@ def unequal(low, high, shape, rng):
     return lognormal(std, shape, rng)
 
 
+def with_ceiling(std, shape, rng):
+    """Scores of mean 1 of which none is above 1, so that half of the runs are equal."""
+    return np.minimum(normal(std, shape, rng), 1.0)
+
+
 SAMPLES: dict[str, Sample] = {
     "normal, relative std 0.1": functools.partial(normal, 0.1),
     "normal, relative std 0.2": functools.partial(normal, 0.2),
@@ -49,6 +54,7 @@ SAMPLES: dict[str, Sample] = {
     "lognormal, std 1": functools.partial(lognormal, 1.0),
     "lognormal, std of each group 0.02 to 1": functools.partial(unequal, 0.02, 1.0),
     "half of the runs at half the score, std 0.2": functools.partial(two_levels, 0.5, 0.2),
+    "half of the runs at the highest score, std 0.01": functools.partial(with_ceiling, 0.01),
 }
 FAR_LEVELS = functools.partial(two_levels, 0.25, 0.1)
 SUITES: dict[str, Suite] = {
@@ -73,7 +79,8 @@ def fall_out(scores: Sequence[np.ndarray], rate: float) -> np.ndarray:
             others = np.delete(group, run, axis=1)
             family = [others, *values[:place], *values[place + 1 :]]
             own = others.shape[1] >= bands.MIN_RUNS - 1
-            spread = bands.spread_of([others] if own else [item for item in family if item.shape[1] > 1])
+            groups = [others] if own else [item for item in family if item.shape[1] > 1]
+            spread = bands.spread_of(groups, bands.MIN_LOG_SPREAD)
             with np.errstate(invalid="ignore"):  # a group with a run at random level has no logarithms
                 found |= group[:, run] < others.mean(axis=1) - bands.reach(spread, others.shape[1], rate)
     return found
@@ -127,14 +134,20 @@ def test_the_guide_has_the_measured_table():
 
 
 def test_an_average_spread_would_fail_groups_of_unequal_spread(monkeypatch):
-    def pooled(groups):
+    def pooled(groups, least):
         dofs = [group.shape[-1] - 1 for group in groups]
         squares = sum(dof * group.var(axis=-1, ddof=1) for dof, group in zip(dofs, groups))
-        return bands.Spread(np.sqrt(squares / sum(dofs)), np.array(sum(dofs)))
+        return bands.Spread(np.maximum(np.sqrt(squares / sum(dofs)), least), np.array(sum(dofs)))
 
     monkeypatch.setattr(bands, "spread_of", pooled)
     sample = SAMPLES["lognormal, std of each group 0.02 to 1"]
     assert false_alarms(sample, SUITES["seven groups of 2 and 3"]) > 3 * bands.MAX_FALSE_ALARM_RATE
+
+
+def test_without_a_least_spread_runs_at_the_highest_score_would_fail(monkeypatch):
+    monkeypatch.setattr(bands, "MIN_LOG_SPREAD", 0.0)
+    sample = SAMPLES["half of the runs at the highest score, std 0.01"]
+    assert false_alarms(sample, SUITES["one group of 5"]) > 20 * bands.MAX_FALSE_ALARM_RATE
 
 
 def test_a_level_far_below_the_other_is_what_a_lowered_record_looks_like():
