@@ -46,6 +46,7 @@ CHALLENGES = ("cartpole_easy", "walker_easy")
 CONTROL_6 = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
 """ACER's tasks."""
 ACER_AGENTS = ("acer", "a3c", "tis", "trust_a3c", "trust_tis")
+ACER_PARTS = ("acer_plain_traces", "acer_q_ret", "acer_on_policy", "acer_untruncated")
 
 
 def replays(method: str, *rules: str) -> tuple[str, ...]:
@@ -241,6 +242,7 @@ STAGES = {
             Block(f"Figure 2, thirty settings on {task}", "acer", "continuous", ACER_AGENTS, (task,), "desk", 30, hours)
             for task, hours in zip(CONTROL_6, (0.3, 0.3, 0.4, 0.4, 0.4, 0.6))
         ),
+        Block("Sections 5.1 and 6, parts of ACER", "acer", "continuous", ACER_PARTS, ("cheetah",), "desk", 30, 0.4),
     ),
     "STAC": (
         Block(

@@ -1,10 +1,11 @@
 """Checks all records: `python -m repro.check [--json=out.json] [--paper=...] [--experiment=...]`.
 
 The exit code is 1 when a file is no valid record in its place and in the unit of the number it answers, when a
-record fell out of the band that the others of its group make, or when a published number was changed. A record whose
-experiment's config or whose agent's behaviour version has changed since is stale: shown, not counted, and an error
-where a row of `docs/results.md` or of `README.md` still rests on it. Records of another folder, those of a rerun, are
-judged by the committed ones: `--results_dir=runs/again/records`.
+record fell out of the band that the others of its group make, when a published number was changed, or when a committed
+record names a commit that is not in the checkout's history. A record whose experiment's config or whose agent's
+behaviour version has changed since is stale: shown, not counted, and an error where a row of `docs/results.md` or of
+`README.md` still rests on it. Records of another folder, those of a rerun, are judged by the committed ones:
+`--results_dir=runs/again/records`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evidence import checksums, comparisons, judgements, published, settings, staleness
+from repro.evidence import checksums, comparisons, judgements, origins, published, settings, staleness
 from repro.evidence.groups import group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
 from repro.evidence.rows import Row, make_rows
@@ -39,7 +40,8 @@ class CheckResult:
     Attributes:
         records: valid records, stale ones among them.
         stale: path of each stale record to the reason.
-        faults: files that are not valid records, are in a wrong unit, or hold changed published numbers.
+        faults: files that are not valid records, are in a wrong unit, were made by code that is gone, or hold changed
+            published numbers.
         judged: what the bands say of each record that is not stale.
         rows: every row of the papers looked at.
         settings: paper to how many printed settings its configs at paper scale hold, and hold otherwise.
@@ -116,6 +118,7 @@ def check(
     found = judgements.judge_by(committed, every, published_dir, configs_dir)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
+    faults += origins.faults(stored, results_dir)
     stale = stale_records(groups)
     if stale:
         faults += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)

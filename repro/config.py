@@ -15,6 +15,7 @@ CHOSEN_FIELDS = ("num_actors", "envs_per_actor", "threads", "env_threads")
 LATER: Mapping[str, Mapping[str, Any]] = {
     "runtime": {"num_learners": 1, "steps_per_call": 8},
     "network": {"compute_dtype": "float32"},
+    "loss": {"traces": "root", "policy_target": "q_opc"},
 }
 """Fields that came later, by section, with the values that change nothing for a run that was made before."""
 

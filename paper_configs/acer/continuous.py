@@ -24,6 +24,11 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
             "trust_a3c": {"loss": {"method": "a3c"}, "replay": {"ratio": 0.0}, **ON_POLICY},
             "tis": {"loss": {"method": "tis", "trust_region": False}},
             "trust_tis": {"loss": {"method": "tis"}},
+            # what Sections 5.1 and 6 say of parts of ACER, without a curve: ACER with one of them otherwise
+            "acer_plain_traces": {"loss": {"traces": "plain"}},
+            "acer_q_ret": {"loss": {"policy_target": "q_ret"}},
+            "acer_on_policy": {"replay": {"ratio": 0.0}, **ON_POLICY},
+            "acer_untruncated": {"loss": {"truncation": 1e6}},  # which float32 still takes the square of
         }
     )
     config.agent = "acer"  # one of them, and the name in records
@@ -56,6 +61,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.loss.trust_region = True  # around the average policy; Section 6
     config.loss.discount = 0.99  # gamma; Appendix E.1
     config.loss.truncation = 5.0  # c of ACER, and of TIS's product; Section 6 and Appendix E.2
+    config.loss.traces = "root"  # weights of Q_ret: root for min(1, rho^(1/d)), plain for min(1, rho); Section 5.1
+    config.loss.policy_target = "q_opc"  # of the gradient's first term: q_opc or q_ret; Eq. 16 and Appendix B
     config.loss.average_decay = 0.995  # alpha of the average policy; Section 6
 
     config.replay = ml_collections.ConfigDict()

@@ -159,6 +159,8 @@ def acer_baseline(window_steps: int) -> ml_collections.ConfigDict:
     config.loss.trust_region = True
     config.loss.discount = 0.995  # gamma; assumed: as for all others
     config.loss.truncation = 5.0  # c; Appendix A
+    config.loss.traces = "root"  # min(1, rho^(1/d)) as ACER has it; assumed
+    config.loss.policy_target = "q_opc"  # as ACER has it; assumed
     config.loss.delta = 1.0  # of the trust region; Appendix A
     config.loss.average_decay = 0.999  # 1 - alpha of the target network; Appendix A
 

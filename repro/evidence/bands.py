@@ -8,7 +8,8 @@ with Student's quantile t. The spread s is the standard deviation of the n runs 
 otherwise that of their family: related groups of runs. Scores for which more is better count as log(score - random),
 with the score of a random player, where every run surpasses it: runs differ by factors rather than by points, and a
 score at the random level is then below any band. Their spread is `MIN_LOG_SPREAD` or more, because runs that all reach
-a task's highest score say nothing of one that misses it by an episode. Bands are computed from records each time and kept in no file.
+a task's highest score say nothing of one that misses it by an episode. Bands are computed from records each time and
+kept in no file.
 """
 
 from __future__ import annotations

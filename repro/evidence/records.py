@@ -308,9 +308,9 @@ def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
         None where `root` is not the top of a git checkout with a commit, or git is not installed.
     """
     try:
-        top = _git(root, "rev-parse", "--show-toplevel")
-        commit = _git(root, "rev-parse", "HEAD")
-        changes = _git(root, "status", "--porcelain", "--", *CODE_PATHS)
+        top = run_git(root, "rev-parse", "--show-toplevel")
+        commit = run_git(root, "rev-parse", "HEAD")
+        changes = run_git(root, "status", "--porcelain", "--", *CODE_PATHS)
     except (OSError, subprocess.SubprocessError):
         return None
     if pathlib.Path(top).resolve() != pathlib.Path(root).resolve():
@@ -318,7 +318,13 @@ def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
     return f"{commit}-dirty" if changes else commit
 
 
-def _git(root: str | os.PathLike[str], *arguments: str) -> str:
+def run_git(root: str | os.PathLike[str], *arguments: str) -> str:
+    """Returns what a git command prints in a folder.
+
+    Raises:
+        OSError: git is not installed.
+        SubprocessError: the command failed, or took more than a minute.
+    """
     command = ["git", "-C", os.fspath(root), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
 

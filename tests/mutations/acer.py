@@ -203,6 +203,20 @@ VARIANTS = [
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(
+        "continuous ACER: Q_ret never in the policy gradient",
+        CONTINUOUS_LOSS,
+        'target = q_opc if settings.policy_target == "q_opc" else q_ret',
+        "target = q_opc",
+        f"{TEST_CONTINUOUS_LOSS}::test_q_ret_may_take_the_place_of_q_opc_in_the_policy_gradient",
+    ),
+    Variant(
+        "continuous ACER: settings of the loss not passed on",
+        "repro/papers/acer/experiments/continuous.py",
+        """loss.truncation, sampled_hparams["delta"], loss.traces, loss.policy_target""",
+        """loss.truncation, sampled_hparams["delta"]""",
+        f"{TEST_EXPERIMENT}::test_parts_of_acer_are_settings_of_its_loss",
+    ),
+    Variant(
         "continuous ACER: Q_opc cut",
         CONTINUOUS_LOSS,
         "traces.q_lambda(log_rho)",
@@ -240,7 +254,7 @@ VARIANTS = [
     Variant(
         "continuous ACER: policy follows Q_ret",
         CONTINUOUS_LOSS,
-        "policy_gradient(steps, q_opc,",
+        "policy_gradient(steps, target,",
         "policy_gradient(steps, q_ret,",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
@@ -303,8 +317,8 @@ VARIANTS = [
     Variant(
         "continuous ACER: policy gradient without baseline",
         CONTINUOUS_LOSS,
-        "weight * (q_opc - v)",
-        "weight * q_opc",
+        "weight * (target - v)",
+        "weight * target",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(

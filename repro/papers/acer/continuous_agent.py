@@ -11,7 +11,14 @@ from repro.networks.gaussian_actor_critic import GaussianActorCritic, policy_mea
 from repro.networks.gaussian_policy import GaussianPolicy
 from repro.ops.layout import time_major
 from repro.papers.acer.baselines import a3c_loss, tis_loss
-from repro.papers.acer.continuous_loss import ContinuousLoss, ContinuousLossSettings, Steps, continuous_acer_loss
+from repro.papers.acer.continuous_loss import (
+    POLICY_TARGETS,
+    TRACES,
+    ContinuousLoss,
+    ContinuousLossSettings,
+    Steps,
+    continuous_acer_loss,
+)
 from repro.papers.acer.unroll_agent import OptimizationConfig, UnrollAgent
 
 BASELINES = {"a3c": a3c_loss, "tis": tis_loss}
@@ -41,7 +48,8 @@ class ContinuousAgent(UnrollAgent):
         seed: integer in [0, 2^31) for the samples of `acer`.
 
     Raises:
-        ValueError: an unknown method, or a network with A that the method does not use, or without one that it needs.
+        ValueError: an unknown method, weights of Q_ret or target of the policy, or a network with A that the method
+            does not use, or without one that it needs.
     """
 
     def __init__(
@@ -61,6 +69,9 @@ class ContinuousAgent(UnrollAgent):
     ) -> None:
         if method not in METHODS:
             raise ValueError(f"ContinuousAgent: method {method!r} is none of {', '.join(METHODS)}.")
+        for name, choices in (("traces", TRACES), ("policy_target", POLICY_TARGETS)):
+            if (value := getattr(loss_settings, name)) not in choices:
+                raise ValueError(f"loss.{name}={value!r}: choose {', '.join(choices)}.")
         if bool(network.advantage_weights) != (method == "acer"):
             raise ValueError(
                 f"ContinuousAgent: {method} and a network with {len(network.advantage_weights)} arrays of A."

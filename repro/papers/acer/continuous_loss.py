@@ -17,16 +17,25 @@ from repro.ops import q_targets, recursion, shapes, traces
 from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
+TRACES = ("root", "plain")
+"""Of Q_ret: min(1, rho^(1/d)) of Section 5.1, and min(1, rho) of Eq. 5, which it is compared with."""
+POLICY_TARGETS = ("q_opc", "q_ret")
+"""Of the policy's gradient: Q_opc of Eq. 16, and Q_ret, which Appendix B compares it with."""
+
 
 class ContinuousLossSettings(NamedTuple):
     """What the losses need besides data; every field of a configuration's `loss` section but the discount.
 
     truncation: c of ACER (Eq. 16) and the bound on TIS's product (Appendix E.2), above 0; infinity for none.
     delta: of the trust region, at least 0, in nats; not read without one.
+    traces: weights of Q_ret, one of `TRACES`; read by ACER alone.
+    policy_target: Q^pi of the first term of the policy's gradient, one of `POLICY_TARGETS`; read by ACER alone.
     """
 
     truncation: float
     delta: float
+    traces: str = "root"
+    policy_target: str = "q_opc"
 
 
 class Steps(NamedTuple):
@@ -75,17 +84,18 @@ def log_ratios(steps: Steps) -> tf.Tensor:
     return tf.where(steps.is_boundary, 0.0, tf.stop_gradient(ratio))
 
 
-def q_ret_and_q_opc(steps: Steps, q: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def q_ret_and_q_opc(steps: Steps, q: tf.Tensor, which: str = "root") -> tuple[tf.Tensor, tf.Tensor]:
     """Q_ret (Eq. 5, with the weights of Section 5.1) and Q_opc (Eq. 21).
 
         Q_ret(x_s, a_s) = r_s + gamma (V(x_{s+1}) + c_{s+1} (Q_ret(x_{s+1}, a_{s+1}) - Q~(x_{s+1}, a_{s+1})))
-        c_s = min(1, rho_s^(1/d)),    d = A, the dimension of the actions
+        c_s = min(1, rho_s^(1/d)),    d = A, the dimension of the actions;    min(1, rho_s) for `plain`
 
     Q_opc is the same with c_s = 1. Both begin with V(x_k) at the end of the unroll, or 0 at a terminal state.
 
     Args:
         steps: of which mean and value give no gradient here.
         q: Q~(x_s, a_s), float32 [T, B]; no gradient.
+        which: weights of Q_ret, one of `TRACES`.
 
     Returns:
         Q_ret and Q_opc, float32 [T, B].
@@ -93,6 +103,7 @@ def q_ret_and_q_opc(steps: Steps, q: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Gradients: none. Boundary and errors are those of `q_targets.multistep_q`.
     """
     log_rho = log_ratios(steps)
+    ret = traces.acer_truncated(log_rho, steps.action.shape[-1]) if which == "root" else traces.retrace(log_rho)
     q_ret, q_opc = (
         q_targets.multistep_q(
             steps.r_t,
@@ -102,7 +113,7 @@ def q_ret_and_q_opc(steps: Steps, q: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             q_t_a=recursion.later(q, 1),
             is_boundary=steps.is_boundary,
         )
-        for c in (traces.acer_truncated(log_rho, steps.action.shape[-1]), traces.q_lambda(log_rho))
+        for c in (ret, traces.q_lambda(log_rho))
     )
     return q_ret, q_opc
 
@@ -140,7 +151,7 @@ def divergence_gradient(average_mean: tf.Tensor, mean: tf.Tensor, std: tf.Tensor
 
 def policy_gradient(
     steps: Steps,
-    q_opc: tf.Tensor,
+    target: tf.Tensor,
     sampled_action: tf.Tensor,
     sampled_q: tf.Tensor,
     truncation: float,
@@ -156,7 +167,7 @@ def policy_gradient(
 
     Args:
         steps: action, mean, std, mu and V.
-        q_opc: Q_opc(x_s, a_s), float32 [T, B].
+        target: Q_opc(x_s, a_s), or Q_ret(x_s, a_s), float32 [T, B].
         sampled_action: a', float32 [T, B, A].
         sampled_q: Q~(x_s, a'), float32 [T, B].
         truncation: c, above 0; infinity for no truncation.
@@ -171,13 +182,13 @@ def policy_gradient(
     """
     if not truncation > 0.0:
         raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
-    v, q_opc, sampled_q = constant(steps.v_tm1), constant(q_opc), constant(sampled_q)
-    shapes.assert_same_shape("policy_gradient", v_tm1=v, q_opc=q_opc, sampled_q=sampled_q)
+    v, target, sampled_q = constant(steps.v_tm1), constant(target), constant(sampled_q)
+    shapes.assert_same_shape("policy_gradient", v_tm1=v, target=target, sampled_q=sampled_q)
     log_c = math.log(truncation)
     sampled_log_rho = log_ratios(steps._replace(action=sampled_action))
     weight = tf.exp(tf.minimum(log_c, log_ratios(steps)))  # [T, B], in [0, c]
     correction = -tf.math.expm1(tf.minimum(0.0, log_c - sampled_log_rho))  # [T, B], in [0, 1]
-    truncated = (weight * (q_opc - v))[..., tf.newaxis] * mean_gradient(steps.action, steps.mean, steps.std)
+    truncated = (weight * (target - v))[..., tf.newaxis] * mean_gradient(steps.action, steps.mean, steps.std)
     corrected = (correction * (sampled_q - v))[..., tf.newaxis] * mean_gradient(sampled_action, steps.mean, steps.std)
     return truncated + corrected  # [T, B, A]
 
@@ -217,13 +228,14 @@ def continuous_acer_loss(
 
     whose negative gradients are those that Algorithm 3 accumulates: (Q_ret - Q~) grad Q~ and
     min(1, rho) (Q_ret - Q~) grad V. There is no entropy bonus: the standard deviation is fixed, and so is the entropy.
+    With `settings.policy_target` of q_ret g has Q_ret in place of Q_opc.
 
     Args:
         steps: of the unrolls.
         q: Q~(x_s, a_s), float32 [T, B]; receives the critic's gradient.
         sampled_action: a'_s ~ f(.|phi(x_s)), float32 [T, B, A]; no gradient.
         sampled_q: Q~(x_s, a'_s), float32 [T, B]; no gradient.
-        settings: c and delta.
+        settings: all of them.
 
     The extras are `q` (of the action taken), `value`, `importance_weight` (min(c, rho)), `truncated` (1 where rho
     exceeds c), and `kl` and `trust_region_active` of `policy_loss`.
@@ -231,8 +243,9 @@ def continuous_acer_loss(
     Raises:
         ValueError: shapes that do not fit, a truncation not above 0, or a negative delta.
     """
-    q_ret, q_opc = q_ret_and_q_opc(steps, q)
-    g = policy_gradient(steps, q_opc, sampled_action, sampled_q, settings.truncation)
+    q_ret, q_opc = q_ret_and_q_opc(steps, q, settings.traces)
+    target = q_opc if settings.policy_target == "q_opc" else q_ret
+    g = policy_gradient(steps, target, sampled_action, sampled_q, settings.truncation)
     policy, extras = policy_loss(g, steps, settings.delta)
     log_rho = log_ratios(steps)
     v_target = value_target(log_rho, q_ret, q, steps.v_tm1)

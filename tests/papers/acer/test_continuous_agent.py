@@ -284,6 +284,10 @@ def test_errors():
     environment = PointMass(1, 0)
     with pytest.raises(ValueError, match="method 'ddpg'"):
         make_agent("ddpg")
+    with pytest.raises(ValueError, match="loss.traces='both': choose root, plain"):
+        make_agent("acer", settings=SETTINGS._replace(traces="both"))
+    with pytest.raises(ValueError, match="loss.policy_target='q': choose q_opc, q_ret"):
+        make_agent("acer", settings=SETTINGS._replace(policy_target="q"))
     agent = make_agent("a3c")
     for method, advantage_hidden in (("acer", []), ("a3c", [4])):
         with pytest.raises(ValueError, match=method):

@@ -30,6 +30,7 @@ from tests.papers.acer.continuous_oracle import (
     data,
     live_rows,
     poison,
+    projected,
     rho,
 )
 
@@ -68,8 +69,9 @@ def test_q_ret_and_q_opc_by_their_sums():
     expected = corrected_q(x, q, lambda ratio: min(1.0, ratio ** (1.0 / A)))
     np.testing.assert_allclose(q_ret, expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(q_opc, corrected_q(x, q, lambda ratio: 1.0), rtol=1e-4, atol=1e-5)
-    wrong = corrected_q(x, q, lambda ratio: min(1.0, ratio))
-    assert np.abs(wrong - expected).max() > 0.05
+    plain = corrected_q(x, q, lambda ratio: min(1.0, ratio))
+    np.testing.assert_allclose(q_ret_and_q_opc(constants(x), q, "plain")[0], plain, rtol=1e-4, atol=1e-5)
+    assert np.abs(plain - expected).max() > 0.05
 
 
 def test_targets_at_a_terminal_at_a_time_limit_and_at_the_end():
@@ -182,7 +184,7 @@ def updates(x, q, sampled_action, sampled_q):
 def test_updates_are_those_of_algorithm_3():
     x, values = data(), action_values()
     found, loss = updates(poison(x), *values)
-    z, of_q, of_v = acer_updates(x, *values, *SETTINGS)
+    z, of_q, of_v = acer_updates(x, *values, SETTINGS.truncation, SETTINGS.delta)
     np.testing.assert_allclose(found[0], z, rtol=5e-3, atol=5e-3)
     np.testing.assert_allclose(found[1], of_q, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found[2], of_v, rtol=1e-3, atol=1e-4)
@@ -190,6 +192,27 @@ def test_updates_are_those_of_algorithm_3():
     np.testing.assert_allclose(loss.total, loss.policy + loss.critic)
     k = divergence_gradient(x["average_mean"], x["mean"], x["std"])
     assert np.sum(k * found[0], axis=-1).max() < SETTINGS.delta + 1e-3
+
+
+def test_q_ret_may_take_the_place_of_q_opc_in_the_policy_gradient():
+    x, (q, sampled_action, sampled_q) = data(), action_values()
+    settings = SETTINGS._replace(traces="plain", policy_target="q_ret")
+    mean = tf.constant(x["mean"])
+    with tf.GradientTape() as tape:
+        tape.watch(mean)
+        loss = continuous_acer_loss(constants(x)._replace(mean=mean), q, sampled_action, sampled_q, settings)
+        total = tf.reduce_sum(loss.total)
+    q_ret = corrected_q(x, q, lambda ratio: min(1.0, ratio))
+    g = acer_gradient(x, q_ret, sampled_action, sampled_q, settings.truncation)
+    z = np.zeros((T, B, A))
+    for s, b in live_rows(x):
+        z[s, b] = projected(x, g[s, b], s, b, settings.delta)
+    np.testing.assert_allclose(-tape.gradient(total, mean), z, rtol=5e-3, atol=5e-3)
+    of_q_opc = continuous_acer_loss(
+        constants(x), q, sampled_action, sampled_q, settings._replace(policy_target="q_opc")
+    )
+    np.testing.assert_array_equal(of_q_opc.critic, loss.critic)
+    assert np.abs(of_q_opc.policy - loss.policy).max() > 0.05
 
 
 def test_without_an_average_policy_the_gradient_is_not_projected():

@@ -49,7 +49,15 @@ def test_the_trust_region_needs_an_average_network(agent, has_region):
 
 @pytest.mark.parametrize(
     ("agent", "new", "replayed"),
-    [("acer", 0, 4), ("tis", 0, 4), ("trust_tis", 0, 4), ("a3c", 1, 0), ("trust_a3c", 1, 0)],
+    [
+        ("acer", 0, 4),
+        ("tis", 0, 4),
+        ("trust_tis", 0, 4),
+        ("a3c", 1, 0),
+        ("trust_a3c", 1, 0),
+        ("acer_on_policy", 1, 0),
+        ("acer_q_ret", 0, 4),
+    ],
 )
 def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, agent, new, replayed):
     """Section 6, in whole runs: batches that actors bring, each once, or four stored ones for each of them."""
@@ -80,6 +88,19 @@ def test_control_agents_learn_from_what_the_paper_says(tmp_path, monkeypatch, ag
     assert (
         abs(len(learned) - sum(learned) - replayed * 24) <= 3.3 * (replayed * 24) ** 0.5
     )  # Poisson's standard deviation
+
+
+def test_parts_of_acer_are_settings_of_its_loss():
+    names = ("acer", "acer_plain_traces", "acer_q_ret", "acer_on_policy", "acer_untruncated")
+    found = []
+    for name in names:
+        experiment = find_experiment(_small_continuous(name))
+        environment = experiment.make_environment(1, 0)
+        settings = experiment.make_agent(environment, 0, {"learning_rate": 1e-4, "delta": 0.5})._loss_settings
+        found.append((settings.truncation, settings.delta, settings.traces, settings.policy_target))
+        environment.close()
+    usual = (5.0, 0.5, "root", "q_opc")
+    assert found == [usual, (5.0, 0.5, "plain", "q_opc"), (5.0, 0.5, "root", "q_ret"), usual, (1e6, *usual[1:])]
 
 
 def test_an_agent_that_the_experiment_does_not_have_is_refused():

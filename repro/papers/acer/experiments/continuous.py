@@ -19,7 +19,7 @@ from repro.training.experiment import Experiment
 
 
 class ContinuousExperiment(AcerExperiment):
-    """Five setups, with hyper-parameters that the seed samples.
+    """ACER, its baselines and its parts otherwise, with hyper-parameters that the seed samples.
 
     Attributes:
         AGENT: class of the agent.
@@ -77,7 +77,9 @@ class ContinuousExperiment(AcerExperiment):
                 loss.average_decay,
                 self.config.learner.clip_global_norm,
             ),
-            loss_settings=ContinuousLossSettings(loss.truncation, sampled_hparams["delta"]),
+            loss_settings=ContinuousLossSettings(
+                loss.truncation, sampled_hparams["delta"], loss.traces, loss.policy_target
+            ),
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
             seed=seed,
         )
