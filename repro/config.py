@@ -52,6 +52,14 @@ def without_later(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def with_later(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a nested configuration with the fields of `LATER` that its sections lack, with the values of then."""
+    return {
+        name: {**LATER.get(name, {}), **section} if isinstance(section, Mapping) else section
+        for name, section in config.items()
+    }
+
+
 def merge(config: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a nested configuration in which the fields of another take the places of its own."""
     merged = dict(config)

@@ -98,6 +98,7 @@ IMPALA = ATARI | {
     "runtime.envs_per_actor": 4,
     "runtime.schedule": "lockstep",
 }
+A3C = IMPALA | {"runtime.schedule": "a3c", "learner.unroll_length": 6}
 IMPALA_LSTM = {name: value for name, value in IMPALA.items() if not name.startswith("env.")} | {
     "env": atari_shallow.get_config("desk").env.to_dict()
     | {name.removeprefix("env."): value for name, value in ATARI.items() if name.startswith("env.")}
@@ -259,9 +260,10 @@ CASES: dict[str, Case] = {
     "impala.a3c": Case(  # of one worker, since several do not take turns
         "impala.atari_table1_throughput",
         "a3c",
-        ("*/a3c",),
-        IMPALA | {"runtime.schedule": "a3c", "learner.unroll_length": 6},
+        ("*/a3c", "*/a3c_shallow"),
+        A3C,
     ),
+    "impala.a3c_deep": Case("impala.atari_a3c", "a3c_deep", ("*/a3c_deep",), A3C, 2),
     "impala.lstm_deep": Case("impala.dmlab_table2", "vtrace_deep", ("*/vtrace_deep",), IMPALA_LSTM, 2),
     "acer.discrete": Case("acer.atari", "acer_ratio_4", ("atari/acer_ratio_[0-9]", "gymnasium/acer"), ACER),
     "acer.discrete_no_trust_region": Case(
@@ -270,7 +272,7 @@ CASES: dict[str, Case] = {
     "acer.continuous_acer": Case(
         "acer.continuous",
         "acer",
-        ("continuous/acer", "continuous/acer_untruncated", "gymnasium/acer_continuous"),
+        ("continuous/acer", "gymnasium/acer_continuous"),
         CONTINUOUS,
     ),
     "acer.continuous_acer_plain_traces": Case(  # on two actions: with one all weights are the same

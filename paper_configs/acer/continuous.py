@@ -8,7 +8,7 @@ import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
 
-ON_POLICY = {"learner": {"on_policy": True}}  # A3C learns from what is new alone, the others from the replay
+ON_POLICY = {"learner": {"on_policy": True}}  # learns from what is new alone, the others from the replay
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -24,11 +24,10 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
             "trust_a3c": {"loss": {"method": "a3c"}, "replay": {"ratio": 0.0}, **ON_POLICY},
             "tis": {"loss": {"method": "tis", "trust_region": False}},
             "trust_tis": {"loss": {"method": "tis"}},
-            # what Sections 5.1 and 6 say of parts of ACER, without a curve: ACER with one of them otherwise
+            # ACER with one part otherwise, for what Sections 5.1 and 6 and Appendix B say of parts without a curve
             "acer_plain_traces": {"loss": {"traces": "plain"}},
             "acer_q_ret": {"loss": {"policy_target": "q_ret"}},
             "acer_on_policy": {"replay": {"ratio": 0.0}, **ON_POLICY},
-            "acer_untruncated": {"loss": {"truncation": 1e6}},  # which float32 still takes the square of
         }
     )
     config.agent = "acer"  # one of them, and the name in records

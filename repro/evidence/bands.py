@@ -7,9 +7,9 @@ A band is the prediction interval of one further run,
 with Student's quantile t. The spread s is the standard deviation of the n runs themselves where there are enough, and
 otherwise that of their family: related groups of runs. Scores for which more is better count as log(score - random),
 with the score of a random player, where every run surpasses it: runs differ by factors rather than by points, and a
-score at the random level is then below any band. Their spread is `MIN_LOG_SPREAD` or more, because runs that all reach
-a task's highest score say nothing of one that misses it by an episode. Bands are computed from records each time and
-kept in no file.
+score at the random level is then below any band. They reach `MIN_LOG_REACH` or more from the mean, because runs that
+all have a task's highest score say nothing of one that misses it in some episodes. Bands are computed from records
+each time and kept in no file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ FALSE_ALARM_RATE = 0.002
 
 `tests.evidence.test_false_alarms` measures that it stays under `MAX_FALSE_ALARM_RATE` for other distributions."""
 MAX_FALSE_ALARM_RATE = 0.01
-MIN_LOG_SPREAD = 0.002
-"""Least spread of log(score - random): two thousandths of the distance to a random player."""
+MIN_LOG_REACH = 0.05
+"""Least distance from a band's end to the mean of log(score - random): 5 % of the distance to a random player."""
 ROUNDING = 1e-9
 """Relative; a run of equal runs may miss them by rounding."""
 
@@ -89,7 +89,7 @@ class Band:
         return not (below or above)
 
 
-def spread_of(groups: Sequence[np.ndarray], least: float = 0.0) -> Spread:
+def spread_of(groups: Sequence[np.ndarray]) -> Spread:
     """Returns the spread of a family: the largest standard deviation of its groups.
 
     Groups of one family differ in their spread, so the average of all is too narrow for the widest. The degrees of
@@ -98,7 +98,6 @@ def spread_of(groups: Sequence[np.ndarray], least: float = 0.0) -> Spread:
 
     Args:
         groups: [..., n] scores of each group, n two or more; leading axes, if any, are equal and stay.
-        least: standard deviation of a family whose groups have a smaller one.
 
     Raises:
         BandError: no group.
@@ -110,12 +109,19 @@ def spread_of(groups: Sequence[np.ndarray], least: float = 0.0) -> Spread:
     squares = (dofs * variances**2).sum(axis=-1)
     positive = squares > 0
     dof = np.where(positive, (dofs * variances).sum(axis=-1) ** 2 / np.where(positive, squares, 1.0), dofs.sum())
-    return Spread(np.maximum(np.sqrt(variances.max(axis=-1)), least), dof)
+    return Spread(np.sqrt(variances.max(axis=-1)), dof)
 
 
-def reach(spread: Spread, count: int, rate: float) -> np.ndarray:
-    """Returns how far one further run may lie from the mean of `count` runs, on one side, with this chance to miss."""
-    return scipy.stats.t.isf(rate, spread.dof) * spread.std * np.sqrt(1 + 1 / count)
+def reach(spread: Spread, count: int, rate: float, least: float = 0.0) -> np.ndarray:
+    """Returns how far one further run may lie from the mean of `count` runs, on one side.
+
+    Args:
+        spread: of the runs.
+        count: how many there are.
+        rate: chance to miss a sound run.
+        least: result where the spread gives less.
+    """
+    return np.maximum(scipy.stats.t.isf(rate, spread.dof) * spread.std * np.sqrt(1 + 1 / count), least)
 
 
 def dof_of(groups: Sequence[np.ndarray]) -> int:
@@ -165,9 +171,11 @@ def make_band(
             f"A band needs {MIN_RUNS - 1} runs or more, or a family with {MIN_DOF} runs beyond the first of each "
             f"group; there are {len(values)} and {dof_of(groups)}."
         )
-    spread = spread_of(groups, 0.0 if level is None else MIN_LOG_SPREAD)
+    spread = spread_of(groups)
     side = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
-    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side)
+    ends = values.mean() + np.array([-1.0, 1.0]) * reach(
+        spread, len(values), side, 0.0 if level is None else MIN_LOG_REACH
+    )
     with np.errstate(over="ignore"):  # an end beyond the largest number is infinite
         low, high = ends if level is None else level + np.exp(ends)
     whose = "the runs' own spread" if own else f"the pooled spread of {len(family)} groups"

@@ -354,13 +354,6 @@ CLAIMS: Mapping[str, Claim] = {
         task_interval=intervals.improvement_interval,
         level=task_measures.common_level,
     ),
-    "stability": Claim(
-        task_measures.steadiness,
-        _mean,
-        ("curve",),
-        task_interval=intervals.improvement_interval,
-        level=task_measures.higher_score,
-    ),
     "frames_ratio": _to_level(task_measures.ratio_of_frames, "curve"),
     "seconds_ratio": _to_level(task_measures.ratio_of_seconds, "curve", "series.seconds"),
     "gains_ratio": Claim(

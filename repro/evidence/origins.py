@@ -4,26 +4,37 @@ import pathlib
 import subprocess
 from collections.abc import Sequence
 
-from repro.evidence.records import StoredRecord, ValidationError, run_git
+from repro.evidence.records import ROOT, StoredRecord, ValidationError, run_git
 
 
-def faults(stored: Sequence[StoredRecord], results_dir: pathlib.Path) -> list[ValidationError]:
-    """Returns a fault for each committed record whose commit is not in the history of `HEAD`.
+def faults(
+    stored: Sequence[StoredRecord], results_dir: pathlib.Path, code_dir: pathlib.Path = ROOT
+) -> list[ValidationError]:
+    """Returns a fault for each committed record whose commit is not in the history of the code.
 
-    Records that are not committed are no faults, nor is any where the history is not at hand: outside a checkout, in
-    one that is shallow, and without git.
+    Records that are not committed are no faults, nor are those outside a checkout.
 
     Args:
         stored: valid records below `results_dir`.
         results_dir: root of the record layout.
+        code_dir: checkout of the code that makes records; where its history is not at hand, as in a shallow clone, the
+            committed records have one fault together, which says so.
     """
     try:
-        if run_git(results_dir, "rev-parse", "--is-shallow-repository") != "false":
-            return []
-        history = frozenset(run_git(results_dir, "rev-list", "HEAD").splitlines())
-        committed = {results_dir / name for name in run_git(results_dir, "ls-files", "-z").split("\0")}
+        names = run_git(results_dir, "ls-tree", "-r", "-z", "--name-only", "HEAD", ".").split("\0")
     except (OSError, subprocess.SubprocessError):
         return []
+    committed = {results_dir / name for name in names}
+    if not any(item.path in committed for item in stored):
+        return []
+    try:
+        if run_git(code_dir, "rev-parse", "--is-shallow-repository") != "false":
+            sentence = "The history of a shallow clone does not show whether records name its commits"
+            return [ValidationError(results_dir, f"{sentence}; fetch all of it: git fetch --unshallow")]
+        history = frozenset(run_git(code_dir, "rev-list", "HEAD").splitlines())
+    except (OSError, subprocess.SubprocessError):
+        sentence = f"The history of {code_dir} could not be read, so that the commits of records were not checked"
+        return [ValidationError(results_dir, f"{sentence}; see: git -C {code_dir} log")]
     return [
         ValidationError(item.path, f"The record {item.path} was made {reason}; make it again, or remove it.")
         for item in stored
@@ -34,7 +45,7 @@ def faults(stored: Sequence[StoredRecord], results_dir: pathlib.Path) -> list[Va
 def _reason(commit: str | None, history: frozenset[str]) -> str:
     """Why the code of a record cannot be had; empty where it can."""
     if commit is None:
-        return "outside a git checkout, so that its code is not known"
+        return "from code that is no git checkout of its own, so that it is not known"
     sha, _, dirty = commit.partition("-")
     if dirty:
         return f"with changes of commit {sha[:10]} that were not committed"

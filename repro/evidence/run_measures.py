@@ -132,20 +132,6 @@ def first_reach(x: np.ndarray, values: np.ndarray, level: float | np.ndarray) ->
     return np.where(reached, places, np.inf).min(axis=-1)
 
 
-def largest_fall(record: Record) -> float:
-    """Returns how far the curve of a run falls below what it had reached, at most, as a share of the curve's range.
-
-    Args:
-        record: with a curve.
-
-    Returns:
-        In [0, 1]; 0 for a curve that never falls.
-    """
-    scores = np.array(record["curve"], np.float64)[:, 1]
-    falls = np.maximum.accumulate(scores) - scores
-    return float(falls.max() / np.ptp(scores)) if falls.any() else 0.0
-
-
 def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the learning curves of runs at the same frames, so that they can be averaged.
 

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from repro.config import flatten
+from repro.config import flatten, with_later
 from repro.evidence import published, random_player, staleness
 
 SettingStatus = Literal["as printed", "differs", "no config yet", "not a field"]
@@ -149,7 +149,7 @@ def _same(ours: Any, printed: Any) -> bool:
 
 
 def _look_up(config: Mapping[str, Any], field: str) -> Any:
-    value: Any = config
+    value: Any = with_later(config)
     for name in field.split("."):
         if not isinstance(value, Mapping) or name not in value:
             return ABSENT

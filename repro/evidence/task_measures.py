@@ -43,13 +43,6 @@ def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights],
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 
-def steadiness(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Probability that a run of ours falls less than one of theirs, by `run_measures.largest_fall`; ties count half."""
-    ours, theirs = (-np.array([run_measures.largest_fall(record) for record in runs]) for runs in by_agent)
-    wins = statistics.wins(ours, theirs)
-    return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
-
-
 def ratio_of_frames(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Frames that our mean curve needs to the final level of theirs, over the frames that theirs needs.
 

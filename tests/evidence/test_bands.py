@@ -89,10 +89,11 @@ def test_runs_that_are_all_equal_hold_only_that(runs):
 
 def test_runs_that_all_reach_the_highest_score_hold_one_that_nearly_does(runs):
     highest = [_with_score(run, 1000.0) for run in runs]
-    band = bands.make_band(highest, level=0.0, false_alarm_rate=0.05)
-    assert band.low == pytest.approx(1000 * np.exp(-2.131847 * 0.002 * np.sqrt(1.2)), rel=1e-6)
-    assert bands.make_band(highest[:4], level=0.0, false_alarm_rate=1e-5).holds(980.0)
-    assert not bands.make_band(highest[:4], level=0.0, false_alarm_rate=1e-5).holds(850.0)
+    for rate in (0.05, 1e-5):
+        band = bands.make_band(highest, level=0.0, false_alarm_rate=rate)
+        assert band.low == pytest.approx(1000 * np.exp(-0.05))
+        assert band.holds(988.3)
+        assert not band.holds(940.0)
 
 
 def test_equal_groups_have_a_spread_of_zero():

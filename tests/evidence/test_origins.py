@@ -35,7 +35,7 @@ def commit_record(checkout, git_commit):
 def messages(folder):
     stored = records.read_all(folder)[0]
     assert stored
-    return [fault.message for fault in origins.faults(stored, folder)]
+    return [fault.message for fault in origins.faults(stored, folder, folder.parent)]
 
 
 def test_a_commit_of_the_history_is_no_fault(checkout):
@@ -48,7 +48,7 @@ def test_a_commit_of_the_history_is_no_fault(checkout):
     [
         ("0" * 40, "at commit 0000000000, which is not in the history"),
         ("{head}-dirty", "with changes of commit {head:.10} that were not committed"),
-        (None, "outside a git checkout"),
+        (None, "no git checkout of its own"),
     ],
 )
 def test_code_that_is_gone_is_a_fault_of_a_committed_record(checkout, git_commit, words):
@@ -75,10 +75,24 @@ def test_records_that_are_not_committed_are_no_fault(checkout):
     assert messages(checkout / "results") == []
 
 
-def test_without_a_history_nothing_is_a_fault(tmp_path, checkout, monkeypatch):
-    commit_record(checkout, "0" * 40)
+def test_a_record_that_is_only_staged_is_not_committed(checkout):
+    write(checkout / "results", make_record(1, git_commit="0" * 40))
+    git(checkout, "add", ".")
+    assert messages(checkout / "results") == []
+
+
+def test_a_history_that_is_not_at_hand_is_one_fault(tmp_path, checkout):
+    path = commit_record(checkout, "0" * 40)
     git(tmp_path, "clone", "-q", "--depth=1", checkout.as_uri(), "shallow")
-    assert messages(tmp_path / "shallow" / "results") == []
+    (message,) = messages(tmp_path / "shallow" / "results")
+    assert message.endswith("fetch all of it: git fetch --unshallow")
+    stored = [records.StoredRecord(path, records.read_record(path))]
+    (fault,) = origins.faults(stored, checkout / "results", tmp_path / "nowhere")
+    assert "could not be read" in fault.message
+
+
+def test_outside_a_checkout_and_without_git_nothing_is_a_fault(tmp_path, checkout, monkeypatch):
+    commit_record(checkout, "0" * 40)
     write(tmp_path / "results", make_record(1, git_commit="0" * 40))
     assert messages(tmp_path / "results") == []
     assert len(messages(checkout / "results")) == 1

@@ -33,7 +33,7 @@ COUNTS = {
         "3": 6,
         "Section 5.3.1": 7,
         "4": 12,
-        "Section 5.3.2": 6,
+        "Section 5.3.2": 8,
         "Section 6": 5,
         "Appendix A": 3,
         "B.1": 30 * 2 + 2,
@@ -372,7 +372,7 @@ def test_rows_of_single_games_use_the_names_of_the_normaliser():
 
 
 EXPERIMENTS = {
-    "impala": "atari_shallow atari_deep atari_57 dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
+    "impala": "atari_shallow atari_deep atari_57 atari_a3c dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
     "dmlab_figure_d1 dmlab_30 dmlab_30_experts theorems",
     "acer": "atari continuous theorems",
     "refer": "closed_form figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity "

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from repro.config import resolve_plain
 from repro.evidence import published, settings, staleness
 from repro.evidence.settings import compare_settings
+from tests.evidence.synthetic_records import make_record
 
 # Printed entries of each table; a table whose columns are domains has one setting for each. Three ranges and the size
 # in Table C.1 of IMPALA are those of sweeps and, once more, of populations.
@@ -123,6 +125,16 @@ def test_a_setting_printed_for_one_agent_is_no_other_agent_s():
         found = settings.differences(record | {"config": changed})
         assert set(found) - listed == {f"{section}.{name}"}
         assert found[f"{section}.{name}"] == (value, printed)
+
+
+def test_a_field_that_came_later_has_the_value_of_then_in_older_records():
+    config = resolve_plain(staleness.current_config("acer", "continuous", "paper"), "acer")
+    record = make_record(config=config, scale="paper") | {"paper": "acer", "experiment": "continuous", "agent": "acer"}
+    older = copy.deepcopy(record)
+    del older["config"]["loss"]["traces"]
+    assert settings.differences(older) == settings.differences(record) == {}
+    older["config"]["loss"]["traces"] = "plain"
+    assert settings.differences(older) == {"loss.traces": ("plain", "root")}
 
 
 def test_sections_that_an_agent_of_another_algorithm_does_not_read_hold_no_settings_of_its_own(tmp_path):

@@ -80,22 +80,6 @@ def test_first_reach_of_many_curves_has_a_level_for_each():
     np.testing.assert_array_equal(run_measures.first_reach(places, scores, np.array([1.0, 2.0])), [2, 7])
 
 
-@pytest.mark.parametrize(
-    ("scores", "fall"),
-    [
-        ((0, 5, 10), 0.0),
-        ((3, 3, 3), 0.0),
-        ((0, 8, 2, 10), 0.6),  # from 8 to 2, of a range of 10
-        ((0, 8, 6, 10, 3), 0.7),  # the later fall is larger
-        ((5, 4, 3), 1.0),
-        ((-20, 0, -10), 0.5),
-    ],
-)
-def test_the_largest_fall_is_a_share_of_the_curve_s_range(scores, fall):
-    record = {"curve": [[10 * i, float(score)] for i, score in enumerate(scores)]}
-    assert run_measures.largest_fall(record) == pytest.approx(fall)
-
-
 def test_curves_meet_where_all_of_them_are():
     runs = [{"curve": [[10, 0.0], [30, 2.0], [50, 4.0]]}, {"curve": [[20, 10.0], [40, 30.0]]}]
     frames, scores = run_measures.on_common_frames(runs)

@@ -159,13 +159,6 @@ def test_improvement_counts_pairs_of_runs():
     assert value(measures.improvement, finals(4, 5), ours) == 1.0
 
 
-def test_the_run_that_falls_less_is_steadier():
-    steady, falling = [run(0, 5, 9, 10), run(0, 10, 9, 10)], [run(0, 10, 5, 10), run(0, 10, 0, 0)]
-    assert value(measures.steadiness, steady, falling) == 1.0
-    assert value(measures.steadiness, falling, steady) == 0.0
-    assert value(measures.steadiness, steady, steady[:1]) == 0.25  # a tie and a loss
-
-
 def test_levels_are_of_the_agents_mean_curves_and_means():
     """The running maximum of the mean for curves, the mean over runs for scores, but for single runs of one agent."""
     ours, theirs = [run(0, 8, 2, 2), run(0, 0, 8, 2)], [run(0, 0, 2, 3)] * 2
@@ -250,7 +243,6 @@ def test_weights_of_a_rank_correlation_stand_for_resampled_runs():
     "name",
     [
         "improvement",
-        "steadiness",
         "ratio_of_frames",
         "ratio_of_seconds",
         "distance",

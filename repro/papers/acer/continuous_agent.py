@@ -43,7 +43,7 @@ class ContinuousAgent(UnrollAgent):
         dueling_samples: n of Eq. 13 (Section 6: 5), at least 1; read by `acer` alone.
         learning: see `OptimizationConfig`; its `average_decay` is read with a trust region alone, as
             `loss_settings.delta` is.
-        loss_settings: c and delta.
+        loss_settings: see there.
         train_step_counter: int64 variable, incremented at each update.
         seed: integer in [0, 2^31) for the samples of `acer`.
 

@@ -18,13 +18,13 @@ from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
 TRACES = ("root", "plain")
-"""Of Q_ret: min(1, rho^(1/d)) of Section 5.1, and min(1, rho) of Eq. 5, which it is compared with."""
+"""Of Q_ret: min(1, rho^(1/d)) of Section 5.1, and min(1, rho) of Algorithm 2, which it is compared with."""
 POLICY_TARGETS = ("q_opc", "q_ret")
 """Of the policy's gradient: Q_opc of Eq. 16, and Q_ret, which Appendix B compares it with."""
 
 
 class ContinuousLossSettings(NamedTuple):
-    """What the losses need besides data; every field of a configuration's `loss` section but the discount.
+    """What the losses need besides data, fields of a configuration's `loss` section but for a sampled delta.
 
     truncation: c of ACER (Eq. 16) and the bound on TIS's product (Appendix E.2), above 0; infinity for none.
     delta: of the trust region, at least 0, in nats; not read without one.

@@ -1,0 +1,21 @@
+"""A3C, shallow and deep network, one expert per game: Table 4, with the settings of IMPALA (Appendix F)."""
+
+import ml_collections
+
+from paper_configs.impala import atari_shallow, dmlab_table1_throughput
+
+SCALES = atari_shallow.SCALES
+NUM_ENVS = 24
+"""Of which A3C has two thirds, 16 workers; assumed: as Mnih et al. (2016), the paper prints no number for Atari."""
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """`atari_shallow` with the schedule of A3C, without correction; at `desk` an update has one unroll, too."""
+    config = atari_shallow.get_config(scale)
+    config.experiment = "atari_a3c"
+    a3c = dmlab_table1_throughput.schedules(NUM_ENVS)["a3c"]
+    config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own; Section 5.3.2
+        {"a3c_shallow": a3c, "a3c_deep": a3c | {"network": {"torso": "deep"}}}
+    )
+    config.agent = "a3c_shallow"  # one of them, and the name in records
+    return config
