@@ -249,8 +249,8 @@ def test_aggregates_and_comparisons_link_to_the_tasks_together(tmp_path):
     parser.feed(page.write_report(tmp_path / "report", tmp_path / "results").read_text())
     links = [link["href"][1:] for link in parser.of("a") if link["href"].startswith("#")]
     assert set(links) <= set(parser.ids)
-    # the median and the mean of Table 4, and the claim that the deep network beats the shallow one
-    assert links.count("impala-atari_deep-impala_deep-together") >= 3
+    # the median and the mean of Table 4; comparisons have no answer without records of a random player
+    assert links.count("impala-atari_deep-impala_deep-together") == 2
 
 
 def test_context_and_settings_are_on_the_page(text):
