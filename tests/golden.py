@@ -270,24 +270,14 @@ CASES: dict[str, Case] = {
         "acer.atari", "acer_ratio_4_no_trust_region", ("atari/acer_ratio_[0-9]_no_trust_region",), ACER
     ),
     "acer.continuous_acer": Case(
-        "acer.continuous",
-        "acer",
-        ("continuous/acer", "gymnasium/acer_continuous"),
-        CONTINUOUS,
+        "acer.continuous", "acer", ("continuous/acer", "gymnasium/acer_continuous"), CONTINUOUS
     ),
     "acer.continuous_acer_plain_traces": Case(  # on two actions: with one all weights are the same
         "acer.continuous", "acer_plain_traces", ("continuous/acer_plain_traces",), TWO_ACTIONS
     ),
     **{
         f"acer.continuous_{agent}": Case("acer.continuous", agent, (f"continuous/{agent}",), CONTINUOUS)
-        for agent in (
-            "a3c",
-            "trust_a3c",
-            "tis",
-            "trust_tis",
-            "acer_q_ret",
-            "acer_on_policy",
-        )
+        for agent in ("a3c", "trust_a3c", "tis", "trust_tis", "acer_q_ret", "acer_on_policy")
     },
     **{
         f"refer.ddpg_{rule}": Case("refer.figure_1_ddpg", f"ddpg_{rule}", (f"*/ddpg_{rule}",), DDPG)

@@ -8,7 +8,8 @@ import ml_collections
 
 SCALES = ("smoke", "desk", "paper")
 
-ON_POLICY = {"learner": {"on_policy": True}}  # learns from what is new alone, the others from the replay
+# learns from what is new alone, the others from the replay
+ON_POLICY = {"learner": {"on_policy": True}, "replay": {"ratio": 0.0}}
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
@@ -20,14 +21,14 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own; Section 6
         {
             "acer": {},
-            "a3c": {"loss": {"method": "a3c", "trust_region": False}, "replay": {"ratio": 0.0}, **ON_POLICY},
-            "trust_a3c": {"loss": {"method": "a3c"}, "replay": {"ratio": 0.0}, **ON_POLICY},
+            "a3c": {"loss": {"method": "a3c", "trust_region": False}, **ON_POLICY},
+            "trust_a3c": {"loss": {"method": "a3c"}, **ON_POLICY},
             "tis": {"loss": {"method": "tis", "trust_region": False}},
             "trust_tis": {"loss": {"method": "tis"}},
             # ACER with one part otherwise, for what Sections 5.1 and 6 and Appendix B say of parts without a curve
             "acer_plain_traces": {"loss": {"traces": "plain"}},
             "acer_q_ret": {"loss": {"policy_target": "q_ret"}},
-            "acer_on_policy": {"replay": {"ratio": 0.0}, **ON_POLICY},
+            "acer_on_policy": ON_POLICY,
         }
     )
     config.agent = "acer"  # one of them, and the name in records

@@ -173,9 +173,8 @@ def make_band(
         )
     spread = spread_of(groups)
     side = false_alarm_rate / 2 if better == "equal" else false_alarm_rate
-    ends = values.mean() + np.array([-1.0, 1.0]) * reach(
-        spread, len(values), side, 0.0 if level is None else MIN_LOG_REACH
-    )
+    least = 0.0 if level is None else MIN_LOG_REACH
+    ends = values.mean() + np.array([-1.0, 1.0]) * reach(spread, len(values), side, least)
     with np.errstate(over="ignore"):  # an end beyond the largest number is infinite
         low, high = ends if level is None else level + np.exp(ends)
     whose = "the runs' own spread" if own else f"the pooled spread of {len(family)} groups"

@@ -103,7 +103,8 @@ def differences(
     every = config_differences(record, configs_dir)
     found = {field: pair for field, pair in every.items() if field not in NOT_SETTINGS}
     variant = _variant(record, configs_dir)
-    own, unread = flatten(variant), _unread_sections(record["config"], variant)
+    config = with_later(record["config"])
+    own, unread = flatten(variant), _unread_sections(config, variant)
     printed = published.load(paper, published_dir).settings if paper in published.papers(published_dir) else ()
     for setting in printed:
         field = setting.field
@@ -115,7 +116,7 @@ def differences(
                 continue
         if field.partition(".")[0] in unread:
             continue
-        ours = _look_up(record["config"], field)
+        ours = _look_up(config, field)
         if field not in NOT_SETTINGS and not _same(ours, setting.equals):
             found[field] = (ours, setting.equals)
     return found
@@ -149,7 +150,7 @@ def _same(ours: Any, printed: Any) -> bool:
 
 
 def _look_up(config: Mapping[str, Any], field: str) -> Any:
-    value: Any = with_later(config)
+    value: Any = config
     for name in field.split("."):
         if not isinstance(value, Mapping) or name not in value:
             return ABSENT

@@ -668,7 +668,7 @@ VARIANTS = [
     Variant(
         "continuous ACER: Trust-A3C learns from what is replayed",
         CONTINUOUS_CONFIG,
-        '"trust_a3c": {"loss": {"method": "a3c"}, "replay": {"ratio": 0.0}, **ON_POLICY}',
+        '"trust_a3c": {"loss": {"method": "a3c"}, **ON_POLICY}',
         '"trust_a3c": {"loss": {"method": "a3c"}}',
         f"{TEST_EXPERIMENT}::test_control_agents_learn_from_what_the_paper_says",
         slow=True,
