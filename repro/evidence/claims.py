@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from repro.evidence import comparisons, intervals, published, statistics, task_measures
+from repro.evidence import comparisons, intervals, published, run_measures, statistics, task_measures
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedError, PublishedRow
 from repro.evidence.references import References
@@ -37,7 +37,7 @@ class Claim:
             over tasks; None for a bootstrap of whole runs.
         resamples: of a bootstrap interval.
         level: the score that the claim is about on a task, by the runs of each agent; it must be above a random
-            player's. None for a claim about no score.
+            player's and above those before learning. None for a claim about no score.
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
         reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
@@ -60,7 +60,8 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     """Returns our result for a claim, or in words what it waits for.
 
     A claim that compares agents needs two runs of each on a task, all of one scale. It is not answered by a level of
-    random play, nor against an agent with settings that are not the paper's and not ours.
+    random play or of policies before they learned, nor against an agent with settings that are not the paper's and
+    not ours.
 
     Args:
         printed: a row with a `claim`.
@@ -185,7 +186,7 @@ def _usable(
     """The tasks whose runs can answer a claim, and why the others cannot, in words."""
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
-        reason = _foreign_settings(by_agent, references) or _at_random_level(claim, task, by_agent, references)
+        reason = _foreign_settings(by_agent, references) or _without_learning(claim, task, by_agent, references)
         if reason:
             reasons.append(reason)
         else:
@@ -203,19 +204,27 @@ def _foreign_settings(by_agent: Sequence[Records], references: References) -> st
     return ""
 
 
-def _at_random_level(claim: Claim, task: str, by_agent: Sequence[Records], references: References) -> str:
-    """Says that a claim about scores has none above a random player's, or nothing to tell by; empty otherwise.
+def _without_learning(claim: Claim, task: str, by_agent: Sequence[Records], references: References) -> str:
+    """Says that a claim about scores has none that shows learning, or nothing to tell by; empty otherwise.
 
+    Such a score is above a random player's and above that of every run's policy before it learned, which may play
+    better than a random player: on ACER's cheetah an untrained Gaussian of small steps falls less than uniform ones.
     Agents may play games that differ, as in their limits of an episode: each needs a random player.
     """
     if claim.level is None:
         return ""
-    players = [references.random(record) for group in by_agent for record in group]
+    runs = [record for group in by_agent for record in group]
+    players = [references.random(record) for record in runs]
     uppers = [player.upper for player in players if player is not None]
     if len(uppers) < len(players):
         return f"no record of a random player on {task}"
-    upper, level = max(uppers), claim.level(by_agent)
-    return "" if level > upper else f"{level:.4g} on {task} is not above a random player's {upper:.4g}"
+    level = claim.level(by_agent)
+    if level <= max(uppers):
+        return f"{level:.4g} on {task} is not above a random player's {max(uppers):.4g}"
+    untrained = [score for score in map(run_measures.untrained_score, runs) if score is not None]
+    if untrained and level <= max(untrained):
+        return f"{level:.4g} on {task} is not above the {max(untrained):.4g} of a policy before it learned"
+    return ""
 
 
 def _measure(

@@ -150,6 +150,18 @@ def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]
     return frames, np.stack([np.interp(frames, curve[:, 0], curve[:, 1]) for curve in curves])
 
 
+def untrained_score(record: Record) -> float | None:
+    """Returns the score at a curve's first point, which the policy made before it had learned.
+
+    Returns:
+        The score; None where the curve has no point, or begins after the first tenth of its frames.
+    """
+    if not record["curve"]:
+        return None
+    frames, score = record["curve"][0]
+    return float(score) if frames <= WINDOW_FRACTION * record["curve"][-1][0] else None
+
+
 def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
     """Returns the wall-clock seconds of training that a run took to some frames, [P].
 

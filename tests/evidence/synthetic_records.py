@@ -14,7 +14,7 @@ VERSIONS = ("python", "tensorflow", "tf_agents", "gymnasium", "ale_py", "mujoco"
 
 
 def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_shallow", final=15.0, **changes):
-    """A valid record with a curve that rises from a random player's score to `final`."""
+    """A valid record with a curve that rises to `final`, from a random player's score where that is lower."""
     rng = np.random.default_rng(seed)
     scale = changes.get("scale", "desk")
     config = changes.pop("config", None) or current_config("impala", experiment, scale)
@@ -22,7 +22,7 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
         config = resolve_plain(config, agent)
     unit = "frames" if "num_env_frames" in config else "steps"
     budget = changes.pop("budget", config[f"num_env_{unit}"])
-    start = published.normaliser("atari57")[task]["random"]
+    start = min(published.normaliser("atari57")[task]["random"], final - 0.5 * abs(final) - 0.01)
     spread = 0.05 * abs(final - start) + 0.01
     rise = 1 / (1 + np.exp(-12 * (np.linspace(0, 1, 200) - 0.5)))
     values = start + (final - start) * rise + spread * rng.standard_normal(200)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from repro.evidence import claims, published, random_player, records
+from repro.evidence import claims, published, random_player, records, run_measures
 from repro.evidence.references import References
 from tests.evidence.claim_rows import (
     CORRELATION,
@@ -56,6 +56,41 @@ def test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered(tmp_pa
     assert " on pong is not above a random player's 6" in high.note
     none = make_row(tmp_path, made, random=(), protocol=TO_OTHER, **claimed)
     assert (none.value, none.verdict, none.note) == (None, "not run", "no record of a random player on pong")
+
+
+UNTRAINED = [
+    ("improvement", 10.0, 30.0, True),
+    ("improvement", -80.0, -70.0, False),  # a best mean of final evaluations of -70, untrained policies' best -65
+    ("improvement", -80.0, -60.0, True),  # one agent that learned is enough
+    ("speed", 30.0, 10.0, True),
+    ("speed", 30.0, -66.0, False),  # the lower of two levels
+    ("frames_ratio", 30.0, -66.0, False),
+    ("frames_ratio", -66.0, 30.0, True),  # ours never reaches theirs
+]
+
+
+@pytest.mark.parametrize(("claim", "ours", "theirs", "answered"), UNTRAINED)
+def test_scores_of_policies_that_never_learned_are_not_compared(tmp_path, claim, ours, theirs, answered):
+    """An untrained policy at -70 to -65 here is far above the random player at -184, and so is one that stays there."""
+    made = make_runs("impala_shallow", {"final": ours}, {"final": ours})
+    made += make_runs("other", {"final": theirs}, {"final": theirs})
+    for record, end in zip(made, (ours, ours, theirs, theirs)):
+        start = -65.0 if record["seed"] == 1 else -70.0
+        best = max(end, -66.0)
+        record["curve"] = [[1000 * i, start + (best - start) * i / 100] for i in range(101)]
+    fields = {"claim": claim, "unit": "u", "value": 1, "protocol": TO_OTHER}
+    row = make_row(tmp_path, made, random=random_records(final=-184.0), **fields)
+    assert (row.value is not None) == answered
+    assert answered or "on pong is not above the -65 of a policy before it learned" in row.note
+
+
+def test_a_curve_that_begins_late_tells_nothing_of_untrained_policies():
+    at = lambda *frames: {"curve": [[count, 7.0 + count] for count in frames]}  # noqa: E731
+    assert run_measures.untrained_score(at(0, 50)) == 7.0
+    assert run_measures.untrained_score(at(5, 50)) == 12.0
+    assert run_measures.untrained_score(at(6, 50)) is None
+    assert run_measures.untrained_score(at(50)) is None
+    assert run_measures.untrained_score({"curve": []}) is None
 
 
 @pytest.mark.parametrize(

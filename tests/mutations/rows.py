@@ -66,6 +66,13 @@ VARIANTS = [
         f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
     ),
     Variant(
+        "claim: policies that never learned are compared",
+        CLAIMS,
+        "level <= max(untrained)",
+        "level <= min(uppers)",
+        f"{TEST_REFERENCES}::test_scores_of_policies_that_never_learned_are_not_compared",
+    ),
+    Variant(
         "claim: the level of the weaker agent",
         MEASURES,
         "return max(float(np.mean(_scores(runs)))",
@@ -75,7 +82,7 @@ VARIANTS = [
     Variant(
         "claim: foreign settings of an opponent are ignored",
         CLAIMS,
-        "_foreign_settings(by_agent, references) or _at_random_level",
+        "_foreign_settings(by_agent, references) or _without_learning",
         "_at_random_level",
         f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
@@ -285,8 +292,8 @@ VARIANTS = [
     Variant(
         "claims: the random player of our own game alone",
         CLAIMS,
-        "references.random(record) for group in by_agent for",
-        "references.random(record) for group in by_agent[:1] for",
+        "players = [references.random(record) for record in runs]",
+        "players = [references.random(record) for record in by_agent[0]]",
         f"{TEST_REFERENCES}::test_the_random_player_of_every_agent_s_game_counts",
     ),
     Variant(
