@@ -83,7 +83,7 @@ VARIANTS = [
         "claim: foreign settings of an opponent are ignored",
         CLAIMS,
         "_foreign_settings(by_agent, references) or _without_learning",
-        "_at_random_level",
+        "_without_learning",
         f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
     Variant(
