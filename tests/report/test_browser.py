@@ -60,13 +60,21 @@ def browser(chromium, address):
 PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 
 
+def _displayed(browser, selector):
+    """The displayed ones of many elements, which the page is asked for once."""
+    script = """return [...document.querySelectorAll(arguments[0])].filter(
+        (element) => element.checkVisibility({visibilityProperty: true, opacityProperty: true}))"""
+    return browser.execute_script(script, selector)
+
+
 def _shown(browser):
-    rows = browser.find_elements(By.CSS_SELECTOR, "#impala table.rows tbody tr")
-    return [row for row in rows if row.is_displayed()]
+    return _displayed(browser, "#impala table.rows tbody tr")
 
 
 def _tasks(browser):
-    return [row.find_element(By.TAG_NAME, "th").text for row in _shown(browser)]
+    return browser.execute_script(
+        "return arguments[0].map((row) => row.querySelector('th').innerText)", _shown(browser)
+    )
 
 
 def _filters(browser):
@@ -98,14 +106,13 @@ def test_filters_by_verdict_and_words(browser):
     words.clear()
     words.send_keys("no such game", Keys.ENTER)  # and the page does not reload
     assert _shown(browser) == []
-    assert not any(group.is_displayed() for group in browser.find_elements(By.CSS_SELECTOR, "details.group"))
+    assert _displayed(browser, "details.group") == []
 
 
 def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
     def shown_groups():
-        groups = browser.find_elements(By.CSS_SELECTOR, "details.group")
-        return [(group.get_attribute("id").split("-")[0], group.get_attribute("open") is not None)
-                for group in groups if group.is_displayed()]  # fmt: skip
+        script = "return arguments[0].map((group) => [group.id.split('-')[0], group.open])"
+        return [tuple(group) for group in browser.execute_script(script, _displayed(browser, "details.group"))]
 
     words, verdict, form = _filters(browser)
     verdict.select_by_visible_text("all rows")
@@ -116,7 +123,7 @@ def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
     assert {paper for paper, _ in shown_groups()} == {"acer", "refer"}
     assert all(is_open for _, is_open in shown_groups())
     count = int(form.find_element(By.TAG_NAME, "output").text.split()[0])
-    assert count == len([row for row in browser.find_elements(By.CSS_SELECTOR, ".rows tbody tr") if row.is_displayed()])
+    assert count == len(_displayed(browser, ".rows tbody tr"))
     words.clear()
     words.send_keys(" ")
     assert shown_groups() == before
