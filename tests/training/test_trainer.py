@@ -146,7 +146,7 @@ def test_impala_learns_catch_and_a_wrong_sign_does_not(tmp_path):
     for name, sign in {"right": 1.0, "wrong": -1.0}.items():
         loop, _, _ = make_loop(
             tmp_path / name,
-            updates=400,
+            updates=600,
             schedule="async",
             learning_rate=0.005 * sign,
             settings=SETTINGS._replace(entropy_cost=0.003),
