@@ -100,8 +100,8 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if config.scale == "smoke":  # about a minute: proves the path
-        config.num_env_frames = 60_000
+    if config.scale == "smoke":  # half a minute: proves the path
+        config.num_env_frames = 30_000
         config.network.torso = "shallow"
         config.replay.frames = 20_000
         config.env.max_frames = 4_000

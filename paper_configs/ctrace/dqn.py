@@ -101,8 +101,8 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    if config.scale == "smoke":  # about a minute: proves the path
-        config.num_env_frames = 24_000
+    if config.scale == "smoke":  # half a minute: proves the path
+        config.num_env_frames = 12_000
         config.network.torso = "shallow"
         config.replay.frames = 16_000
         config.replay.first_frames = 4_000
