@@ -6,6 +6,7 @@ Where an agent learned several tasks together, it is evaluated on one after the 
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,7 +137,9 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     policy, environment = experiment.load_policy(run_dir / "checkpoints", 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)
-    trained = {f"num_env_{unit}": amount} if (run_dir / "complete.json").exists() else {}
+    complete_json = run_dir / "complete.json"
+    at_budget = complete_json.exists() and "diverged" not in json.loads(complete_json.read_text())
+    trained = {f"num_env_{unit}": amount} if at_budget else {}
     settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
     write_json(path.with_suffix(".json"), {**settings, **trained, **played})

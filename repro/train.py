@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -63,7 +64,7 @@ def main(argv: list[str]) -> None:
             _say(chosen)
         run = RunDirectory(run_dir, config.to_dict(), seed)
         if run.complete_json.exists():
-            _say(_describe_complete(run_dir, budget(config)[0]))
+            _say(_describe_complete(run.complete_json, budget(config)[0]))
             return
         experiment = find_experiment(config)
         runtime = experiment.config.runtime
@@ -102,7 +103,10 @@ def main(argv: list[str]) -> None:
     except EnvironmentFailedError as error:
         progress.close()
         cli.fail(f"{error}{log_traceback(run.actors / 'actor_0.txt')}. {_describe_checkpoint(run_dir)}", code=1)
-    except (NonFiniteLossError, CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
+    except NonFiniteLossError as error:
+        progress.close()
+        cli.fail(_end_diverged(run, trainer, str(error)), code=1)
+    except (CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
         progress.close()
         cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
     except OSError as error:
@@ -171,10 +175,31 @@ def _start_again(stop: StopSignal) -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def _describe_complete(run_dir: Path, unit: str) -> str:
+def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> str:
+    """Marks a run that has a checkpoint as at its end, so that it counts as it is, and says so."""
+    from repro.training.run_directory import has_saved, write_json
+    from repro.training.trailing_returns import NoEpisodeError
+
+    said = f"{reason}. {_describe_checkpoint(run.path)}"
+    if not has_saved(run.path):
+        return said
+    try:
+        write_json(run.complete_json, trainer.summary() | {"diverged": reason})
+    except NoEpisodeError:  # there is nothing that it could be judged by
+        return said
+    return f"{said} The run has diverged: it is at its end, and counts as it is."
+
+
+def _describe_complete(complete_json: Path, unit: str) -> str:
+    run_dir, reason = complete_json.parent, json.loads(complete_json.read_text()).get("diverged")
     evaluate = shlex.join(["python", "-m", "repro.evaluate", f"--run_dir={run_dir}"])
+    if reason:
+        return (
+            f"{run_dir} has diverged ({reason}), see {complete_json}. Evaluate its last checkpoint with: {evaluate}. "
+            "Another try needs another --run_dir."
+        )
     return (
-        f"{run_dir} is complete, see {run_dir / 'complete.json'}. Evaluate it with: {evaluate}. "
+        f"{run_dir} is complete, see {complete_json}. Evaluate it with: {evaluate}. "
         f"A longer run is a new one, with a larger budget (--config.num_env_{unit}) and another --run_dir."
     )
 

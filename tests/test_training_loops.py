@@ -5,6 +5,7 @@ What actors do to a loop in threads is in `test_faults.py`, populations in `laun
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import re
 import resource
@@ -145,13 +146,23 @@ def test_a_full_disk_a_broken_checkpoint_and_other_threads_at_a_resume(tmp_path)
 
 
 def test_a_run_that_diverges_ends_with_a_sentence_and_saves_nothing_after_it(tmp_path):
-    """DQN plays 100 steps first, 4 for each of 25 updates; the sentence counts gradient steps."""
+    """DQN plays 100 steps first, 4 for each of 25 updates; the sentence counts gradient steps.
+
+    It is at its end: the same command does not try again, as long as a try may go well.
+    """
     process = start(tmp_path, "dqn", "--config.learner.learning_rate=1e38")
     try:
         said = end(tmp_path, process, code=1)
+        process = start(tmp_path, "dqn", "--config.learner.learning_rate=1e38")
+        again = end(tmp_path, process)
     finally:
         process.kill()
     sentence = said.splitlines()[-1]
     update = re.search(r"pdate (\d+) gave .*(nan|inf)", sentence)
     assert update is not None, sentence
     assert saved_updates(tmp_path) == 25 + int(update[1]) - 1
+    assert f"The last good checkpoint is in {tmp_path / 'run/checkpoints'}." in sentence
+    complete = json.loads((tmp_path / "run/complete.json").read_text())
+    assert complete["gradient_steps"] == int(update[1]) - 1
+    assert f"{tmp_path / 'run'} has diverged ({complete['diverged']})" in again
+    assert "Another try needs another --run_dir." in again

@@ -3,7 +3,8 @@
 A group is the runs of one paper, experiment, task, agent and scale with the same config. Fewer runs than
 `bands.MIN_RUNS` take the spread of their family: the groups of the same paper and unit whose scores count as logarithms
 above random play, otherwise those of the same task. The false-alarm rate of all runs judged together is fixed, so that
-each has its share of it.
+each has its share of it. Runs that diverged make no band; one that does is a regression, unless some of the runs to
+judge by did as well.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ GroupKey = tuple[str, ...]
 OWN, POOLED, UNJUDGED = KINDS = (
     "judged by the others of their group",
     "by the pooled spread of their family",
-    "not judged: too few runs",
+    "not judged: too few runs, or it diverged like others",
 )
 """By what a record is judged, in the words of `python -m repro.check`."""
 
@@ -52,8 +53,8 @@ class Judgement:
 
     @property
     def fell_out(self) -> bool:
-        """Whether the run is a regression."""
-        return self.band is not None and not self.band.holds(self.value)
+        """Whether the run is a regression: its number is, or it diverged where others did not."""
+        return self.band is not None and ("diverged" in self.record or not self.band.holds(self.value))
 
     @property
     def command(self) -> str:
@@ -75,6 +76,11 @@ class Judgement:
         low, high = self.band.low, self.band.high
         expected = f"mean {np.mean(self.band.values):.6g} over {len(self.band.values)} runs, {self.band.method}, "
         expected += f"false alarms {100 * self.band.false_alarm_rate:.2g} %"
+        if "diverged" in self.record:
+            return (
+                f"{self.path} is of a run that diverged ({self.record['diverged']}), as none of its group did "
+                f"({expected}); rerun it with: {self.command}"
+            )
         if not self.fell_out:
             ends = " ".join(f"{word} {end:.6g}" for word, end in (("from", low), ("to", high)) if end is not None)
             return f"{self.path} holds {self.value:.6g} {self.band.unit}, in its band {ends} ({expected})"
@@ -96,8 +102,12 @@ class Reference:
 
     def __init__(self, stored: Iterable[StoredRecord], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> None:
         self._groups: dict[GroupKey, list[StoredRecord]] = collections.defaultdict(list)
+        self._diverged: set[GroupKey] = set()
         for item in stored:
-            self._groups[group_of(item.record)].append(item)
+            if "diverged" in item.record:
+                self._diverged.add(group_of(item.record))
+            else:
+                self._groups[group_of(item.record)].append(item)
         self._levels = random_player.levels(item.record for items in self._groups.values() for item in items)
         self._published_dir = published_dir
 
@@ -115,8 +125,10 @@ class Reference:
             false_alarm_rate: chance that one sound run falls out.
 
         Raises:
-            BandError: there is no other run, or too few to know a spread.
+            BandError: there is no other run, or too few to know a spread, or it diverged as others of its group did.
         """
+        if "diverged" in record and group_of(record) in self._diverged:
+            raise bands.BandError("It diverged, as runs of its group do; its row says how many.")
         others = [
             other for other in self._others(group_of(record), without)
             if _same_settings(other["config"], record["config"])

@@ -141,10 +141,11 @@ def on_common_frames(records: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]
     Returns:
         The frames, [P], every one that some curve has a point at, from where the last curve begins to where the
         first one ends; and the scores, [runs, P], linear between the points of a curve. A curve that begins after
-        another has ended keeps its first score before.
+        another has ended keeps its first score before, and that of a run that diverged its last one.
     """
     curves = [np.array(record["curve"], np.float64) for record in records]
-    first, last = max(curve[0, 0] for curve in curves), min(curve[-1, 0] for curve in curves)
+    ends = [curve[-1, 0] for curve, record in zip(curves, records) if "diverged" not in record]
+    first, last = max(curve[0, 0] for curve in curves), min(ends, default=max(curve[-1, 0] for curve in curves))
     frames = np.unique(np.concatenate([curve[:, 0] for curve in curves]))
     frames = frames[(frames >= min(first, last)) & (frames <= last)]
     return frames, np.stack([np.interp(frames, curve[:, 0], curve[:, 1]) for curve in curves])

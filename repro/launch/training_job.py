@@ -33,7 +33,7 @@ from repro.training.run_directory import (
 from repro.training.sizes import take_saved
 from repro.training.task_returns import return_of
 
-OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "learners", "lost")
+OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "learners", "lost", "diverged")
 """Fields of a run's `complete.json` that its record has where they are there."""
 
 
@@ -102,16 +102,18 @@ class TrainingJob(RecordedJob):
             write_json(self._origin, origin)
         if not (self.run_dir / "complete.json").exists():
             experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
-            self._call(
-                cores,
-                log,
-                *self._training(len(cores)),
+            flags = [
                 f"--run_dir={self.run_dir}",
                 f"--config={experiment}",
                 f"--config.env.task={self.config.env.task}",
                 f"--config.agent={self.config.agent}",
                 f"--seed={self.seed}",
-            )
+            ]
+            try:
+                self._call(cores, log, *self._training(len(cores)), *flags)
+            except JobError:
+                if not (self.run_dir / "complete.json").exists():  # a run that diverged is at its end, and counts
+                    raise
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
         if self._evaluations() is None:

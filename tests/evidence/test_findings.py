@@ -19,6 +19,13 @@ def test_full_budget_is_judged():
     assert (few.verdict, few.shortfalls) == ("agrees", ("50 of 200 episodes",))
 
 
+def test_runs_that_diverged_count_and_are_named():
+    made = full_runs(5, final=21.0)
+    made[1]["diverged"] = made[4]["diverged"] = "update 7 gave loss=nan"
+    row = make_row(*made)
+    assert (row.verdict, row.shortfalls, len(row.seeds)) == ("agrees", ("2 of 5 runs diverged",), 5)
+
+
 @pytest.mark.parametrize(
     ("runs", "n_seeds", "finding", "shortfalls"),
     [

@@ -72,6 +72,21 @@ def test_runs_from_before_a_field_and_after_it_judge_each_other(runs):
     assert [len(item.band.values) for item in found] == [4, 4, 4, 3, 3]
 
 
+def test_a_run_that_diverged_makes_no_band_and_is_a_regression_where_no_other_did(runs):
+    """Its score, that of its last checkpoint, may well be in the band."""
+    diverged = _with_score(runs[0], 13.0) | {"seed": 9, "diverged": "update 7 gave loss=nan"}
+    found = _judge_rerun(diverged, runs)
+    assert found.fell_out
+    assert "diverged (update 7 gave loss=nan), as none of its group did" in found.message
+    known = [*runs, diverged | {"seed": 8}]
+    assert not _judge_rerun(diverged, known).fell_out
+    assert "It diverged, as runs of its group do" in _judge_rerun(diverged, known).message
+    assert _judge_rerun(runs[1], known).band == _judge_rerun(runs[1], runs).band
+    assert [
+        item.fell_out for item in judgements.judge(list(map(_store, known)), judgements.Reference(map(_store, known)))
+    ] == [False] * 6
+
+
 def test_a_band_of_all_runs_would_hold_any_of_them(runs):
     """One run of n lies at most (n - 1) / sqrt(n) standard deviations from their mean, so it cannot fall out of it."""
     runs = [_with_score(run, score) for run, score in zip(runs, (20.0, 20.1, 20.2, 20.3, -20.0))]

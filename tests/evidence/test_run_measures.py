@@ -93,6 +93,17 @@ def test_curves_that_do_not_overlap_still_have_a_common_frame():
     np.testing.assert_array_equal(scores, [[1], [2]])
 
 
+def test_a_run_that_diverged_keeps_its_last_score_and_ends_no_other_curve():
+    early = {"curve": [[10, 1.0], [20, 5.0]], "diverged": "update 7 gave loss=nan"}
+    frames, scores = run_measures.on_common_frames([early, {"curve": [[10, 0.0], [40, 3.0]]}])
+    np.testing.assert_array_equal(frames, [10, 20, 40])
+    np.testing.assert_allclose(scores, [[1, 5, 5], [0, 1, 3]])
+    later = {"curve": [[10, 0.0], [30, 2.0]], "diverged": "update 9 gave loss=inf"}
+    frames, scores = run_measures.on_common_frames([early, later])
+    np.testing.assert_array_equal(frames, [10, 20, 30])
+    np.testing.assert_allclose(scores, [[1, 5, 5], [0, 1, 2]])
+
+
 def test_seconds_pass_evenly_between_rows():
     record = _logged(num_env_frames=[100, 200], seconds=[1.0, 5.0])
     np.testing.assert_allclose(run_measures.seconds_at(record, np.array([100.0, 150.0, 200.0])), [1, 3, 5])

@@ -180,6 +180,33 @@ def test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again(tmp_path, mon
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.parametrize("saved", [True, False])
+def test_a_run_that_diverged_is_evaluated_and_recorded_unless_it_has_no_checkpoint(tmp_path, monkeypatch, saved):
+    """Its process ends with code 1 like that of any fault, and leaves `complete.json` where something was saved."""
+    job = TrainingJob(atari_57.get_config("smoke"), "atari_57", 1, tmp_path / "results", tmp_path / "runs")
+    reason = "update 7 gave loss=nan"
+    called = []
+
+    def call(cores, log, module, *arguments):
+        called.append(module)
+        if module == "repro.train":
+            if saved:
+                complete_run(job, {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(4, 3, 2, 1)})
+                complete = json.loads((job.run_dir / "complete.json").read_text())
+                (job.run_dir / "complete.json").write_text(json.dumps(complete | {"diverged": reason}))
+            raise JobError("repro.train ended with exit code 1.")
+
+    monkeypatch.setattr(job, "_call", call)
+    if not saved:
+        with pytest.raises(JobError, match="exit code 1"):
+            job.run([0], quiet=True)
+        return
+    job.run([0], quiet=True)
+    assert called == ["repro.train"]
+    assert [records.read_record(path)["diverged"] for path in job.record_paths] == [reason, reason]
+    assert job.recorded()
+
+
 def test_a_random_player_plays_each_task_alone(tmp_path):
     config = atari_57.get_config("smoke")
     job = RandomJob(config, "ALE/Pong-v5", 1, tmp_path)

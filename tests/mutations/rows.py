@@ -23,6 +23,13 @@ TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
     Variant(
+        "rows: runs that diverged are not named",
+        FINDINGS,
+        'sum("diverged" in record for record in ours.used)',
+        'sum("diverges" in record for record in ours.used)',
+        f"{TEST_FINDINGS}::test_runs_that_diverged_count_and_are_named",
+    ),
+    Variant(
         "rows: the first runs in place of the best",
         "repro/evidence/results.py",
         "comparisons.best_runs(printed, group.records)",
