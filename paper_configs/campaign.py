@@ -9,6 +9,7 @@ campaign replaces them by what it measures.
 """
 
 from paper_configs.impala.atari_57 import GAMES_10
+from paper_configs.impala.dmlab_30 import LEVELS_8
 from repro.environments.games import all_games
 from repro.evidence import published
 from repro.launch.plan import Block
@@ -23,6 +24,15 @@ GAMES_57 = tuple(game for game in all_games() if game in published.normaliser("a
 """In alphabetical order."""
 GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
 GAMES_3 = GAMES_5[:3]
+CORRECTIONS = ("vtrace", "one_step", "epsilon", "no_correction")
+LEVELS_5 = (
+    "rooms_watermaze",
+    "rooms_keys_doors_puzzle",
+    "lasertag_three_opponents_small",
+    "explore_goal_locations_small",
+    "seekavoid_arena_01",
+)
+"""Of DeepMind Lab: those of IMPALA's Table 2."""
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")
 """Assumed to be learned early; three games say little of a median over 57."""
 STAC_AGENTS = ("impala", "impala_aux", "stac", "stacx")
@@ -318,6 +328,50 @@ STAGES = {
             2,
             2.5,
         ),
+    ),
+    "IMPALA in 3D": (  # left out where DeepMind Lab is not built
+        Block("Table 2, four corrections", "impala", "dmlab_table2", CORRECTIONS, LEVELS_5, "desk", 5, 1.5),
+        Block(
+            "Table 2, with replay",
+            "impala",
+            "dmlab_table2",
+            (*CORRECTIONS, *(f"{name}_replay" for name in CORRECTIONS)),
+            LEVELS_5,
+            "desk",
+            5,
+            1.5,
+        ),
+        Block(
+            "Section 5.2.2, truncation levels",
+            "impala",
+            "dmlab_table2",
+            ("vtrace", "vtrace_rho_10", "vtrace_rho_100"),
+            LEVELS_5,
+            "desk",
+            5,
+            1.5,
+        ),
+        Block(
+            "Figure D.1, policy lag",
+            "impala",
+            "dmlab_figure_d1",
+            tuple(f"{name}_lag_{lag}" for name in ("vtrace", "epsilon", "no_correction") for lag in (1, 10, 100)),
+            LEVELS_5,
+            "desk",
+            5,
+            1.5,
+        ),
+        Block(
+            "Table 3, one agent for eight levels",
+            "impala",
+            "dmlab_30",
+            ("impala_shallow", "impala_deep"),
+            ("dmlab_30",),
+            "desk",
+            2,
+            4.0,
+        ),
+        Block("Tables 3 and B.1, experts", "impala", "dmlab_30_experts", ("impala_deep",), LEVELS_8, "desk", 2, 0.5),
     ),
 }
 """Title of each stage to its blocks."""

@@ -100,6 +100,8 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     aside = _set_aside(planned, folder)
     done = {item.run for item in planned if _is_done(item, estimates)}
     left = [item for item in planned if item.run not in done and name_of(item.run) not in aside]
+    if not CLUSTER.value:  # whose machines may have what this one lacks
+        left = _leave_out_unplayable(left, console)
     for name, found in aside.items():
         _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
     refused = _check_code(left, folder, console)
@@ -125,6 +127,23 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         _say(console, f"{len(failures) + len(aside)} runs failed or were refused, all others are done. "
                       "Look at the records with make check and make report.")  # fmt: skip
     return bool(failures or aside or follower.stop_reason)
+
+
+def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> list[Planned]:
+    """The runs whose environments are installed; says of the others what they need."""
+    from repro.launch.jobs import check_modules
+
+    playable: list[Planned] = []
+    counts: dict[str, int] = {}
+    for item in left:
+        try:
+            check_modules([item.job])
+            playable.append(item)
+        except ValueError as error:
+            counts[str(error)] = counts.get(str(error), 0) + 1
+    for reason, count in counts.items():
+        _say(console, f"{count} {'run is' if count == 1 else 'runs are'} left out: {reason}")
+    return playable
 
 
 def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Console) -> dict[str, str]:

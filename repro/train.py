@@ -18,6 +18,7 @@ from repro.training.stopping import StopSignal
 
 if TYPE_CHECKING:
     from repro.training.experiment import Experiment
+    from repro.training.progress import Progress
     from repro.training.run_directory import RunDirectory
     from repro.training.trainer import Trainer
 
@@ -40,47 +41,23 @@ def main(argv: list[str]) -> None:
     cli.quiet()
     stop = StopSignal()
 
-    from repro.acting.supervision import ActorPoolError, EnvironmentFailedError, log_traceback
-    from repro.papers import find_experiment
-    from repro.training import devices
+    from repro.acting.supervision import ActorPoolError, EnvironmentFailedError
     from repro.training.checkpoint import CheckpointError
-    from repro.training.experiment import SynchronousLearning
     from repro.training.learner import NonFiniteLossError
     from repro.training.learner_group import LearnerLostError
-    from repro.training.progress import Progress
-    from repro.training.run_directory import RunDirectory, RunDirectoryError, write_json
-    from repro.training.sizes import fill_in
+    from repro.training.run_directory import RunDirectoryError, write_json
     from repro.training.trailing_returns import NoEpisodeError
 
     run_dir = Path(RUN_DIR.value)
     try:
-        config, seed = _read_settings(run_dir)
-        if "population" in config:
-            raise ValueError("the configuration is of a population; train it with python -m repro.population.")
-        if CLUSTER.value:
-            use_processes(config)
-            _check_sizes_for_cluster(config)
-        if chosen := fill_in(config, run_dir, devices.find_machine):
-            _say(chosen)
-        run = RunDirectory(run_dir, config.to_dict(), seed)
-        if run.complete_json.exists():
-            _say(_describe_complete(run.complete_json, budget(config)[0]))
-            return
-        experiment = find_experiment(config)
-        runtime = experiment.config.runtime
-        if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
-            raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
-        devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
-        trainer = (
-            _build_on_cluster(experiment, seed, run) if CLUSTER.value else experiment.build_trainer(seed, run, _say)
-        )
-        label = f"{config.agent} {config.env.task} seed {seed}"
-        totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
-        progress = Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
+        opened = _open_run(run_dir)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
     except LearnerLostError as error:
         cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
+    if opened is None:
+        return
+    run, trainer, progress = opened
     began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
     if trainer.updates:
@@ -98,20 +75,19 @@ def main(argv: list[str]) -> None:
         progress.close()
         lost = trainer.saved_updates > began_at and not stop.is_set()
         if not lost:
-            cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
+            cli.fail(_describe_fault(error, run, trainer), code=1)
         _say(f"{error} All learners start again from the last checkpoint.")
-    except EnvironmentFailedError as error:
+    except (
+        ActorPoolError,
+        CheckpointError,
+        EnvironmentFailedError,
+        NoEpisodeError,
+        NonFiniteLossError,
+        OSError,
+        RunDirectoryError,
+    ) as error:
         progress.close()
-        cli.fail(f"{error}{log_traceback(run.actors / 'actor_0.txt')}. {_describe_checkpoint(run_dir)}", code=1)
-    except NonFiniteLossError as error:
-        progress.close()
-        cli.fail(_end_diverged(run, trainer, str(error)), code=1)
-    except (CheckpointError, RunDirectoryError, NoEpisodeError, ActorPoolError) as error:
-        progress.close()
-        cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
-    except OSError as error:
-        progress.close()
-        cli.fail(f"could not write to {run.path} ({error.strerror}); free some space and resume the run.", code=1)
+        cli.fail(_describe_fault(error, run, trainer), code=1)
     finally:
         progress.close()
         trainer.close()
@@ -121,6 +97,45 @@ def main(argv: list[str]) -> None:
         _say(_describe_stop(run_dir, saved=not lost))
     if lost:
         sys.exit(1)
+
+
+def _open_run(run_dir: Path) -> tuple[RunDirectory, Trainer, Progress] | None:
+    """The run of the flags, at its beginning or at its last checkpoint; None where it is at its end, which is said.
+
+    Raises:
+        RunDirectoryError: another process uses the folder, or it holds another run.
+        CheckpointError: no checkpoint is whole.
+        LearnerLostError: another learner did not come.
+        ValueError: a field has an impossible value.
+    """
+    from repro.papers import find_experiment
+    from repro.training import devices
+    from repro.training.experiment import SynchronousLearning
+    from repro.training.progress import Progress
+    from repro.training.run_directory import RunDirectory
+    from repro.training.sizes import fill_in
+
+    config, seed = _read_settings(run_dir)
+    if "population" in config:
+        raise ValueError("the configuration is of a population; train it with python -m repro.population.")
+    if CLUSTER.value:
+        use_processes(config)
+        _check_sizes_for_cluster(config)
+    if chosen := fill_in(config, run_dir, devices.find_machine):
+        _say(chosen)
+    run = RunDirectory(run_dir, config.to_dict(), seed)
+    if run.complete_json.exists():
+        _say(_describe_complete(run.complete_json, budget(config)[0]))
+        return None
+    experiment = find_experiment(config)
+    runtime = experiment.config.runtime
+    if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
+        raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
+    devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
+    trainer = _build_on_cluster(experiment, seed, run) if CLUSTER.value else experiment.build_trainer(seed, run, _say)
+    label = f"{config.agent} {config.env.task} seed {seed}"
+    totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
+    return run, trainer, Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
 
 
 def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> Trainer:
@@ -175,19 +190,34 @@ def _start_again(stop: StopSignal) -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> str:
-    """Marks a run that has a checkpoint as at its end, so that it counts as it is, and says so."""
-    from repro.training.run_directory import has_saved, write_json
+def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> str:
+    """What a run says that an error ends, and where it goes on from; one that diverged is marked as at its end."""
+    from repro.acting.supervision import EnvironmentFailedError, log_traceback
+    from repro.training.learner import NonFiniteLossError
+
+    if isinstance(error, OSError):
+        return f"could not write to {run.path} ({error.strerror}); free some space and resume the run."
+    reason = str(error)
+    if isinstance(error, EnvironmentFailedError):
+        reason += log_traceback(run.actors / "actor_0.txt")
+    said = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
+    if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
+        said += " The run has diverged: it is at its end, and counts as it is."
+    return said
+
+
+def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
+    """Marks a run as at its end, unless it cannot be judged, without a checkpoint or a game, or the disk is full."""
+    from repro.training.run_directory import RunDirectoryError, has_saved, write_json
     from repro.training.trailing_returns import NoEpisodeError
 
-    said = f"{reason}. {_describe_checkpoint(run.path)}"
     if not has_saved(run.path):
-        return said
+        return False
     try:
         write_json(run.complete_json, trainer.summary() | {"diverged": reason})
-    except NoEpisodeError:  # there is nothing that it could be judged by
-        return said
-    return f"{said} The run has diverged: it is at its end, and counts as it is."
+    except (NoEpisodeError, RunDirectoryError):
+        return False
+    return True
 
 
 def _describe_complete(complete_json: Path, unit: str) -> str:

@@ -232,6 +232,7 @@ CASES: dict[str, Case] = {
                 ),
             ),
             ("one_step", ("*/one_step",)),
+            ("vtrace_rho_10", ("*/vtrace_rho_*",)),
             # 1e-6 in a logarithm shows where a probability is that small
             ("epsilon", ("*/epsilon", "*/no_correction", "*/epsilon_lag_1", "*/no_correction_lag_1")),
         )

@@ -34,6 +34,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
             "one_step_replay": {"loss": {"correction": "one_step"}, **REPLAY},
             "epsilon_replay": {"loss": {"correction": "epsilon"}, **REPLAY},
             "no_correction_replay": {"loss": {"correction": "none"}, **REPLAY},
+            "vtrace_rho_10": {"loss": {"clip_rho": 10.0, "clip_pg_rho": 10.0}},  # Section 5.2.2
+            "vtrace_rho_100": {"loss": {"clip_rho": 100.0, "clip_pg_rho": 100.0}},
             "vtrace_deep": {"network": {"torso": "deep"}},  # no row of Table 2
         }
     )

@@ -232,7 +232,7 @@ def test_every_row_of_deepmind_lab_that_nothing_here_answers_says_what_it_needs(
     """The agents of Table 2 and of its analyses are there; each of their levels is answered by itself."""
     answered = [row for row in ROWS if row.experiment in ("dmlab_table2", "dmlab_figure_d1") and row.claim is not None]
     answered += [row for row in ROWS if row.experiment == "dmlab_table2" and row.table == "2" and row.claim is None]
-    assert len(answered) == 40 + 3 + 8 + 4 + 2
+    assert len(answered) == 40 + 3 + 9 + 4 + 2
     assert {row.cannot_run for row in answered} == {None}
     rows = [
         r

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from repro.environments.dmlab_module import FOLDER_VARIABLE
 from repro.evidence import records
 from repro.evidence.commands import Run
 from repro.launch import campaign, gate
@@ -28,6 +29,7 @@ from repro.launch.plan import Block
 STAGES = {
     "first": (
         Block("fails", "impala", "gymnasium", ("impala",), ("Pendulum-v1",), "smoke", 1, 0.01),
+        Block("not here", "impala", "dmlab_table2", ("vtrace",), ("rooms_watermaze",), "smoke", 1, 0.01),
         Block("runs", "impala", "atari_shallow", ("impala_shallow",), ("pong",), "smoke", 1, 0.01),
     )
 }
@@ -222,8 +224,10 @@ def call(tmp_path: Path, *flags: str) -> subprocess.CompletedProcess:
 
 
 def start(tmp_path: Path) -> subprocess.Popen:
+    """A campaign on a machine without DeepMind Lab."""
+    environment = os.environ | {FOLDER_VARIABLE: str(tmp_path / "nothing")}
     with (tmp_path / "log.txt").open("a") as log:
-        return subprocess.Popen(command(tmp_path), stdout=log, stderr=log, start_new_session=True)
+        return subprocess.Popen(command(tmp_path), stdout=log, stderr=log, env=environment, start_new_session=True)
 
 
 def is_training(run_dir: Path) -> bool:
@@ -261,10 +265,11 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     assert "agent impala takes Discrete actions" in failed["impala/gymnasium/Pendulum-v1/impala/smoke/seed_1"]["reason"]
     text = (tmp_path / "log.txt").read_text()
     assert text.count("Pendulum-v1 seed 1: begins") == 1
+    assert "1 run is left out: DeepMind Lab is not built here" in text
     assert "Pendulum-v1/impala/smoke/seed_1 is set aside" in text
 
     shown = call(tmp_path, "--dry_run")
-    assert "1 of 2 runs are done" in shown.stdout
+    assert "1 of 3 runs are done" in shown.stdout
     assert "is not paused" in call(tmp_path, "--resume").stdout
     wrong = call(tmp_path, "--only=pongg")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
