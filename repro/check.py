@@ -140,12 +140,11 @@ def as_json(result: CheckResult) -> dict[str, Any]:
             {
                 "path": str(found.path),
                 "value": found.value,
-                "low": found.band.low,
-                "high": found.band.high,
+                "low": found.band and found.band.low,
+                "high": found.band and found.band.high,
                 "message": found.message,
             }
             for found in result.regressions
-            if found.band is not None
         ],
         "judged": result.judged_by,
         "settings": {paper: dict(counts) for paper, counts in result.settings.items()},

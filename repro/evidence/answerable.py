@@ -9,11 +9,12 @@ from typing import Any
 import ml_collections
 
 from repro.config import budget
-from repro.evidence import claims, comparisons, published, staleness
+from repro.evidence import claims, comparisons, published, settings, staleness
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
 from repro.evidence.records import SCALES
+from repro.evidence.references import Differences
 from repro.evidence.verdicts import MIN_RUNS
 
 RowKey = tuple[str, int]
@@ -29,7 +30,8 @@ def shares(
 
     The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
     tasks at hand over those of the row. Of several comparisons, each counts alike. What depends on results, as whether
-    a score is above a random player's, or which games a row is about, is taken to come out well.
+    a score shows learning, or which games a row is about, is taken to come out well; settings that a claim does not
+    accept answer nothing.
 
     Args:
         runs: with canonical names of tasks, or the name of a set that is learned together; each once.
@@ -37,7 +39,7 @@ def shares(
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
     for run in runs:
-        record = {"scale": run.scale, "evaluation": {"mean": 0.0}}  # as much of one as choosing runs looks at
+        record = _prospect(run.paper, run.experiment, run.agent, run.scale, configs_dir)
         for task in learns_together(run, configs_dir) or (run.task,):
             held[run.paper, run.experiment, task, run.agent].append(record)
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
@@ -46,14 +48,34 @@ def shares(
     for paper in sorted({paper for paper, _, _ in agents} & set(known)):
         for place, printed in enumerate(published.load(paper, published_dir).rows):
             if (paper, printed.experiment, printed.agent) in agents and printed.cannot_run is None:
-                share = _share(printed, held, published_dir, configs_dir)
+                differences = functools.partial(
+                    settings.differences, configs_dir=configs_dir, published_dir=published_dir
+                )
+                share = _share(printed, held, differences, published_dir, configs_dir)
                 if share > 0:
                     found[paper, place] = share
     return found
 
 
+@functools.cache
+def _prospect(paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path) -> dict[str, Any]:
+    """As much of a run's record as choosing and comparing runs looks at."""
+    return {
+        "paper": paper,
+        "experiment": experiment,
+        "agent": agent,
+        "scale": scale,
+        "config": staleness.agent_config(paper, experiment, scale, agent, configs_dir),
+        "evaluation": {"mean": 0.0},
+    }
+
+
 def _share(
-    printed: PublishedRow, held: Mapping[Key, Sequence[Any]], published_dir: pathlib.Path, configs_dir: pathlib.Path
+    printed: PublishedRow,
+    held: Mapping[Key, Sequence[Any]],
+    differences: Differences,
+    published_dir: pathlib.Path,
+    configs_dir: pathlib.Path,
 ) -> float:
     """The part of a row's protocol, 0 where it cannot be answered."""
     if printed.claim is None:
@@ -62,11 +84,18 @@ def _share(
             tasks = published.normaliser(printed.normaliser, published_dir) if printed.normaliser else ()
         parts = [_part(printed, task, (), 1, held, configs_dir) for task in tasks]
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
-    min_runs, opponents = claims.find_opponents(printed, claims.find_claim(printed))
+    claim = claims.find_claim(printed)
+    min_runs, opponents = claims.find_opponents(printed, claim)
     total = comparisons.TASK_SETS.get(printed.task, 1)
     of_all = []
     for others in opponents:
-        tasks = comparisons.runs_by_task(printed, held, others, min_runs)
+        tasks = {
+            task: by_agent
+            for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs).items()
+            if not claims.foreign_settings(printed, by_agent, differences)
+        }
+        if claim.takes_all_tasks and len(tasks) < total:
+            tasks = {}
         of_all.append(sum(_part(printed, task, others, min_runs, held, configs_dir) for task in tasks) / total)
     return min(sum(of_all) / len(of_all), 1.0)
 

@@ -6,14 +6,15 @@ the row's set, or over those of them that `protocol["split_by"]` chooses by the 
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from repro.evidence import comparisons, intervals, published, run_measures, statistics, task_measures
+from repro.evidence import comparisons, intervals, learning, published, statistics, task_measures
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedError, PublishedRow
-from repro.evidence.references import References
+from repro.evidence.references import Differences, References
 from repro.evidence.task_measures import OfTask
 
 DIGITS = 12
@@ -36,8 +37,11 @@ class Claim:
         task_interval: of one task, from the number on it and how many runs of each agent there are, for an average
             over tasks; None for a bootstrap of whole runs.
         resamples: of a bootstrap interval.
-        level: the score that the claim is about on a task, by the runs of each agent; it must be above a random
-            player's and above those before learning. None for a claim about no score.
+        learned: which of the agents must have learned on a task; None for a claim about no score.
+        learned_best: the number of an agent's runs that must have, those that end best; 0 for all that count.
+        level: the score on learning curves that the claim is about on a task, by the runs of each agent, which must
+            show learning, too; None for a claim about final evaluations alone.
+        count: whether the number of a task is a whole one, a place or whether something is so.
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
         reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
@@ -50,18 +54,26 @@ class Claim:
     together: bool = False
     task_interval: Callable[..., statistics.Interval | None] | None = None
     resamples: int = statistics.RESAMPLES
+    learned: learning.Enough | None = None
+    learned_best: int = 0
     level: Callable[[Sequence[Records]], float] | None = None
+    count: bool = False
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
     reached_by_training: bool = False
+
+    @property
+    def takes_all_tasks(self) -> bool:
+        """Whether it is about a number of tasks of the row's set, which a part of the set says nothing of."""
+        return self.over_tasks is _sum
 
 
 def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, references: References) -> ClaimResult | str:
     """Returns our result for a claim, or in words what it waits for.
 
-    A claim that compares agents needs two runs of each on a task, all of one scale. It is not answered by a level of
-    random play or of policies before they learned, nor against an agent with settings that are not the paper's and
-    not ours.
+    A claim that compares agents needs two runs of each on a task, all of one scale, and one that counts tasks all tasks
+    of its set. It is not answered by scores that show no learning, nor against an agent with settings that are not the
+    paper's and not ours.
 
     Args:
         printed: a row with a `claim`.
@@ -81,12 +93,16 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     foreign = False
     for others in opponents:
         tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs)
-        usable, unusable = _usable(claim, tasks, references)
+        usable, unusable = _usable(printed, claim, tasks, references)
         reasons += unusable
+        total = comparisons.TASK_SETS.get(printed.task, 1)
+        if claim.takes_all_tasks and 0 < len(usable) < total:
+            reasons.append(f"a number of {total} tasks, of which {len(usable)} can be compared")
+            continue
         if not usable:
             continue
         compared += others
-        if any(map(claim.belongs, usable.values())):
+        if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
             found.append(_measure(printed, claim, usable, rng))
         else:
             foreign = True
@@ -153,17 +169,24 @@ def _support(printed: PublishedRow, result: ClaimResult) -> float:
 
 
 def bootstrap_interval(
-    claim: Claim, tasks: Sequence[Sequence[Records]], rng: np.random.Generator, confidence: float = intervals.LEVEL
+    claim: Claim,
+    tasks: Sequence[Sequence[Records]],
+    rng: np.random.Generator,
+    confidence: float = intervals.LEVEL,
+    best: int | None = None,
 ) -> statistics.Interval | None:
     """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
 
-    Runs are resampled within each agent and task; whole runs, so that a curve stays one.
+    Runs are resampled within each agent and task; whole runs, so that a curve stays one. Where the best of many count,
+    they are chosen anew from each resample. A count that all resamples agree on is known to the nearest whole number,
+    half a step to either side, where so many runs would not be apart by chance alone.
 
     Args:
         claim: of the row.
         tasks: for each task the runs of each agent, ours first.
         rng: for the resamples.
         confidence: probability content in (0, 1).
+        best: how many runs of each agent count; None for all.
 
     Returns:
         None with fewer than `MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one number.
@@ -174,19 +197,45 @@ def bootstrap_interval(
     numbers = []
     for by_agent in tasks:
         counts = [rng.multinomial(n, np.full(n, 1 / n), size=claim.resamples) for n in map(len, by_agent)]
-        numbers.append(claim.of_task(by_agent)([count / len(group) for count, group in zip(counts, by_agent)]))
+        numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
     tail = (1 - statistics.expanded_level(confidence, min(sizes), sum(sizes) - len(sizes))) / 2
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
-    return (low, high) if low < high else None
+    if low < high:
+        return low, high
+    if not claim.count or not _apart_by_more_than_chance(tasks, confidence):
+        return None
+    half = 0.5 if claim.takes_all_tasks else 0.5 / len(tasks)
+    return _rounded(low - half), _rounded(high + half)
+
+
+def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:
+    """The weights of runs, [R, runs], from how often each is in a resample, [R, runs], of which the best may count."""
+    if best is None:
+        return counts / len(runs)
+    order = np.argsort([-record["evaluation"]["mean"] for record in runs], kind="stable")
+    taken = np.minimum(np.cumsum(counts[:, order], axis=-1), best)
+    weights = np.empty(counts.shape)
+    weights[:, order] = np.diff(taken, axis=-1, prepend=0) / taken[:, -1:]
+    return weights
+
+
+def _apart_by_more_than_chance(tasks: Sequence[Sequence[Records]], confidence: float) -> bool:
+    """Whether runs of ours all above or all below those of another agent are none, by an exact permutation test.
+
+    One of binom(n + m, n) orders of n and m runs of the same kind is so; Bonferroni's level for all pairs compared.
+    """
+    pairs = [(len(ours), len(theirs)) for ours, *others in tasks for theirs in others]
+    return all(len(pairs) / math.comb(n + m, n) <= (1 - confidence) / 2 for n, m in pairs)
 
 
 def _usable(
-    claim: Claim, tasks: Mapping[str, list[Records]], references: References
+    printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]], references: References
 ) -> tuple[dict[str, list[Records]], list[str]]:
     """The tasks whose runs can answer a claim, and why the others cannot, in words."""
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
-        reason = _foreign_settings(by_agent, references) or _without_learning(claim, task, by_agent, references)
+        reason = foreign_settings(printed, by_agent, references.differences)
+        reason = reason or _without_learning(printed, claim, task, by_agent, references)
         if reason:
             reasons.append(reason)
         else:
@@ -194,49 +243,58 @@ def _usable(
     return usable, reasons
 
 
-def _foreign_settings(by_agent: Sequence[Records], references: References) -> str:
-    """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none."""
-    ours, *others = [references.differences(group[0]) for group in by_agent]
+def foreign_settings(printed: PublishedRow, by_agent: Sequence[Records], differences: Differences) -> str:
+    """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none.
+
+    Fields of `protocol["open_settings"]` are none: the paper does not print what they were.
+
+    Args:
+        printed: the row.
+        by_agent: one run or more of each agent, ours first.
+        differences: see `References`.
+    """
+    ours, *others = [differences(group[0]) for group in by_agent]
+    not_printed = printed.protocol.get("open_settings", ())
     for group, theirs in zip(by_agent[1:], others):
-        odd = [f"{name} {value[0]} for {value[1]}" for name, value in theirs.items() if ours.get(name) != value]
+        odd = [
+            f"{name} {value[0]} for {value[1]}"
+            for name, value in theirs.items()
+            if ours.get(name) != value and name not in not_printed
+        ]
         if odd:
             return f"{group[0]['agent']} at scale {group[0]['scale']} is not the paper's: {', '.join(sorted(odd))}"
     return ""
 
 
-def _without_learning(claim: Claim, task: str, by_agent: Sequence[Records], references: References) -> str:
-    """Says that a claim about scores has none that shows learning, or nothing to tell by; empty otherwise.
-
-    Such a score is above a random player's and above that of every run's policy before it learned, which may play
-    better than a random player: on ACER's cheetah an untrained Gaussian of small steps falls less than uniform ones.
-    Agents may play games that differ, as in their limits of an episode: each needs a random player.
-    """
-    if claim.level is None:
+def _without_learning(
+    printed: PublishedRow, claim: Claim, task: str, every: Sequence[Records], references: References
+) -> str:
+    """Says that a claim about scores has none that show learning, or nothing to tell by; empty otherwise."""
+    if claim.learned is None:
         return ""
-    runs = [record for group in by_agent for record in group]
-    players = [references.random(record) for record in runs]
-    uppers = [player.upper for player in players if player is not None]
-    if len(uppers) < len(players):
-        return f"no record of a random player on {task}"
-    level = claim.level(by_agent)
-    if level <= max(uppers):
-        return f"{level:.4g} on {task} is not above a random player's {max(uppers):.4g}"
-    untrained = [score for score in map(run_measures.untrained_score, runs) if score is not None]
-    if untrained and level <= max(untrained):
-        return f"{level:.4g} on {task} is not above the {max(untrained):.4g} of a policy before it learned"
-    return ""
+    by_agent = _chosen(printed, every)
+    level = None if claim.level is None else claim.level(by_agent)
+    if claim.learned_best:
+        by_agent = [comparisons.best_of(runs, claim.learned_best) for runs in by_agent]
+    return learning.find_lack(claim.learned, task, by_agent, every, references, level)
+
+
+def _chosen(printed: PublishedRow, by_agent: Sequence[Records]) -> list[Records]:
+    """The runs of each agent that count."""
+    return [comparisons.best_runs(printed, runs) for runs in by_agent]
 
 
 def _measure(
     printed: PublishedRow, claim: Claim, tasks: Mapping[str, Sequence[Records]], rng: np.random.Generator
 ) -> ClaimResult:
     """Our result, from the tasks whose runs answer it, of which at least one counts."""
-    counted = [by_agent for by_agent in tasks.values() if claim.belongs(by_agent)]
+    every = [by_agent for by_agent in tasks.values() if claim.belongs(_chosen(printed, by_agent))]
+    counted = [_chosen(printed, by_agent) for by_agent in every]
     equal = [[np.full((1, len(group)), 1 / len(group)) for group in by_agent] for by_agent in counted]
     numbers = [claim.of_task(by_agent)(weights) for by_agent, weights in zip(counted, equal)]
     value = _rounded(claim.over_tasks(np.stack(numbers))[0])
     if claim.task_interval is None:
-        interval = bootstrap_interval(claim, counted, rng)
+        interval = bootstrap_interval(claim, every, rng, best=printed.protocol.get("best"))
     else:
         interval = _averaged_interval(claim.task_interval, counted, [float(number[0]) for number in numbers])
     total = comparisons.TASK_SETS.get(printed.task, 1)
@@ -245,7 +303,7 @@ def _measure(
     notes = []
     if "split_by" in printed.protocol:
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
-    if claim.task_interval is None and min(map(len, groups)) < MIN_BOOTSTRAP_RUNS:
+    if claim.task_interval is None and min(len(group) for by_agent in every for group in by_agent) < MIN_BOOTSTRAP_RUNS:
         notes.append(f"an interval takes {MIN_BOOTSTRAP_RUNS} runs of each agent")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
@@ -309,6 +367,7 @@ def _to_level(of_task: OfTask, *needs: str) -> Claim:
         _median,
         needs,
         resamples=statistics.CURVE_RESAMPLES,
+        learned=learning.last,
         level=task_measures.their_level,
         never="a level that is not reached",
     )
@@ -321,7 +380,8 @@ def _rank_correlation(name: str) -> Claim:
         (f"sampled_hparams.{name}",),
         min_runs=3,
         task_interval=intervals.rank_correlation_interval,
-        level=task_measures.best_score,
+        learned=any,
+        learned_best=1,
     )
 
 
@@ -336,7 +396,7 @@ def _logged_at_the_end(columns: Sequence[str]) -> Claim:
 
 def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Claim:
     measure = functools.partial(task_measures.human_normalised, references=published.normaliser(normaliser))
-    return Claim(measure, functools.partial(_percentage_points, of_scores), level=task_measures.higher_score)
+    return Claim(measure, functools.partial(_percentage_points, of_scores), learned=any)
 
 
 _OF_NORMALISED = {
@@ -350,17 +410,18 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.improvement,
         _mean,
         task_interval=intervals.improvement_interval,
-        level=task_measures.higher_score,
+        learned=any,
     ),
-    "score_difference": Claim(task_measures.score_difference, _mean, level=task_measures.higher_score),
+    "score_difference": Claim(task_measures.score_difference, _mean, learned=any),
     "difference_of_losses": Claim(
-        task_measures.difference_of_losses, _mean, together=True, level=task_measures.higher_score
+        task_measures.difference_of_losses, _mean, together=True, learned=learning.both_before
     ),
     "speed": Claim(
         task_measures.frames_to_level,
         _mean,
         ("curve",),
         task_interval=intervals.improvement_interval,
+        learned=all,
         level=task_measures.common_level,
     ),
     "frames_ratio": _to_level(task_measures.ratio_of_frames, "curve"),
@@ -369,13 +430,16 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.ratio_of_gains,
         _median,
         together=True,
-        level=task_measures.higher_score,
+        learned=learning.each_gain,
         never="a first gain that is none",
     ),
-    "tasks_won": Claim(task_measures.won, _sum, together=True, level=task_measures.higher_score),
-    "tasks_won_share": Claim(task_measures.won, _mean, together=True, level=task_measures.higher_score),
-    "gaps_widened": Claim(task_measures.gap_widened, _sum, together=True, level=task_measures.higher_score),
-    "place": Claim(task_measures.place, _mean, together=True, level=task_measures.higher_score),
+    "tasks_won": Claim(task_measures.won, _sum, together=True, learned=any, count=True),
+    "tasks_won_share": Claim(task_measures.won, _mean, together=True, learned=any, count=True),
+    "tasks_led": Claim(
+        task_measures.led_throughout, _sum, ("curve",), together=True, learned=learning.all_but_last, count=True
+    ),
+    "gaps_widened": Claim(task_measures.gap_widened, _sum, together=True, learned=learning.each_lead, count=True),
+    "place": Claim(task_measures.place, _mean, together=True, learned=learning.all_but_one, count=True),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
     "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),

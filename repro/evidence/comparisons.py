@@ -95,7 +95,8 @@ def runs_by_task(
 ) -> dict[str, list[Records]]:
     """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
 
-    Of several such scales it is the largest, whose budget is nearest to the paper's.
+    Of several such scales it is the largest, whose budget is nearest to the paper's. All records are returned, also
+    where only the best of them count (`best_runs`).
 
     Args:
         printed: names our agent and the tasks.
@@ -151,11 +152,11 @@ def _usable(
     needs: Sequence[str],
     scales: Sequence[str] = SCALES,
 ) -> dict[str, Records]:
-    """The runs of one task and of some scales that count, of each agent, ours first."""
+    """The runs of one task and of some scales, of each agent, ours first."""
     found: dict[str, Records] = {}
     for name in (str(printed.agent), *others):
         experiment, agent = experiment_and_agent(printed, name)
-        found[name] = best_runs(printed, _candidates(runs, (printed.paper, experiment, task, agent), needs, scales))
+        found[name] = _candidates(runs, (printed.paper, experiment, task, agent), needs, scales)
     return found
 
 
@@ -179,6 +180,9 @@ def best_runs(printed: PublishedRow, records: Records) -> Records:
     A paper that searches for hyper-parameters reports the best settings of many; each of ours is a run.
     """
     count = printed.protocol.get("best")
-    if count is None:
-        return records
+    return records if count is None else best_of(records, count)
+
+
+def best_of(records: Records, count: int) -> Records:
+    """Returns so many of the runs that end best, or all of fewer."""
     return sorted(records, key=lambda record: -record["evaluation"]["mean"])[:count]

@@ -2,7 +2,7 @@
 
 from repro.evidence import claims
 from repro.evidence.published import PublishedRow
-from repro.evidence.results import Result
+from repro.evidence.results import Result, divergences
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
 
 
@@ -55,8 +55,8 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     expected = printed.n_seeds or (MIN_RUNS if ours.learned and printed.measure == "evaluation" else 1)
     if len(fields["seeds"]) < expected:
         found.append(f"{len(fields['seeds'])} of {expected} runs")
-    if diverged := sum("diverged" in record for record in ours.used):
-        found.append(f"{diverged} of {len(ours.used)} runs diverged")
+    if printed.protocol.get("best") is None:  # where settings are searched for, some of them may diverge
+        found += divergences(ours.used)
     episodes = printed.protocol.get("episodes")
     if episodes is not None and fields["episodes"] < episodes:
         found.append(f"{fields['episodes']} of {episodes} episodes")

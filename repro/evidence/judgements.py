@@ -3,8 +3,8 @@
 A group is the runs of one paper, experiment, task, agent and scale with the same config. Fewer runs than
 `bands.MIN_RUNS` take the spread of their family: the groups of the same paper and unit whose scores count as logarithms
 above random play, otherwise those of the same task. The false-alarm rate of all runs judged together is fixed, so that
-each has its share of it. Runs that diverged make no band; one that does is a regression, unless some of the runs to
-judge by did as well.
+each has its share of it. Runs that diverged make no band. One that does is a regression where there are others of its
+group and none of them diverged, unless it is itself one of the records that others are judged by.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ GroupKey = tuple[str, ...]
 OWN, POOLED, UNJUDGED = KINDS = (
     "judged by the others of their group",
     "by the pooled spread of their family",
-    "not judged: too few runs, or it diverged like others",
+    "not judged: too few runs, or it diverged and is known for it",
 )
 """By what a record is judged, in the words of `python -m repro.check`."""
 
@@ -37,14 +37,17 @@ class Judgement:
 
     Attributes:
         path, record: of the run.
-        band: what was expected; None where there is nothing to judge by.
+        band: what was expected; None where there is nothing to judge by, and of a run that diverged.
         reason: why there is no band; empty otherwise.
+        alone: the number of other runs of its group, none of which diverged as this one did; 0 if it did not, or is
+            known for it.
     """
 
     path: pathlib.Path
     record: Mapping[str, Any]
     band: bands.Band | None
     reason: str = ""
+    alone: int = 0
 
     @property
     def value(self) -> float:
@@ -54,7 +57,7 @@ class Judgement:
     @property
     def fell_out(self) -> bool:
         """Whether the run is a regression: its number is, or it diverged where others did not."""
-        return self.band is not None and ("diverged" in self.record or not self.band.holds(self.value))
+        return bool(self.alone) or (self.band is not None and not self.band.holds(self.value))
 
     @property
     def command(self) -> str:
@@ -64,6 +67,8 @@ class Judgement:
     @property
     def kind(self) -> str:
         """By what it is judged, one of `KINDS`."""
+        if self.alone:
+            return OWN
         if self.band is None:
             return UNJUDGED
         return OWN if self.band.spread == "own" else POOLED
@@ -71,16 +76,16 @@ class Judgement:
     @property
     def message(self) -> str:
         """Which record, where it lies, and how to rerun one that fell out."""
+        if self.alone:
+            return (
+                f"{self.path} is of a run that diverged ({self.record['diverged']}), as none of the {self.alone} "
+                f"others of its group did; rerun it with: {self.command}"
+            )
         if self.band is None:
             return f"{self.path} has no band: {self.reason}"
         low, high = self.band.low, self.band.high
         expected = f"mean {np.mean(self.band.values):.6g} over {len(self.band.values)} runs, {self.band.method}, "
         expected += f"false alarms {100 * self.band.false_alarm_rate:.2g} %"
-        if "diverged" in self.record:
-            return (
-                f"{self.path} is of a run that diverged ({self.record['diverged']}), as none of its group did "
-                f"({expected}); rerun it with: {self.command}"
-            )
         if not self.fell_out:
             ends = " ".join(f"{word} {end:.6g}" for word, end in (("from", low), ("to", high)) if end is not None)
             return f"{self.path} holds {self.value:.6g} {self.band.unit}, in its band {ends} ({expected})"
@@ -102,12 +107,10 @@ class Reference:
 
     def __init__(self, stored: Iterable[StoredRecord], published_dir: pathlib.Path = published.PUBLISHED_DIR) -> None:
         self._groups: dict[GroupKey, list[StoredRecord]] = collections.defaultdict(list)
-        self._diverged: set[GroupKey] = set()
+        self._diverged: dict[GroupKey, list[StoredRecord]] = collections.defaultdict(list)
         for item in stored:
-            if "diverged" in item.record:
-                self._diverged.add(group_of(item.record))
-            else:
-                self._groups[group_of(item.record)].append(item)
+            kept = self._diverged if "diverged" in item.record else self._groups
+            kept[group_of(item.record)].append(item)
         self._levels = random_player.levels(item.record for items in self._groups.values() for item in items)
         self._published_dir = published_dir
 
@@ -125,19 +128,35 @@ class Reference:
             false_alarm_rate: chance that one sound run falls out.
 
         Raises:
-            BandError: there is no other run, or too few to know a spread, or it diverged as others of its group did.
+            BandError: there is no other run, or too few to know a spread, or it diverged.
         """
-        if "diverged" in record and group_of(record) in self._diverged:
-            raise bands.BandError("It diverged, as runs of its group do; its row says how many.")
-        others = [
-            other for other in self._others(group_of(record), without)
-            if _same_settings(other["config"], record["config"])
-        ]  # fmt: skip
+        if "diverged" in record:
+            raise bands.BandError("It diverged.")
+        others = self._alike(self._groups, record, without)
         if not others:
             raise bands.BandError("There is no other run of it.")
         level = self._level(others)
         family = self._family(record, level is not None, without)
         return bands.make_band(others, self._better(record), level, family, false_alarm_rate)
+
+    def others_without_divergence(self, record: Mapping[str, Any], without: pathlib.Path | None = None) -> int:
+        """Returns how many other runs of a record's group there are, if none of them diverged; 0 otherwise."""
+        if self._alike(self._diverged, record, without):
+            return 0
+        return len(self._alike(self._groups, record, without))
+
+    def _alike(
+        self,
+        kept: Mapping[GroupKey, Sequence[StoredRecord]],
+        record: Mapping[str, Any],
+        without: pathlib.Path | None,
+    ) -> list[Mapping[str, Any]]:
+        """The other runs of a record's group that have its settings."""
+        return [
+            item.record
+            for item in kept.get(group_of(record), ())
+            if item.path != without and _same_settings(item.record["config"], record["config"])
+        ]
 
     def _others(self, key: GroupKey, without: pathlib.Path | None) -> list[Mapping[str, Any]]:
         return [item.record for item in self._groups.get(key, ()) if item.path != without]
@@ -168,22 +187,26 @@ class Reference:
         return printed.better if printed else "more"
 
 
-def judge(items: Sequence[StoredRecord], reference: Reference) -> list[Judgement]:
+def judge(items: Sequence[StoredRecord], reference: Reference, known: Collection[pathlib.Path] = ()) -> list[Judgement]:
     """Judges records together: all sound, one or more fall out with the chance `bands.FALSE_ALARM_RATE`.
 
     Args:
         items: valid records that are not stale; those that are part of the reference are left out of their own bands.
         reference: to judge by.
+        known: files of records that may have diverged, since others are judged by them.
     """
     reasons: dict[pathlib.Path, str] = {}
+    alone: dict[pathlib.Path, int] = {}
     for item in items:
         try:
             reference.band(item.record, item.path)
         except bands.BandError as error:
             reasons[item.path] = str(error)
+        if "diverged" in item.record and item.path not in known:
+            alone[item.path] = reference.others_without_divergence(item.record, item.path)
     rate = bands.FALSE_ALARM_RATE / max(len(items) - len(reasons), 1)
     return [
-        Judgement(item.path, item.record, None, reasons[item.path])
+        Judgement(item.path, item.record, None, reasons[item.path], alone.get(item.path, 0))
         if item.path in reasons
         else Judgement(item.path, item.record, reference.band(item.record, item.path, rate))
         for item in items
@@ -199,7 +222,7 @@ def judge_by(
     """Judges records by the committed ones of their groups, and by each other where a group has none.
 
     Args:
-        committed: valid records.
+        committed: valid records; none where those to judge are the committed ones themselves.
         stored: valid records to judge, some of them perhaps committed ones. Stale ones, here and there, are left out.
         published_dir: says for each group what is better.
         configs_dir: current configs, for staleness.
@@ -209,9 +232,10 @@ def judge_by(
         return [item for item in items if staleness.stale_reason(item.record, configs_dir) is None]
 
     judged, reference = current(stored), current(committed)
-    known = {group_of(item.record) for item in reference}
-    reference += [item for item in judged if group_of(item.record) not in known]
-    return judge(judged, Reference(reference, published_dir))
+    paths = {item.path for item in reference or judged}
+    groups = {group_of(item.record) for item in reference}
+    reference += [item for item in judged if group_of(item.record) not in groups]
+    return judge(judged, Reference(reference, published_dir), paths)
 
 
 def group_of(record: Mapping[str, Any]) -> GroupKey:

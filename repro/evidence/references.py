@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from repro.evidence import comparisons, published, random_player, settings, staleness
 
 Record = Mapping[str, Any]
+Differences = Callable[[Record], Mapping[str, tuple[Any, Any]]]
 
 
 class References(NamedTuple):
@@ -17,7 +18,7 @@ class References(NamedTuple):
     """
 
     random: Callable[[Record], random_player.Level | None]
-    differences: Callable[[Record], Mapping[str, tuple[Any, Any]]]
+    differences: Differences
 
     def random_score(self, used: Iterable[Record]) -> float | None:
         """Returns what a random player scores in the game of some records; None for several games, or without one."""

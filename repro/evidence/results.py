@@ -59,7 +59,14 @@ def answer_task(printed: published.PublishedRow, group: Group, field: str | None
     if len(counted_runs) < len(group.records):
         fields["seeds"] = tuple(record["seed"] for record in group.records)  # all that these were chosen from
         notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
+        notes += divergences(group.records)
     return Result(fields, "; ".join(notes), group.records)
+
+
+def divergences(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns in words how many of some runs diverged; nothing where none did."""
+    count = sum("diverged" in record for record in records)
+    return [f"{count} of {len(records)} runs diverged"] if count else []
 
 
 def answer_claim(
@@ -87,7 +94,11 @@ def answer_claim(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
-    return Result(fields, found.note, [record for group in found.compared for record in group], found.shortfalls)
+    note = found.note
+    if found.candidates is not None:
+        diverged = divergences([record for group in found.candidates for record in group])
+        note = "; ".join(filter(None, (note, *diverged)))
+    return Result(fields, note, [record for group in found.compared for record in group], found.shortfalls)
 
 
 def answer_aggregate(
@@ -222,9 +233,13 @@ def _normalised_means(
 
 
 def _budget(records: Sequence[Mapping[str, Any]], field: str | None) -> dict[str, Any]:
-    """The smallest budget of some runs and what it counts, by a field of theirs or, with None, that of their own."""
+    """The smallest budget of some runs and what it counts, by a field of theirs or, with None, that of their own.
+
+    A run that diverged had the budget of the others: more of it had changed nothing.
+    """
     field = field or budget_field(records[0])
-    return {"budget": min(record[field] for record in records), "counts": counted(field)}
+    ended = [record[field] for record in records if "diverged" not in record]
+    return {"budget": min(ended or [record[field] for record in records]), "counts": counted(field)}
 
 
 def _scores_of_one_seed(record: Mapping[str, Any]) -> str:

@@ -168,11 +168,13 @@ def seconds_at(record: Record, frames: np.ndarray) -> np.ndarray:
 
     Args:
         record: with a column `seconds`, and one of its budget.
-        frames: [P]; between two rows of the log time passes evenly.
+        frames: [P]; between two rows of the log time passes evenly, and after the last one, where the run diverged,
+            at its mean pace.
 
     Raises:
         ValueError: it lacks one of them.
     """
     counted = next((name for name in BUDGET_FIELDS if column(record, name) is not None), BUDGET_FIELDS[0])
     logged, seconds = _columns(record, "seconds_at", counted, "seconds")
-    return np.interp(frames, logged, seconds)
+    at_mean_pace = seconds[-1] * frames / max(logged[-1], 1.0)
+    return np.where(frames > logged[-1], at_mean_pace, np.interp(frames, logged, seconds))

@@ -70,16 +70,6 @@ def their_level(by_agent: Sequence[Records]) -> float:
     return _final_level(by_agent[-1])
 
 
-def higher_score(by_agent: Sequence[Records]) -> float:
-    """Returns the highest of the agents' means of final evaluations."""
-    return max(float(np.mean(_scores(runs))) for runs in by_agent)
-
-
-def best_score(by_agent: Sequence[Records]) -> float:
-    """Returns the highest final evaluation of all runs."""
-    return max(score for runs in by_agent for score in _scores(runs))
-
-
 def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Divergence at the end, mean over runs, in nats."""
     _, end = _divergences(by_agent[0])
@@ -181,6 +171,23 @@ def won(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]
         return (ours > np.max(others, axis=0)).astype(np.float64)
 
     return best
+
+
+def led_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """1 where the mean curves of all agents but the last are above that of the last once training has begun, else 0.
+
+    Training has begun after the share `run_measures.WINDOW_FRACTION` of the frames, before which no agent has learned.
+    """
+    runs = [record for group in by_agent for record in group]
+    frames, scores = run_measures.on_common_frames(runs)
+    scores = scores[:, frames >= run_measures.WINDOW_FRACTION * frames[-1]]
+    of_agents = np.split(scores, np.cumsum([len(group) for group in by_agent])[:-1])
+
+    def led(weights: BootstrapWeights) -> np.ndarray:
+        *ahead, behind = [share @ curves for share, curves in zip(weights, of_agents)]
+        return (np.min(ahead, axis=0) > behind).all(axis=-1).astype(np.float64)
+
+    return led
 
 
 def place(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:

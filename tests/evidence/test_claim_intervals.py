@@ -12,6 +12,7 @@ from tests.evidence.claim_rows import (
     PLACE,
     SPEED,
     TO_OTHER,
+    WON,
     make_pairs,
     make_row,
     make_runs,
@@ -79,6 +80,51 @@ def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
     assert two[1] - two[0] < 0.8 * (found[1] - found[0])  # a mean over two tasks varies less
     assert claims.bootstrap_interval(claim, [[scores], [scores[:3]]], np.random.default_rng(1)) is None
     assert claims.bootstrap_interval(claim, [[scores[:1] * 6]], np.random.default_rng(1)) is None
+
+
+def test_the_best_of_a_resample_are_chosen_anew():
+    """Runs of 4, 1, 3, 2: of a resample with two of 3 and two of 1 the best two are both of 3."""
+    runs = [{"evaluation": {"mean": mean}} for mean in (4.0, 1.0, 3.0, 2.0)]
+    counts = np.array([[1, 1, 1, 1], [0, 2, 2, 0], [0, 3, 1, 0], [4, 0, 0, 0]])
+    found = claims._weights(runs, counts, 2)
+    np.testing.assert_allclose(found, [[0.5, 0, 0.5, 0], [0, 0, 1, 0], [0, 0.5, 0.5, 0], [1, 0, 0, 0]])
+    np.testing.assert_allclose(claims._weights(runs, counts, None), counts / 4)
+    np.testing.assert_allclose(claims._weights(runs, counts, 9), counts / 4)  # of fewer all count
+
+
+def test_the_best_three_of_many_runs_have_an_interval(tmp_path):
+    made = make_runs("impala_shallow", *[{"final": 40.0 + 2 * i} for i in range(12)], games=GAMES)
+    made += make_runs("other", *[{"final": 20.0 + 2 * i} for i in range(12)], games=GAMES)
+    claimed = {"claim": "score_difference", "unit": "u", "value": 15, "better": "above", "n_seeds": 12}
+    row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER | {"best": 3}, **claimed)
+    best = [np.mean(sorted(r["evaluation"]["mean"] for r in made if r["agent"] == name and r["task"] == "pong")[-3:])
+            for name in ("impala_shallow", "other")]  # fmt: skip
+    assert row.value == pytest.approx(best[0] - best[1], abs=0.5)
+    assert row.interval[0] < row.value < row.interval[1]
+    assert (row.verdict, row.note) == ("reproduced", "the best 3 of 12 runs of each agent count")
+    few = [record for record in made if record["seed"] <= 3]
+    row = make_row(tmp_path, few, task="atari5", protocol=TO_OTHER | {"best": 3}, **claimed)
+    assert (row.interval, row.note) == (None, "an interval takes 4 runs of each agent")
+
+
+@pytest.mark.parametrize(
+    ("runs", "tasks", "interval"),
+    [(4, 1, (0.5, 1.5)), (4, 5, None), (5, 5, (4.5, 5.5)), (3, 1, None)],  # 1 / 70 and 5 / 252 are below 0.025
+)
+def test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number(tmp_path, runs, tasks, interval):
+    games, task = (GAMES[:tasks], "atari5" if tasks > 1 else "pong")
+    made = make_runs("impala_shallow", *[{"final": 80.0 + i} for i in range(runs)], games=games)
+    made += make_runs("other", *[{"final": 20.0 + i} for i in range(runs)], games=games)
+    whole = {"margin": ["absolute", 0.5], "margin_note": "m", "value": tasks, "n_seeds": runs}
+    row = make_row(tmp_path, made, task=task, protocol=TO_OTHER, **(WON | whole))
+    assert (row.value, row.interval) == (tasks, interval)
+    assert row.verdict == ("undecided" if interval is None else "reproduced")
+    place = PLACE | {"value": 1.0, "n_seeds": runs, "margin": ["absolute", 0.5]}
+    row = make_row(tmp_path, made, task=task, protocol=TO_OTHER, **place)
+    assert row.interval == (None if interval is None else (1 - 0.5 / tasks, 1 + 0.5 / tasks))
+    none = {"value": 0, "better": "less", "agent": "other", "protocol": {"against": ["impala_shallow"]}}
+    row = make_row(tmp_path, made, task=task, **(WON | whole | none))
+    assert row.verdict == ("undecided" if interval is None else "reproduced")  # the best of none
 
 
 def test_even_odds_are_not_surpassed_by_rounding(tmp_path):

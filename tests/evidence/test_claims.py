@@ -182,7 +182,10 @@ def test_tasks_won_and_their_share(tmp_path):
     row = make_row(tmp_path, made, task="atari5", protocol=both, n_seeds=2, **WON)
     assert (row.shortfalls, row.note) == ((), "an interval takes 4 runs of each agent")
     row = make_row(tmp_path, made[:-4], task="atari5", protocol=both, **WON)
-    assert (row.value, row.shortfalls) == (3.0, ("2 of 5 runs", "3 of 5 tasks"))
+    assert (row.value, row.verdict) == (None, "not run")  # three of three are not three of five
+    assert row.note == "a number of 5 tasks, of which 3 can be compared"
+    row = make_row(tmp_path, made[:-4], task="atari5", protocol=both, **SHARE)
+    assert (row.value, row.shortfalls) == (1.0, ("2 of 5 runs", "3 of 5 tasks"))
 
 
 def test_tasks_won_of_all_agents_need_runs_of_all(tmp_path):

@@ -26,6 +26,25 @@ def test_runs_that_diverged_count_and_are_named():
     assert (row.verdict, row.shortfalls, len(row.seeds)) == ("agrees", ("2 of 5 runs diverged",), 5)
 
 
+def test_the_budget_of_a_run_that_diverged_is_not_that_of_the_row():
+    """Low scores contradict as they did without it: more training had changed nothing."""
+    made = full_runs(5, final=2.0)
+    made[1] |= {"diverged": "update 7 gave loss=nan", "num_env_frames": 20_000_000}
+    row = make_row(*made)
+    assert (row.share, row.verdict, row.shortfalls) == (1.0, "disagrees", ("1 of 5 runs diverged",))
+    for record in made:
+        record |= {"diverged": "update 7 gave loss=nan", "num_env_frames": 20_000_000}
+    assert make_row(*made).share == 0.1
+
+
+def test_settings_of_a_search_may_diverge(tmp_path):
+    made = full_runs(5, final=21.0)
+    made[1]["diverged"] = "update 7 gave loss=nan"
+    row = make_one(tmp_path, made, value=10.0, protocol={"best": 3})
+    assert (row.verdict, row.shortfalls) == ("reproduced", ())
+    assert row.note == "the best 3 of 5 runs count; 1 of 5 runs diverged"
+
+
 @pytest.mark.parametrize(
     ("runs", "n_seeds", "finding", "shortfalls"),
     [

@@ -76,15 +76,30 @@ def test_a_run_that_diverged_makes_no_band_and_is_a_regression_where_no_other_di
     """Its score, that of its last checkpoint, may well be in the band."""
     diverged = _with_score(runs[0], 13.0) | {"seed": 9, "diverged": "update 7 gave loss=nan"}
     found = _judge_rerun(diverged, runs)
-    assert found.fell_out
-    assert "diverged (update 7 gave loss=nan), as none of its group did" in found.message
+    assert (found.fell_out, found.kind) == (True, judgements.OWN)
+    assert "diverged (update 7 gave loss=nan), as none of the 5 others of its group did" in found.message
+    assert _judge_rerun(diverged, runs[:1]).fell_out  # too few for a band, and enough to say that it did not
+    assert not _judge_rerun(diverged, []).fell_out
+    assert not _judge_rerun(diverged | {"scale": "paper"}, runs).fell_out
     known = [*runs, diverged | {"seed": 8}]
-    assert not _judge_rerun(diverged, known).fell_out
-    assert "It diverged, as runs of its group do" in _judge_rerun(diverged, known).message
+    again = _judge_rerun(diverged, known)
+    assert (again.fell_out, again.kind, again.reason) == (False, judgements.UNJUDGED, "It diverged.")
     assert _judge_rerun(runs[1], known).band == _judge_rerun(runs[1], runs).band
-    assert [
-        item.fell_out for item in judgements.judge(list(map(_store, known)), judgements.Reference(map(_store, known)))
-    ] == [False] * 6
+
+
+def test_a_committed_run_that_diverged_is_known_and_a_lone_new_one_is_not(runs):
+    diverged = _with_score(runs[0], 13.0) | {"seed": 9, "diverged": "update 7 gave loss=nan"}
+    committed = [_store(run) for run in (*runs, diverged)]
+    assert [item.fell_out for item in judgements.judge_by((), committed)] == [False] * 6
+    assert [item.fell_out for item in judgements.judge_by(committed, committed)] == [False] * 6
+    new = [records.StoredRecord(pathlib.Path("again") / item.path, item.record) for item in committed]
+    assert [item.fell_out for item in judgements.judge_by(committed, new)] == [False] * 6
+    elsewhere = [_store(make_record(seed, "alien")) for seed in (1, 2)]
+    assert [item.fell_out for item in judgements.judge_by(elsewhere, new)] == [False] * 5 + [True]
+    changed = copy.deepcopy(diverged["config"])
+    changed["learner"]["learning_rate"] *= 2
+    known = [*committed[:5], _store(diverged | {"config": changed})]
+    assert [item.fell_out for item in judgements.judge_by(known, new)] == [False] * 5 + [True]  # of other settings
 
 
 def test_a_band_of_all_runs_would_hold_any_of_them(runs):

@@ -246,7 +246,7 @@ def test_every_row_of_deepmind_lab_that_nothing_here_answers_says_what_it_needs(
     agents_a_number = [need for need in needs if "24 runs" in need or "24 agents" in need]
     machines = [need for need in needs if "machines of" in need]
     others = [need for need in needs if "A3C agent" in need]
-    assert len(agents_a_number) + len(machines) + len(others) == len(needs) == 7
+    assert len(agents_a_number) + len(machines) + len(others) == len(needs) == 6
     runnable = {(row.experiment, row.agent) for row in rows if row.cannot_run is None}
     assert runnable == {
         ("dmlab_30", "impala_shallow"),

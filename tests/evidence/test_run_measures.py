@@ -107,6 +107,7 @@ def test_a_run_that_diverged_keeps_its_last_score_and_ends_no_other_curve():
 def test_seconds_pass_evenly_between_rows():
     record = _logged(num_env_frames=[100, 200], seconds=[1.0, 5.0])
     np.testing.assert_allclose(run_measures.seconds_at(record, np.array([100.0, 150.0, 200.0])), [1, 3, 5])
+    np.testing.assert_allclose(run_measures.seconds_at(record, np.array([400.0])), [10])  # after a divergence
 
 
 @pytest.mark.parametrize(

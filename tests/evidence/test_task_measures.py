@@ -159,16 +159,22 @@ def test_improvement_counts_pairs_of_runs():
     assert value(measures.improvement, finals(4, 5), ours) == 1.0
 
 
-def test_levels_are_of_the_agents_mean_curves_and_means():
-    """The running maximum of the mean for curves, the mean over runs for scores, but for single runs of one agent."""
+def test_levels_are_of_the_agents_mean_curves():
+    """The running maximum of the mean."""
     ours, theirs = [run(0, 8, 2, 2), run(0, 0, 8, 2)], [run(0, 0, 2, 3)] * 2
     assert measures.common_level([ours, theirs]) == 3.0
     assert measures.common_level([theirs, ours]) == 3.0
     assert measures.their_level([ours, theirs]) == 3.0
     assert measures.their_level([theirs, ours]) == 5.0
-    assert measures.higher_score([finals(1, 9), finals(4, 5)]) == 5.0
-    assert measures.higher_score([finals(4, 4), finals(1, 1)]) == 4.0
-    assert measures.best_score([finals(1, 9, 4)]) == 9.0
+
+
+def test_ahead_throughout_is_ahead_of_the_last_at_every_frame_after_the_first_tenth():
+    long = functools.partial(run, frames=(5, 40, 70, 100))
+    ours, first = [long(0, 5, 6, 7), long(0, 3, 6, 7)], [long(0, 3, 4, 8)]  # means 0 4 6 7 and 0 3 4 8
+    assert value(measures.led_throughout, ours, first, [long(9, 2, 3, 6)]) == 1  # 9 before a tenth of training
+    assert value(measures.led_throughout, ours, first, [long(9, 2, 3, 7)]) == 0  # the same end as ours
+    assert value(measures.led_throughout, ours, first, [long(0, 3.5, 3, 6)]) == 0  # above the first at one frame
+    assert value(measures.led_throughout, ours, [long(0, 3.5, 3, 6)]) == 1
 
 
 def test_a_gap_widens_where_the_lead_is_larger_with_the_change():

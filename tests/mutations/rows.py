@@ -4,6 +4,7 @@ from tests.mutations.variant import Variant
 
 CLAIMS = "repro/evidence/claims.py"
 COMPARISONS = "repro/evidence/comparisons.py"
+LEARNING = "repro/evidence/learning.py"
 MEASURES = "repro/evidence/task_measures.py"
 RESULTS = "repro/evidence/results.py"
 FINDINGS = "repro/evidence/findings.py"
@@ -13,6 +14,7 @@ RANDOM = "repro/evidence/random_player.py"
 SETTINGS = "repro/evidence/settings.py"
 TEST_CLAIMS = "tests/evidence/test_claims.py"
 TEST_COMPARISONS = "tests/evidence/test_comparisons.py"
+TEST_LEARNING = "tests/evidence/test_learning.py"
 TEST_MEASURES = "tests/evidence/test_task_measures.py"
 TEST_RESULTS = "tests/evidence/test_results.py"
 TEST_FINDINGS = "tests/evidence/test_findings.py"
@@ -24,9 +26,9 @@ TEST_RANDOM = "tests/evidence/test_random_player.py"
 VARIANTS = [
     Variant(
         "rows: runs that diverged are not named",
-        FINDINGS,
-        'sum("diverged" in record for record in ours.used)',
-        'sum("diverges" in record for record in ours.used)',
+        RESULTS,
+        'count = sum("diverged" in record for record in records)',
+        'count = sum("diverges" in record for record in records)',
         f"{TEST_FINDINGS}::test_runs_that_diverged_count_and_are_named",
     ),
     Variant(
@@ -54,50 +56,106 @@ VARIANTS = [
     Variant(
         "claim: a bootstrap interval without width is kept",
         CLAIMS,
-        "return (low, high) if low < high else None",
-        "return low, high",
+        "    if low < high:\n        return low, high",
+        "    if low <= high:\n        return low, high",
         f"{TEST_CLAIM_INTERVALS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
     ),
     Variant(
         "claim: the level of random play is not looked at",
         CLAIMS,
-        "if claim.level is None:",
-        "if claim.level is not None or claim.level is None:",
+        "if claim.learned is None:",
+        "if claim.learned is not None or claim.learned is None:",
         f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
     ),
     Variant(
         "claim: without a random player every level will do",
-        CLAIMS,
+        LEARNING,
         'return f"no record of a random player on {task}"',
         'return ""',
         f"{TEST_REFERENCES}::test_a_claim_about_scores_at_the_level_of_random_play_is_not_answered",
     ),
     Variant(
         "claim: policies that never learned are compared",
-        CLAIMS,
-        "level <= max(untrained)",
-        "level <= min(uppers)",
+        LEARNING,
+        "low > upper and score > start for",
+        "low > upper for",
         f"{TEST_REFERENCES}::test_scores_of_policies_that_never_learned_are_not_compared",
     ),
     Variant(
-        "claim: the level of the weaker agent",
-        MEASURES,
-        "return max(float(np.mean(_scores(runs)))",
-        "return min(float(np.mean(_scores(runs)))",
-        f"{TEST_MEASURES}::test_levels_are_of_the_agents_mean_curves_and_means",
+        "claim: what is above random play by chance counts as learned",
+        LEARNING,
+        "low > upper and score > start for",
+        "score > upper and score > start for",
+        f"{TEST_LEARNING}::test_agents_that_play_at_random_seldom_count_as_learned",
+    ),
+    Variant(
+        "claim: the best of many runs count as if they were all",
+        LEARNING,
+        "tail = CHANCE / sum(map(len, chosen_from))",
+        "tail = CHANCE / len(by_agent)",
+        f"{TEST_LEARNING}::test_agents_that_play_at_random_seldom_count_as_learned",
+    ),
+    Variant(
+        "claim: losses of agents that had nothing to lose",
+        LEARNING,
+        "return ours_before and theirs_before",
+        "return ours_before or theirs_before",
+        f"{TEST_LEARNING}::test_every_agent_that_a_claim_rests_on_must_have_learned",
+    ),
+    Variant(
+        "claim: the level of a curve may be that of random play",
+        LEARNING,
+        "if level is not None and not upper < level > max(starts):",
+        "if level is not None and not level > max(starts):",
+        f"{TEST_LEARNING}::test_the_level_of_a_curve_must_show_learning_as_well",
+    ),
+    Variant(
+        "claim: the best runs are chosen once for all resamples",
+        CLAIMS,
+        "np.diff(taken, axis=-1, prepend=0) / taken[:, -1:]",
+        "np.diff(taken, axis=-1, prepend=0) / best",
+        f"{TEST_CLAIM_INTERVALS}::test_the_best_of_a_resample_are_chosen_anew",
+    ),
+    Variant(
+        "claim: a count without spread is known whatever the runs",
+        CLAIMS,
+        "if not claim.count or not _apart_by_more_than_chance(tasks, confidence):",
+        "if not claim.count:",
+        f"{TEST_CLAIM_INTERVALS}::test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number",
+    ),
+    Variant(
+        "claim: a number of tasks from a part of the set",
+        CLAIMS,
+        "if claim.takes_all_tasks and 0 < len(usable) < total:",
+        "if claim.takes_all_tasks and not usable:",
+        f"{TEST_CLAIMS}::test_tasks_won_and_their_share",
+    ),
+    Variant(
+        "budget: a run that diverged shortens that of all",
+        RESULTS,
+        'for record in records if "diverged" not in record]',
+        "for record in records]",
+        f"{TEST_FINDINGS}::test_the_budget_of_a_run_that_diverged_is_not_that_of_the_row",
+    ),
+    Variant(
+        "curves: time stands still after a divergence",
+        "repro/evidence/run_measures.py",
+        "return np.where(frames > logged[-1], at_mean_pace, np.interp(frames, logged, seconds))",
+        "return np.where(frames < logged[0], at_mean_pace, np.interp(frames, logged, seconds))",
+        "tests/evidence/test_run_measures.py::test_seconds_pass_evenly_between_rows",
     ),
     Variant(
         "claim: foreign settings of an opponent are ignored",
         CLAIMS,
-        "_foreign_settings(by_agent, references) or _without_learning",
-        "_without_learning",
+        "reason = reason or _without_learning(",
+        "reason = _without_learning(",
         f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
     Variant(
         "claim: settings that both agents change alike are foreign",
         CLAIMS,
-        "if ours.get(name) != value]",
-        "]",
+        "if ours.get(name) != value and name not in not_printed",
+        "if name not in not_printed",
         f"{TEST_REFERENCES}::test_an_opponent_with_settings_neither_the_paper_s_nor_ours_answers_nothing",
     ),
     Variant(
@@ -298,8 +356,8 @@ VARIANTS = [
     ),
     Variant(
         "claims: the random player of our own game alone",
-        CLAIMS,
-        "players = [references.random(record) for record in runs]",
+        LEARNING,
+        "players = [references.random(record) for runs in by_agent for record in runs]",
         "players = [references.random(record) for record in by_agent[0]]",
         f"{TEST_REFERENCES}::test_the_random_player_of_every_agent_s_game_counts",
     ),

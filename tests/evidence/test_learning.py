@@ -1,0 +1,118 @@
+"""Which agents count as having learned, and which of a comparison must have."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from repro.evidence import comparisons, learning, random_player
+from repro.evidence.references import References
+from tests.evidence.claim_rows import GAMES, TO_OTHER, make_row, make_runs
+
+
+def player(upper):
+    return References(lambda record: random_player.Level(0.0, upper), lambda record: {})
+
+
+def played(returns, start=None):
+    """A run that ends with these games, and begins its curve at `start`."""
+    curve = [] if start is None else [[0, start], [100, np.mean(returns)]]
+    return {"evaluation": {"mean": float(np.mean(returns)), "returns": list(returns), "unit": "score"}, "curve": curve}
+
+
+def lack(*by_agent, enough=any, chosen_from=None, level=None, upper=0.2):
+    return learning.find_lack(enough, "pong", by_agent, chosen_from or by_agent, player(upper), level)
+
+
+def test_a_mean_is_surely_above_random_play_or_not():
+    near, spread = [played([0.5, 0.6, 0.7] * 5)], [played([-9.4, 0.6, 10.6] * 5)]
+    assert lack(near) == ""
+    assert lack(spread).startswith("0.6 on pong, -4.08 without chance, is")
+    assert lack(spread).endswith(" is not surely above a random player's 0.2")
+    assert lack([played([0.1, 0.2])]) == "0.15 on pong is not above a random player's 0.2"
+    assert lack(near, spread) == ""
+    assert "0.6 on pong, -4" in lack(near, spread, enough=all)
+    assert lack([played([3.0, 3.0])]) == ""  # no spread at all
+
+
+@pytest.mark.parametrize(("agents", "runs", "best"), [(1, 5, 5), (3, 5, 5), (3, 5, 3), (2, 12, 3)])
+def test_agents_that_play_at_random_seldom_count_as_learned(agents, runs, best):
+    """Though the best of many agents and runs are above a random player's mean, known exactly here, as a rule."""
+    rng, trials = np.random.default_rng(3), 400
+    found = above = 0
+    for _ in range(trials):
+        every = [[played(rng.standard_normal(30)) for _ in range(runs)] for _ in range(agents)]
+        chosen = [comparisons.best_of(group, best) for group in every] if best < runs else every
+        found += lack(*chosen, chosen_from=every, upper=0.0) == ""
+        above += max(np.mean([run["evaluation"]["mean"] for run in group]) for group in chosen) > 0
+    assert found <= trials * learning.CHANCE + 3 * np.sqrt(trials * learning.CHANCE)
+    assert above > 0.45 * trials
+
+
+def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_many():
+    games = [5.0, 5.1, 4.9]
+    assert lack([played(games, start) for start in (4.0, 5.5)]).endswith(
+        "not above the 5.5 of a policy before it learned"
+    )
+    many = [played(games, start) for start in (4.0, 4.0, 4.1, 3.9, 4.0, 4.1, 3.9, 4.0, 4.0, 5.5)]
+    assert lack(many) == ""
+    assert lack([played(games, 5.0) for _ in range(9)]) == "5 on pong is not above the 5 of a policy before it learned"
+
+
+def test_the_level_of_a_curve_must_show_learning_as_well():
+    runs = [played([5.0, 5.1, 4.9], start=1.0)]
+    assert lack(runs, level=1.5) == ""
+    assert lack(runs, level=1.0) == "1 on pong is not above the 1 of a policy before it learned"
+    assert lack([played([5.0, 5.1, 4.9])], level=0.1) == "0.1 on pong is not above a random player's 0.2"
+
+
+@pytest.mark.parametrize(
+    ("enough", "those"),
+    [
+        (learning.all_but_one, {"1111", "0111", "1011", "1101", "1110"}),
+        (learning.all_but_last, {"1110", "1111"}),
+        (learning.last, {"".join(bits) + "1" for bits in itertools.product("01", repeat=3)}),
+        (learning.both_before, {"0101", "0111", "1101", "1111"}),
+        (learning.each_lead, {"1010", "1001", "0110", "0101", "1110", "1101", "1011", "0111", "1111"}),
+        (learning.each_gain, {"1100", "1010", "0101", "0011", "1110", "1101", "1011", "0111", "1111"}),
+    ],
+)
+def test_those_that_must_have_learned(enough, those):
+    found = {"".join(map(str, bits)) for bits in itertools.product((0, 1), repeat=4) if enough([b == 1 for b in bits])}
+    assert found == those
+
+
+CHANGE = {"unit": "u", "value": 0, "protocol": {"against": ["a", "b", "c"]}}
+
+
+@pytest.mark.parametrize(
+    ("claim", "finals", "answered"),
+    [
+        ("difference_of_losses", (-900, 50, -900, 50), True),
+        ("difference_of_losses", (50, 50, 50, -1000), False),  # what never learned loses nothing
+        ("gaps_widened", (50, -1000, 40, -1000), True),
+        ("gaps_widened", (50, 40, -1000, -1000), False),  # no lead before the change
+        ("gains_ratio", (50, -1000, 20, 30), True),
+        ("gains_ratio", (50, -1000, -1000, 30), False),  # no first gain to compare with
+        ("place", (50, 40, -1000, 30), True),
+        ("place", (50, -1000, -1000, 30), False),  # two without an order
+        ("tasks_won", (50, -1000, -1000, -1000), True),
+    ],
+)
+def test_every_agent_that_a_claim_rests_on_must_have_learned(tmp_path, claim, finals, answered):
+    made = []
+    for agent, final in zip(("impala_shallow", "a", "b", "c"), finals):
+        made += make_runs(agent, *[{"final": float(final)}] * 2, games=GAMES)
+    row = make_row(tmp_path, made, task="atari5", claim=claim, **CHANGE)
+    assert (row.value is not None) == answered
+    assert answered or "is not" in row.note and "above a random player's" in row.note
+
+
+def test_a_random_player_whose_games_cannot_be_told_from_ours_answers_nothing(tmp_path):
+    made = make_runs("impala_shallow", {}, {}) + make_runs("other", {}, {})
+    for record in made:
+        games = [15.0 + x for x in (-2000.0, 2000.0, 0.0, 1.0, -1.0)]
+        record["evaluation"] |= {"returns": games, "mean": 15.0}
+    row = make_row(tmp_path, made, claim="improvement", unit="u", value=0.5, protocol=TO_OTHER)
+    assert (row.value, row.verdict) == (None, "not run")
+    assert "is not surely above a random player's" in row.note
