@@ -112,7 +112,7 @@ class TrainingJob(RecordedJob):
             try:
                 self._call(cores, log, *self._training(len(cores)), *flags)
             except JobError:
-                if not (self.run_dir / "complete.json").exists():  # a run that diverged is at its end, and counts
+                if not self._diverged():
                     raise
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
@@ -218,6 +218,11 @@ class TrainingJob(RecordedJob):
             last = log.read_text().strip().splitlines()[-1:] if log else []
             raise JobError(f"{module} ended with exit code {code}" + (f"; see {log}: {''.join(last)}" if log else "."))
 
+    def _diverged(self) -> bool:
+        """Whether the run is at its end by a loss that was not finite, and counts as it is."""
+        complete = self.run_dir / "complete.json"
+        return complete.exists() and "diverged" in json.loads(complete.read_text())
+
     def _evaluations(self) -> dict[str, Mapping[str, object]] | None:
         """Each task's evaluation: the run's own, or of the protocol's number of games; None before there is one."""
         complete = json.loads((self._trained_dir / "complete.json").read_text())
@@ -238,7 +243,8 @@ class TrainingJob(RecordedJob):
 
     def _make_record(self, task: str, evaluation: Mapping[str, object], cores: int) -> dict[str, object]:
         complete = json.loads((self._trained_dir / "complete.json").read_text())
-        rows = read_progress(self._trained_dir / "progress.csv")
+        progress = self._trained_dir / "progress.csv"
+        rows = read_progress(progress) if progress.exists() else []  # a run may diverge before the first row
         config = resolve(self.config)
         take_saved(config, self._trained_dir)
         unit, _ = budget(config)
@@ -247,6 +253,9 @@ class TrainingJob(RecordedJob):
             raise JobError(f"{self.run_dir} holds a run of an older version; remove it, or give another --runs_dir.")
         number = len(self._tasks)
         amount, column = complete[counted] // number, return_of(task) if self._together else "mean_return"
+        curve = [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
+        if not curve and "diverged" in complete:
+            curve = [[amount, evaluation["mean"]]]  # all that is known of it
         return {
             **identity_fields(config, config.agent, self.seed, config.runtime.schedule),
             "task": task,
@@ -254,9 +263,7 @@ class TrainingJob(RecordedJob):
             "agent_steps": amount // frames_per_step(config),
             "gradient_steps": complete["gradient_steps"],
             "policy_lag": complete["policy_lag"],
-            "curve": records.thin_curve(
-                [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
-            ),
+            "curve": records.thin_curve(curve),
             "evaluation": evaluation,
             **{name: complete[name] for name in OPTIONAL if name in complete},
             **({"machines": len(moved)} if len(moved := read_machines(self.run_dir)) > 1 else {}),

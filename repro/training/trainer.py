@@ -255,6 +255,9 @@ class Trainer(abc.ABC):
     def __iter__(self) -> Iterator[Update]:
         """Yields after every update; ends when the budget is used up, with a last checkpoint, or after `interrupt`.
 
+        The first checkpoint comes right after the first update, so that a disk that is full shows at once, and a run
+        that diverges later can be evaluated.
+
         Raises:
             NonFiniteLossError: the run diverged; the last checkpoint stays as it was.
             ActorPoolError: the actors cannot go on; the run was saved.
@@ -277,7 +280,7 @@ class Trainer(abc.ABC):
             now = time.monotonic()
             self._seconds += now - clock
             clock = now
-            if now - saved > self._run.checkpoint_seconds and self.can_save:
+            if (not self.saved_updates or now - saved > self._run.checkpoint_seconds) and self.can_save:
                 self.save()
                 saved = time.monotonic()
             mean_return, games = self._episodes.mean_return(), self._episodes.games
