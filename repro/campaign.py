@@ -100,8 +100,10 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     aside = _set_aside(planned, folder)
     done = {item.run for item in planned if _is_done(item, estimates)}
     left = [item for item in planned if item.run not in done and name_of(item.run) not in aside]
+    waiting = len(left)
     if not CLUSTER.value:  # whose machines may have what this one lacks
         left = _leave_out_unplayable(left, console)
+    waiting -= len(left)
     for name, found in aside.items():
         _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
     refused = _check_code(left, folder, console)
@@ -124,7 +126,8 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         _say(console, f"{len(unfinished)} runs are not finished, {describe_rest(hours, len(cores))}; "
                       "the same command goes on.")  # fmt: skip
     else:
-        _say(console, f"{len(failures) + len(aside)} runs failed or were refused, all others are done. "
+        left_out = f", {waiting} are left out" if waiting else ""
+        _say(console, f"{len(failures) + len(aside)} runs failed or were refused{left_out}, all others are done. "
                       "Look at the records with make check and make report.")  # fmt: skip
     return bool(failures or aside or follower.stop_reason)
 

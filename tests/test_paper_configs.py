@@ -72,7 +72,7 @@ def test_the_agents_of_figure_5_differ_in_their_schedule_alone():
     own = {"agent", "loss.correction"} | {f"runtime.{name}" for name in ("num_actors", "envs_per_actor", "schedule")}
     assert {name for name in impala if impala[name] != a2c[name]} == own | {"runtime.lockstep_lag"}
     assert {name for name in impala if impala[name] != a3c[name]} == own | {"learner.batch_size"}
-    assert (a2c["runtime.num_actors"], a2c["runtime.envs_per_actor"], a3c["runtime.num_actors"]) == (1, 48, 32)
+    assert (a2c["runtime.num_actors"], a2c["runtime.envs_per_actor"], a3c["runtime.num_actors"]) == (1, 32, 32)
 
 
 @pytest.mark.parametrize("module", [atari_shallow, atari_deep])

@@ -10,10 +10,11 @@ NUM_ENVS = 24
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """`atari_shallow` with the schedule of A3C, without correction; at `desk` an update has one unroll, too."""
+    """`atari_shallow` with the schedule of A3C, without correction; an update has one unroll at every scale."""
     config = atari_shallow.get_config(scale)
     config.experiment = "atari_a3c"
     a3c = dmlab_table1_throughput.schedules(NUM_ENVS)["a3c"]
+    a3c["learner"]["rmsprop_epsilon"] = 0.01  # Table F.1, also at `desk`, where IMPALA's goes with its smaller batches
     config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own; Section 5.3.2
         {"a3c_shallow": a3c, "a3c_deep": a3c | {"network": {"torso": "deep"}}}
     )

@@ -15,10 +15,9 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """`dmlab_table2` with one agent for each schedule; IMPALA has the actors that it has there."""
     config = dmlab_table2.get_config(scale)
     config.experiment = "dmlab_figure5"
-    num_envs = {"paper": 48, "desk": 8, "smoke": 4}[scale]  # of batched A2C, A3C has two thirds; assumed: as in Table 1
-    schedules = dmlab_table1_throughput.schedules(num_envs)
-    config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own
-        {"impala": {}, "a2c": schedules["a2c_sync_step"], "a3c": schedules["a3c"]}
-    )
+    num_envs = {"paper": 32, "desk": 8, "smoke": 4}[scale]  # assumed: a batch; A3C has as many workers, as in Table 1
+    a2c = dmlab_table1_throughput.schedules(num_envs)["a2c_sync_step"]
+    a3c = dmlab_table1_throughput.schedules(3 * num_envs // 2)["a3c"]
+    config.variants = ml_collections.ConfigDict({"impala": {}, "a2c": a2c, "a3c": a3c})  # agents; their own fields
     config.agent = "impala"  # one of them, and the name in records
     return config

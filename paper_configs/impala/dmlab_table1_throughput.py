@@ -39,7 +39,8 @@ def schedules(num_envs: int) -> dict[str, dict[str, Any]]:
     A2C and A3C correct for nothing.
 
     Args:
-        num_envs: environments of batched A2C and of IMPALA, 48 in the paper; A3C has two thirds, 32 workers.
+        num_envs: environments of batched A2C and of IMPALA; A3C has two thirds. Printed are 48 actors of IMPALA and 32
+            workers of A3C, and 48 CPUs for batched A2C.
     """
     steps = {"num_actors": 1, "envs_per_actor": num_envs, "schedule": "lockstep", "lockstep_lag": 0}
     unrolls = {"num_actors": num_envs, "envs_per_actor": 1, "schedule": "lockstep", "lockstep_lag": 0}

@@ -60,13 +60,15 @@ def shares(
 @functools.cache
 def _prospect(paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path) -> dict[str, Any]:
     """As much of a run's record as choosing and comparing runs looks at."""
+    config = staleness.agent_config(paper, experiment, scale, agent, configs_dir)
     return {
         "paper": paper,
         "experiment": experiment,
         "agent": agent,
         "scale": scale,
-        "config": staleness.agent_config(paper, experiment, scale, agent, configs_dir),
+        "config": config,
         "evaluation": {"mean": 0.0},
+        claims.SAMPLED: config.get("sweep", {}).get("sampled", False),
     }
 
 
@@ -88,10 +90,11 @@ def _share(
     min_runs, opponents = claims.find_opponents(printed, claim)
     total = comparisons.TASK_SETS.get(printed.task, 1)
     of_all = []
+    needs = [need for need in claim.needs if need == claims.SAMPLED]
     for others in opponents:
         tasks = {
             task: by_agent
-            for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs).items()
+            for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs, needs).items()
             if not claims.foreign_settings(printed, by_agent, differences)
         }
         if claim.takes_all_tasks and len(tasks) < total:

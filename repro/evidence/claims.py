@@ -19,6 +19,8 @@ from repro.evidence.task_measures import OfTask
 
 DIGITS = 12
 """Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
+SAMPLED = "sampled_hparams"
+"""What the runs of a claim about a sweep need, of which each has settings of its own."""
 MIN_BOOTSTRAP_RUNS = 4
 """Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
 
@@ -140,6 +142,8 @@ def find_claim(printed: PublishedRow) -> Claim:
         claim = CLAIMS[name]
     else:
         raise PublishedError(f"The published numbers of {printed.paper} have a row with no such claim, {name!r}.")
+    if protocol.get("sampled", False):
+        claim = dataclasses.replace(claim, needs=(*claim.needs, SAMPLED))
     if "split_by" not in protocol:
         return claim
     needs = tuple(dict.fromkeys((*claim.needs, *_RATE_AND_TARGET)))

@@ -100,7 +100,7 @@ def _make_row(table: ContextTable, item: Comparable, key: Key, group: Group) -> 
     runs = [
         of_scale.records
         for of_scale in group.by_scale()
-        if of_scale.records and all(_reaches(record, table, item) for record in of_scale.records)
+        if of_scale.records and all("diverged" in r or _reaches(r, table, item) for r in of_scale.records)
     ]
     if number is None or not runs:
         return None

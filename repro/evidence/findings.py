@@ -66,4 +66,6 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
         found.append(f"no population of {population}")
     if differing:
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
+    if printed.assumed is not None:
+        found.append(f"assumed: {printed.assumed}")
     return (*found, *ours.shortfalls)

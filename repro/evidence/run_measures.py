@@ -38,13 +38,13 @@ def holds(record: Record, need: str) -> bool:
     """Whether a record has what a claim reads off it.
 
     Args:
-        need: `curve`, at least a point of it; `series.<name>`, a column; `sampled_hparams.<name>`, a sampled
-            hyper-parameter.
+        need: `curve`, at least a point of it; `series.<name>`, a column; `sampled_hparams`, settings sampled for the
+            run, or `sampled_hparams.<name>`, one of them.
     """
     part, _, name = need.partition(".")
     if part == "series":
         return column(record, name) is not None
-    return name in record.get(part, {}) if name else bool(record[part])
+    return name in record.get(part, {}) if name else bool(record.get(part))
 
 
 def start_and_end(values: np.ndarray) -> tuple[float, float]:

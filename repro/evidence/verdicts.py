@@ -12,9 +12,10 @@ Verdict = Literal["reproduced", "agrees", "disagrees", "contradicts", "undecided
 MEANINGS: Mapping[Verdict, str] = {
     "reproduced": "Our interval agrees with the published number or statement, with the paper's budget, runs, "
     "evaluation, tasks and settings.",
-    "agrees": "Our interval agrees, with less than the paper's protocol; what is less stands beside it.",
-    "disagrees": "Our interval excludes the published number or statement, with less than the paper's protocol; what "
-    "is less stands beside it, and the rest of it may turn the result.",
+    "agrees": "Our interval agrees, with less than the paper's protocol, or where the paper leaves open what the "
+    "result may hang on; what is less or assumed stands beside it.",
+    "disagrees": "Our interval excludes the published number or statement, with less than the paper's protocol or what "
+    "it leaves open assumed; what is less or assumed stands beside it, and may turn the result.",
     "contradicts": "Our interval excludes the published number or statement, with the paper's budget, runs, "
     "evaluation, tasks and settings.",
     "undecided": "Our interval holds both what agrees and what does not; or there are too few runs, no margin that "

@@ -126,8 +126,10 @@ class Estimates:
         self._planned = {item.job: item for item in planned}
 
     def add_record(self, job: RecordedJob) -> None:
-        """Takes note of what a run that is done has taken."""
+        """Takes note of what a run that is done has taken, unless it diverged before its end."""
         record = records.read_record(job.record_paths[0])
+        if "diverged" in record:
+            return
         hours = record["wall_seconds"] / 3600 * record["hardware"]["cores"]
         run, block = self._planned[job].run, self._planned[job].block
         for key in _kinds(run):

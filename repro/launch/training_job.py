@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_collections
 
@@ -223,7 +224,7 @@ class TrainingJob(RecordedJob):
         complete = self.run_dir / "complete.json"
         return complete.exists() and "diverged" in json.loads(complete.read_text())
 
-    def _evaluations(self) -> dict[str, Mapping[str, object]] | None:
+    def _evaluations(self) -> dict[str, Mapping[str, Any]] | None:
         """Each task's evaluation: the run's own, or of the protocol's number of games; None before there is one."""
         complete = json.loads((self._trained_dir / "complete.json").read_text())
         if "evaluation" in complete:
@@ -241,7 +242,7 @@ class TrainingJob(RecordedJob):
         names = (self.config.paper, self.config.experiment, self.config.agent)
         return behaviour.version_of(*names, CONFIGS_DIR)
 
-    def _make_record(self, task: str, evaluation: Mapping[str, object], cores: int) -> dict[str, object]:
+    def _make_record(self, task: str, evaluation: Mapping[str, Any], cores: int) -> dict[str, object]:
         complete = json.loads((self._trained_dir / "complete.json").read_text())
         progress = self._trained_dir / "progress.csv"
         rows = read_progress(progress) if progress.exists() else []  # a run may diverge before the first row

@@ -118,6 +118,8 @@ def make_curve(records: Records, row: Row | None, timed: bool = False, index: in
     """
     lines = {r["seed"]: np.array(r["curve"], float).reshape(-1, 2) for r in records}
     lines = {seed: line for seed, line in lines.items() if len(line)}
+    for seed in lines.keys() & {record["seed"] for record in records if "diverged" in record}:
+        lines[seed] = _prolonged(lines[seed], [line for other, line in lines.items() if other != seed])
     end = max([line[-1, 0] for line in lines.values()], default=float(records[0][budget_field(records[0])]))
     if timed:
         seconds = {r["seed"]: run_measures.seconds_at(r, lines[r["seed"]][:, 0]) for r in records}
@@ -277,6 +279,12 @@ def _rescaled(curve: Curve, seconds: float) -> Curve:
     """The curve with wall time in units of so many seconds."""
     lines = {seed: line / (seconds, 1.0) for seed, line in curve.lines.items()}
     return dataclasses.replace(curve, lines=lines, mean=curve.mean / (seconds, 1.0), end=curve.end / seconds)
+
+
+def _prolonged(line: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
+    """The line of a run that diverged, with its last score at the points of the others after its end."""
+    frames = np.unique([x for other in others for x in other[:, 0] if x > line[-1, 0]])
+    return np.concatenate([line, np.stack([frames, np.full(len(frames), line[-1, 1])], axis=1)])
 
 
 def _windows(lines: Sequence[np.ndarray], window: int) -> tuple[np.ndarray, np.ndarray]:

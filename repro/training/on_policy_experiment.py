@@ -206,6 +206,8 @@ class OnPolicyExperiment(abc.ABC):
         local = enumerate(actor_seeds[:1] if remote else actor_seeds[::2])  # of processes, one shows the specs
         environments = [self._make_actor_environment(*numbered) for numbered in local]
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
+        if group is None:
+            devices.check_batch_size(config.learner.batch_size, strategy)
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))

@@ -255,8 +255,8 @@ class Trainer(abc.ABC):
     def __iter__(self) -> Iterator[Update]:
         """Yields after every update; ends when the budget is used up, with a last checkpoint, or after `interrupt`.
 
-        The first checkpoint comes right after the first update, so that a disk that is full shows at once, and a run
-        that diverges later can be evaluated.
+        The first checkpoint comes after the first update that `can_save`, so that a disk that is full shows at once,
+        and a run that diverges later can be evaluated.
 
         Raises:
             NonFiniteLossError: the run diverged; the last checkpoint stays as it was.

@@ -196,6 +196,37 @@ def test_tasks_won_of_all_agents_need_runs_of_all(tmp_path):
     assert (row.value, row.note) == (None, "needs 2 runs of third on pong")
 
 
+@pytest.mark.parametrize("hparams", [{}, {"learner.learning_rate": 1e-3}])
+def test_a_claim_about_a_sweep_takes_runs_with_settings_of_their_own(tmp_path, hparams):
+    made = make_runs("impala_shallow", {}, {}) + make_runs("other", {}, {})
+    for record in made:
+        record["sampled_hparams"] = hparams
+    improved = {"claim": "improvement", "unit": "u", "value": 0.5, "better": "above"}
+    row = make_row(tmp_path, made, protocol=TO_OTHER | {"sampled": True}, **improved)
+    assert (row.value is not None) == bool(hparams)
+    assert hparams or row.note == "needs 2 runs of impala_shallow, other on pong, with sampled_hparams"
+    assert make_row(tmp_path, made, protocol=TO_OTHER, **improved).value is not None
+
+
+def test_what_is_assumed_keeps_a_row_from_being_reproduced(tmp_path):
+    made = make_runs("impala_shallow", *make_pairs(5, by=20)) + make_runs("other", *make_pairs(5, by=80))
+    assert make_row(tmp_path, made, protocol=TO_OTHER, **SPEED).verdict == "reproduced"
+    row = make_row(tmp_path, made, protocol=TO_OTHER, assumed="what is fast", **SPEED)
+    assert (row.finding, row.verdict, row.shortfalls) == ("agrees", "agrees", ("assumed: what is fast",))
+    slow = SPEED | {"better": "under"}
+    assert make_row(tmp_path, made, protocol=TO_OTHER, **slow).verdict == "contradicts"
+    assert make_row(tmp_path, made, protocol=TO_OTHER, assumed="what is fast", **slow).verdict == "disagrees"
+
+
+def test_open_settings_of_an_experiment_may_differ(tmp_path):
+    changed = {"name": "batch", "value": 64, "field": "learner.batch_size", "experiments": ["atari_deep"]}
+    made = make_runs("impala_shallow", {}, {}) + make_runs("impala_deep", {}, {}, experiment="atari_deep")
+    against = {"against": ["atari_deep/impala_deep"]}
+    improved = {"claim": "improvement", "unit": "u", "value": 0.5, "better": "above", "settings": [changed]}
+    assert make_row(tmp_path, made, protocol=against, **improved).value is None
+    assert make_row(tmp_path, made, protocol=against | {"open_settings": ["learner.batch_size"]}, **improved).value
+
+
 @pytest.mark.parametrize("scale", ["desk", "paper"])
 def test_runs_of_different_scale_are_not_compared(tmp_path, scale):
     made = make_runs("impala_shallow", {}, {}, scale="desk") + make_runs("other", {}, {}, scale=scale)

@@ -33,7 +33,7 @@ COUNTS = {
         "3": 6,
         "Section 5.3.1": 7,
         "4": 12,
-        "Section 5.3.2": 8,
+        "Section 5.3.2": 9,
         "Section 6": 5,
         "Appendix A": 3,
         "B.1": 30 * 2 + 2,
@@ -74,7 +74,7 @@ COUNTS = {
         "4": 16,
         "Section 9.4": 4 + 2,
         "Section 9.5": 10,
-        "Section 10": 6,
+        "Section 10": 5,
     },
 }
 CTRACE_COUNTS = {"Figure 4": 13, "Appendix E": 7, "Figure 10": 2, "Figure 12": 3, "Figure 13": 1}

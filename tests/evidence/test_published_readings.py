@@ -58,7 +58,8 @@ def test_agents_that_may_be_equal_are_compared_by_weak_words_alone():
 
 
 def test_every_number_to_be_met_has_a_margin_and_every_margin_a_reason():
-    assert [(row.paper, row.column) for row in ROWS if row.better == "equal" and row.margin is None] == []
+    open_ = [row.agent for row in ROWS if row.better == "equal" and row.margin is None]
+    assert open_ == ["retrace_three_steps", "evaluation_late_importance"]  # which nothing decides, as their notes say
     assert [(row.paper, row.column) for row in ROWS if (row.margin is None) != (row.margin_note is None)] == []
     strict = [row for row in ROWS if row.better in ("above", "under") and row.margin is not None]
     assert all(published.load(row.paper).tables[row.table].get("margin") for row in strict)  # not one of their own
@@ -175,7 +176,8 @@ def test_about_is_read_both_ways():
 
 def test_the_same_share_of_problems_has_the_same_finding_whatever_their_number():
     shares = [row for row in published.load("ctrace").rows if row.column.endswith("less bias at every n")]
-    assert len(shares) == 2 + 18
+    assert len(shares) == 1 + 18
+    assert all("set after the shares had been seen" in row.assumed for row in shares)
     for row in shares:
         assert row.tolerance() == pytest.approx((0.95, 1.05))
         for ends in ((0.9568, 0.9969), (0.9766, 0.9923), (0.9817, 1.0), (1.0, 1.0)):  # 200 problems, 1000, 200, one
@@ -189,7 +191,8 @@ def test_c_trace_s_sentences_count_once():
     assert {row.table for row in robust} == {"Figure 6", "Figure 7", "Figure 8"}
     efficient = parts("ctrace", "pareto_efficient")
     assert [(row.table, row.agent) for row in efficient] == [
-        (table, agent) for table in ("Figure 1", "Figure 5") for agent in ("pareto_share", "pareto_bias_ratio")
+        ("Figure 1", "pareto_share"),
+        ("Figure 1", "pareto_bias_ratio"),
     ]
     assert [row.agent for row in parts("ctrace", "best_alpha")] == [
         "evaluation_late",

@@ -207,6 +207,28 @@ def test_a_run_that_diverged_is_evaluated_and_recorded_unless_it_has_no_checkpoi
     assert job.recorded()
 
 
+@pytest.mark.parametrize("diverged", [True, False])
+def test_a_run_that_diverged_before_its_log_has_its_evaluation_as_its_curve(tmp_path, monkeypatch, diverged):
+    """So that it counts among the curves of its agent; no other fault of a run that is at its end is passed over."""
+    job = TrainingJob(atari_57.get_config("smoke"), "atari_57", 1, tmp_path / "results", tmp_path / "runs")
+
+    def call(cores, log, module, *arguments):
+        complete_run(job, {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(4, 3, 2, 1)})
+        (job.run_dir / "progress.csv").unlink()
+        if diverged:
+            complete = json.loads((job.run_dir / "complete.json").read_text())
+            (job.run_dir / "complete.json").write_text(json.dumps(complete | {"diverged": "update 7 gave loss=nan"}))
+        raise JobError("repro.train ended with exit code 1.")
+
+    monkeypatch.setattr(job, "_call", call)
+    if not diverged:
+        with pytest.raises(JobError, match="exit code 1"):
+            job.run([0], quiet=True)
+        return
+    job.run([0], quiet=True)
+    assert [records.read_record(path)["curve"] for path in job.record_paths] == [[[500, 2.5]], [[500, 2.5]]]
+
+
 def test_a_random_player_plays_each_task_alone(tmp_path):
     config = atari_57.get_config("smoke")
     job = RandomJob(config, "ALE/Pong-v5", 1, tmp_path)

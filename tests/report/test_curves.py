@@ -105,6 +105,18 @@ def _windowed(seed, slope, frames=1000, window=200):
     return make_record(seed, curve=curve, budget=frames, config={"window_steps": window, "num_env_steps": frames})
 
 
+def test_a_run_that_diverged_keeps_its_last_score_to_the_end_of_the_others():
+    made = [make_record(seed) for seed in (1, 2)]
+    made[0]["curve"] = [[0, 0.0], [100, 4.0]]
+    made[1]["curve"] = [[0, 0.0], [100, 4.0], [300, 8.0]]
+    assert curves.make_curve(made, None).mean[-1].tolist() == [100, 4]
+    made[0]["diverged"] = "update 7 gave loss=nan"
+    curve = curves.make_curve(made, None)
+    assert curve.lines[1].tolist() == [[0, 0], [100, 4], [300, 4]]
+    assert curve.mean[-1].tolist() == [300, 6]
+    assert curves.make_curve(made[:1], None).lines[1].tolist() == [[0, 0], [100, 4]]
+
+
 def test_windows_have_the_mean_and_the_percentiles_of_the_seeds():
     made = [_windowed(seed, slope) for seed, slope in ((1, 1.0), (2, 2.0), (3, 6.0))]
     curve, plot = curves.make_curve(made, None), _plot(made)

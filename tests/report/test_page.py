@@ -260,7 +260,7 @@ def test_context_and_settings_are_on_the_page(text):
     assert "Other publications on pong" in pong
     assert "Rainbow (Hessel et al. 2018), no-op starts" not in pong  # context for C-trace
     assert "83 printed settings" in text
-    assert "as printed (atari_shallow, atari_deep)" in text
+    assert "as printed (atari_shallow, atari_deep, atari_a3c)" in text
 
 
 def test_deviations_come_from_the_paper_s_own_page(text):

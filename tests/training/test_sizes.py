@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +16,7 @@ from repro.acting.batches import GroupSizes
 from repro.config import resolve
 from repro.environments.mixed import share_of
 from repro.evidence.staleness import config_difference
+from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.run_directory import RunDirectory, RunDirectoryError, changed_settings, read_settings
 from repro.training.sizes import BATCHES, LEVELS_PER_CORE, MIN_ENVS, Machine, choose_sizes, fill_in, take_saved
@@ -128,6 +131,17 @@ def test_batches_of_a3c_with_too_many_environments_for_all_tasks_are_refused(tmp
     config.learner.batch_size = 32
     with pytest.raises(ValueError, match=r"with schedule=a3c .* whole batches of 32 and .* all 57 .* takes 1824 env"):
         fill_in(config, tmp_path, lambda: CPU)
+
+
+def test_a_batch_of_a3c_that_gpus_cannot_share_is_refused(tmp_path, monkeypatch):
+    """A share without an unroll has no mean."""
+    strategy = SimpleNamespace(scope=contextlib.nullcontext, num_replicas_in_sync=2)
+    monkeypatch.setattr(devices, "make_strategy", lambda: strategy)
+    config = config_of("impala.gymnasium", "smoke", schedule="a3c", num_actors=2, envs_per_actor=1)
+    config.learner.batch_size = 1
+    run = RunDirectory(tmp_path / "run", config.to_dict(), seed=1)
+    with pytest.raises(ValueError, match=r"learner\.batch_size=1 cannot be shared by 2 GPUs"):
+        find_experiment(config).build_trainer(1, run, print)
 
 
 @pytest.mark.parametrize(

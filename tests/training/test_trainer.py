@@ -102,6 +102,16 @@ def test_async_runs_to_its_budget_with_groups_of_any_fit(tmp_path, envs, batch):
     assert np.max(versions) >= 5
 
 
+@pytest.mark.parametrize(("schedule", "first"), [("async", 1), ("lockstep", 2)])
+def test_the_first_checkpoint_is_made_as_soon_as_one_can_be(tmp_path, schedule, first):
+    """In lockstep that is after a round, here of two updates."""
+    loop, _, _ = make_loop(tmp_path, updates=6, schedule=schedule)
+    saved = [loop.saved_updates for _ in loop]
+    loop.close()
+    assert saved == [0] * (first - 1) + [first] * (7 - first)
+    assert loop.saved_updates == 6  # the last one, at the end
+
+
 def test_an_actor_failure_reaches_the_learner(tmp_path, monkeypatch):
     loop, _, _ = make_loop(tmp_path, updates=50, schedule="async")
 
