@@ -28,7 +28,7 @@ UNITS = {
     "alpha_0": "largest difference",
 }
 """Unit of each answer. `contraction` and `weights` are of the printed condition alpha_rho >= alpha_c,
-`contraction_proved` of alpha_rho <= alpha_c, which the proof needs."""
+`contraction_proved` of alpha_rho <= alpha_c, which the proof needs, and `fixed_point` of both."""
 EXTREMES: dict[str, Extreme] = {"contraction": "largest", "contraction_proved": "largest", "weights": "smallest"}
 
 
@@ -56,7 +56,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "contraction": max(rates[weights].ratio for weights in printed),
         "contraction_proved": max(rates[weights].ratio for weights in proved),
         "weights": min(smallest_difference(problem, weights) for weights in printed),
-        "fixed_point": max(rates[weights].distance for weights in proved),
+        "fixed_point": max(rate.distance for rate in rates.values()),
         "alpha_1": max(at_1 for at_1, _ in ends),
         "alpha_0": max(at_0 for _, at_0 in ends),
     }
