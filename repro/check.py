@@ -23,7 +23,7 @@ from absl import flags
 from repro import cli
 from repro.evidence import checksums, comparisons, judgements, origins, published, settings, staleness
 from repro.evidence.groups import group_records, stale_records
-from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
+from repro.evidence.records import ROOT, StoredRecord, ValidationError, committed_files, read_all
 from repro.evidence.rows import Row, make_rows
 from repro.evidence.sentences import count_verdicts
 from repro.report import tables
@@ -115,7 +115,8 @@ def check(
     )
     elsewhere = committed_dir is not None and committed_dir.resolve() != results_dir.resolve()
     committed = read_all(committed_dir)[0] if committed_dir is not None and elsewhere else []
-    found = judgements.judge_by(committed, every, published_dir, configs_dir)
+    known = committed_files(results_dir)
+    found = judgements.judge_by(committed, every, published_dir, configs_dir, known)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
     faults += origins.faults(stored, results_dir)

@@ -188,11 +188,11 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
 
     same = results_dir().resolve() == jobs.COMMITTED.resolve()
     committed, _ = records.read_all(results_dir() if same else jobs.COMMITTED)
-    judged = judgements.judge_by(committed, stored)
+    judged = judgements.judge_by(committed, stored, known=records.committed_files(results_dir()))
     for found in judged:
-        if found.band is not None:
+        if found.kind != judgements.UNJUDGED:
             console.print(found.message, style="red" if found.fell_out else None, highlight=False, soft_wrap=True)
-    if unknown := sum(found.band is None for found in judged):
+    if unknown := sum(found.kind == judgements.UNJUDGED for found in judged):
         console.print(f"{unknown} of {len(judged)} records have no band: too few committed runs.", highlight=False)
 
 

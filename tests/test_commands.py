@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import re
 import signal
 import subprocess
@@ -14,8 +15,11 @@ import pytest
 
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.training.run_directory import RunDirectory, read_progress
+from tests.support.forked_train import run_train
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
+FORKING = multiprocessing.get_context("forkserver")
+FORKING.set_forkserver_preload(["tests.support.forked_train", "repro.train"])
 
 
 SNIPPETS = ("README.md", "docs/guide.md")
@@ -88,10 +92,14 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     ],
 )
 def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
-    done = run("repro.train", f"--run_dir={tmp_path / 'x'}", CONFIG, *arguments)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+    command = [f"--run_dir={tmp_path / 'x'}", CONFIG, *arguments]
+    process = FORKING.Process(target=run_train, args=(command, tmp_path / "stderr.txt", {}, False))
+    process.start()
+    process.join(300)
+    said = (tmp_path / "stderr.txt").read_text()
+    assert process.exitcode == 2, said
+    assert sentence in said
+    assert said.count("\n") == 1
 
 
 def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):

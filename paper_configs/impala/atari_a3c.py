@@ -1,4 +1,4 @@
-"""A3C, shallow and deep network, one expert per game: Table 4, with the settings of IMPALA (Appendix F)."""
+"""A3C, shallow and deep network, one expert per game: Table 4, with the settings of Table F.1."""
 
 import ml_collections
 

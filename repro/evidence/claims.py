@@ -43,7 +43,8 @@ class Claim:
         learned_best: the number of an agent's runs that must have, those that end best; 0 for all that count.
         level: the score on learning curves that the claim is about on a task, by the runs of each agent, which must
             show learning, too; None for a claim about final evaluations alone.
-        count: whether the number of a task is a whole one, a place or whether something is so.
+        count: from the number of agents to the least and the most that the number of a task can be, where it is a whole
+            one: a place, or whether something is so. None for other numbers.
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
         reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
@@ -59,7 +60,7 @@ class Claim:
     learned: learning.Enough | None = None
     learned_best: int = 0
     level: Callable[[Sequence[Records]], float] | None = None
-    count: bool = False
+    count: Callable[[int], statistics.Interval] | None = None
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
     reached_by_training: bool = False
@@ -182,8 +183,9 @@ def bootstrap_interval(
     """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
 
     Runs are resampled within each agent and task; whole runs, so that a curve stays one. Where the best of many count,
-    they are chosen anew from each resample. A count that all resamples agree on is known to the nearest whole number,
-    half a step to either side, where so many runs would not be apart by chance alone.
+    they are chosen anew from each resample. A count has an interval on each task, at Bonferroni's level for all of
+    them, and its ends are added up; where they meet it is known to the nearest whole number, half a step to either
+    side.
 
     Args:
         claim: of the row.
@@ -193,7 +195,8 @@ def bootstrap_interval(
         best: how many runs of each agent count; None for all.
 
     Returns:
-        None with fewer than `MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one number.
+        None with fewer than `MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one number that is
+        no count.
     """
     sizes = [len(group) for by_agent in tasks for group in by_agent]
     if min(sizes) < MIN_BOOTSTRAP_RUNS:
@@ -202,34 +205,60 @@ def bootstrap_interval(
     for by_agent in tasks:
         counts = [rng.multinomial(n, np.full(n, 1 / n), size=claim.resamples) for n in map(len, by_agent)]
         numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
-    tail = (1 - statistics.expanded_level(confidence, min(sizes), sum(sizes) - len(sizes))) / 2
+    if claim.count is not None:
+        return _count_interval(claim, tasks, numbers, 1 - (1 - confidence) / len(tasks))
+    tail = _tail(tasks, confidence)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
-    if low < high:
-        return low, high
-    if not claim.count or not _apart_by_more_than_chance(tasks, confidence):
-        return None
-    half = 0.5 if claim.takes_all_tasks else 0.5 / len(tasks)
-    return _rounded(low - half), _rounded(high + half)
+    return (low, high) if low < high else None
+
+
+def _count_interval(
+    claim: Claim, tasks: Sequence[Sequence[Records]], numbers: Sequence[np.ndarray], confidence: float
+) -> statistics.Interval:
+    """The interval of a count from its resamples on each task, [R]; open where a task has too few runs for any order.
+
+    Args:
+        claim: with a `count`.
+        tasks: as for `bootstrap_interval`.
+        numbers: of each task.
+        confidence: of a task's interval.
+    """
+    assert claim.count is not None
+    ends = []
+    for by_agent, resampled in zip(tasks, numbers):
+        if _can_be_ordered(by_agent, confidence):
+            tail = _tail([by_agent], confidence)
+            low = np.quantile(resampled, tail, method="lower")
+            ends.append((float(low), float(np.quantile(resampled, 1 - tail, method="higher"))))
+        else:
+            ends.append(claim.count(len(by_agent)))
+    low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
+    if low == high:
+        half = 0.5 if claim.takes_all_tasks else 0.5 / len(tasks)
+        low, high = low - half, high + half
+    return _rounded(low), _rounded(high)
+
+
+def _tail(tasks: Sequence[Sequence[Records]], confidence: float) -> float:
+    """The share of resamples below an interval, and above it."""
+    sizes = [len(group) for by_agent in tasks for group in by_agent]
+    return (1 - statistics.expanded_level(confidence, min(sizes), sum(sizes) - len(sizes))) / 2
+
+
+def _can_be_ordered(by_agent: Sequence[Records], confidence: float) -> bool:
+    """Whether there are so many runs that those of one agent can lie above all of another's by more than chance.
+
+    One of binom(n + m, n) orders of n and m runs of the same kind is so; Bonferroni's level for the pairs compared.
+    """
+    ours, *others = map(len, by_agent)
+    return all(len(others) / math.comb(ours + n, n) <= (1 - confidence) / 2 for n in others)
 
 
 def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:
     """The weights of runs, [R, runs], from how often each is in a resample, [R, runs], of which the best may count."""
     if best is None:
         return counts / len(runs)
-    order = np.argsort([-record["evaluation"]["mean"] for record in runs], kind="stable")
-    taken = np.minimum(np.cumsum(counts[:, order], axis=-1), best)
-    weights = np.empty(counts.shape)
-    weights[:, order] = np.diff(taken, axis=-1, prepend=0) / taken[:, -1:]
-    return weights
-
-
-def _apart_by_more_than_chance(tasks: Sequence[Sequence[Records]], confidence: float) -> bool:
-    """Whether runs of ours all above or all below those of another agent are none, by an exact permutation test.
-
-    One of binom(n + m, n) orders of n and m runs of the same kind is so; Bonferroni's level for all pairs compared.
-    """
-    pairs = [(len(ours), len(theirs)) for ours, *others in tasks for theirs in others]
-    return all(len(pairs) / math.comb(n + m, n) <= (1 - confidence) / 2 for n, m in pairs)
+    return statistics.best_weights([record["evaluation"]["mean"] for record in runs], counts, best)
 
 
 def _usable(
@@ -239,7 +268,7 @@ def _usable(
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
         reason = foreign_settings(printed, by_agent, references.differences)
-        reason = reason or _without_learning(printed, claim, task, by_agent, references)
+        reason = reason or _without_learning(printed, claim, task, by_agent, references, len(tasks))
         if reason:
             reasons.append(reason)
         else:
@@ -271,7 +300,7 @@ def foreign_settings(printed: PublishedRow, by_agent: Sequence[Records], differe
 
 
 def _without_learning(
-    printed: PublishedRow, claim: Claim, task: str, every: Sequence[Records], references: References
+    printed: PublishedRow, claim: Claim, task: str, every: Sequence[Records], references: References, tasks: int
 ) -> str:
     """Says that a claim about scores has none that show learning, or nothing to tell by; empty otherwise."""
     if claim.learned is None:
@@ -280,7 +309,7 @@ def _without_learning(
     level = None if claim.level is None else claim.level(by_agent)
     if claim.learned_best:
         by_agent = [comparisons.best_of(runs, claim.learned_best) for runs in by_agent]
-    return learning.find_lack(claim.learned, task, by_agent, every, references, level)
+    return learning.find_lack(claim.learned, task, by_agent, every, references, level, tasks)
 
 
 def _chosen(printed: PublishedRow, by_agent: Sequence[Records]) -> list[Records]:
@@ -294,12 +323,15 @@ def _measure(
     """Our result, from the tasks whose runs answer it, of which at least one counts."""
     every = [by_agent for by_agent in tasks.values() if claim.belongs(_chosen(printed, by_agent))]
     counted = [_chosen(printed, by_agent) for by_agent in every]
-    equal = [[np.full((1, len(group)), 1 / len(group)) for group in by_agent] for by_agent in counted]
-    numbers = [claim.of_task(by_agent)(weights) for by_agent, weights in zip(counted, equal)]
+    best = printed.protocol.get("best")
+    numbers = [claim.of_task(by_agent)(_equal(by_agent)) for by_agent in counted]
     value = _rounded(claim.over_tasks(np.stack(numbers))[0])
+    interval = None
     if claim.task_interval is None:
-        interval = bootstrap_interval(claim, every, rng, best=printed.protocol.get("best"))
-    else:
+        interval = bootstrap_interval(claim, every, rng, best=best)
+    elif best is not None and any(len(runs) > best for by_agent in every for runs in by_agent):
+        interval = _reselected_interval(claim, every, best, rng)
+    if interval is None and claim.task_interval is not None:
         interval = _averaged_interval(claim.task_interval, counted, [float(number[0]) for number in numbers])
     total = comparisons.TASK_SETS.get(printed.task, 1)
     shortfalls = (f"{len(tasks)} of {total} tasks",) if len(tasks) < total else ()
@@ -312,6 +344,33 @@ def _measure(
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
+
+
+def _reselected_interval(
+    claim: Claim, tasks: Sequence[Sequence[Records]], best: int, rng: np.random.Generator
+) -> statistics.Interval | None:
+    """As `bootstrap_interval`, of a number that is no function of weights: one that is of the chosen runs alone.
+
+    None with fewer than `MIN_BOOTSTRAP_RUNS`, or where all resamples are one number.
+    """
+    if min(len(runs) for by_agent in tasks for runs in by_agent) < MIN_BOOTSTRAP_RUNS:
+        return None
+    numbers = []
+    for by_agent in tasks:
+        resampled = []
+        for _ in range(statistics.CURVE_RESAMPLES):
+            samples = [[runs[i] for i in rng.integers(len(runs), size=len(runs))] for runs in by_agent]
+            drawn = [comparisons.best_of(sample, best) for sample in samples]
+            resampled.append(claim.of_task(drawn)(_equal(drawn))[0])
+        numbers.append(resampled)
+    tail = _tail(tasks, intervals.LEVEL)
+    low, high = map(_rounded, np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail]))
+    return (low, high) if low < high else None
+
+
+def _equal(by_agent: Sequence[Records]) -> list[np.ndarray]:
+    """The weights of all runs alike, [1, runs] for each agent."""
+    return [np.full((1, len(runs)), 1 / len(runs)) for runs in by_agent]
 
 
 def _averaged_interval(
@@ -348,6 +407,15 @@ def _median(numbers: np.ndarray) -> np.ndarray:
 
 def _sum(numbers: np.ndarray) -> np.ndarray:
     return numbers.sum(axis=0)
+
+
+def _zero_or_one(agents: int) -> statistics.Interval:
+    del agents
+    return 0.0, 1.0
+
+
+def _places(agents: int) -> statistics.Interval:
+    return 1.0, float(agents)
 
 
 def _geometric_mean(orders: np.ndarray) -> np.ndarray:
@@ -437,13 +505,20 @@ CLAIMS: Mapping[str, Claim] = {
         learned=learning.each_gain,
         never="a first gain that is none",
     ),
-    "tasks_won": Claim(task_measures.won, _sum, together=True, learned=any, count=True),
-    "tasks_won_share": Claim(task_measures.won, _mean, together=True, learned=any, count=True),
+    "tasks_won": Claim(task_measures.won, _sum, together=True, learned=any, count=_zero_or_one),
+    "tasks_won_share": Claim(task_measures.won, _mean, together=True, learned=any, count=_zero_or_one),
     "tasks_led": Claim(
-        task_measures.led_throughout, _sum, ("curve",), together=True, learned=learning.all_but_last, count=True
+        task_measures.led_throughout,
+        _sum,
+        ("curve",),
+        together=True,
+        learned=learning.leaders_or_last,
+        count=_zero_or_one,
     ),
-    "gaps_widened": Claim(task_measures.gap_widened, _sum, together=True, learned=learning.each_lead, count=True),
-    "place": Claim(task_measures.place, _mean, together=True, learned=learning.all_but_one, count=True),
+    "gaps_widened": Claim(
+        task_measures.gap_widened, _sum, together=True, learned=learning.each_lead, count=_zero_or_one
+    ),
+    "place": Claim(task_measures.place, _mean, together=True, learned=learning.all_but_one, count=_places),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
     "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),

@@ -95,7 +95,8 @@ def runs_by_task(
 ) -> dict[str, list[Records]]:
     """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
 
-    Of several such scales it is the largest, whose budget is nearest to the paper's. All records are returned, also
+    Of several such scales it is the largest, whose budget is nearest to the paper's, unless `protocol["scale"]` names
+    the only one. All records are returned, also
     where only the best of them count (`best_runs`).
 
     Args:
@@ -106,8 +107,9 @@ def runs_by_task(
         needs: what a run must hold to count, as for `run_measures.holds`.
     """
     found = {}
+    scales = (printed.protocol["scale"],) if "scale" in printed.protocol else SCALES
     for task in _tasks(printed, runs):
-        for scale in SCALES:
+        for scale in scales:
             by_agent = list(_usable(printed, runs, task, others, needs, (scale,)).values())
             if min(map(len, by_agent)) >= min_runs:
                 found[task] = by_agent
@@ -128,6 +130,7 @@ def shortage(
     short = [name for name in found[0] if max(len(by_agent[name]) for by_agent in found) < min_runs]
     runs_of = f"{min_runs} run{'s' if min_runs > 1 else ''} of {', '.join(short) or 'each agent, at one scale,'}"
     where = "one task" if printed.task in TASK_SETS else printed.task
+    where += f" at scale {printed.protocol['scale']}" if "scale" in printed.protocol else ""
     holding = f", with {' and '.join(need.rpartition('.')[2] for need in needs)}" if needs else ""
     return f"needs {runs_of} on {where}{holding}"
 

@@ -2,7 +2,7 @@
 
 from repro.evidence import claims
 from repro.evidence.published import PublishedRow
-from repro.evidence.results import Result, divergences
+from repro.evidence.results import Result
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
 
 
@@ -32,10 +32,8 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
 
 
 def _reached_by_training(printed: PublishedRow) -> bool:
-    """Whether a row is about what training comes to, as a score, not about how agents compare."""
-    if printed.statement is None:
-        return True
-    return printed.claim is not None and claims.find_claim(printed).reached_by_training
+    """Whether a row is about what training comes to, as the score of one agent, not about how agents compare."""
+    return printed.claim is None or claims.find_claim(printed).reached_by_training
 
 
 def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, differing: int) -> tuple[str, ...]:
@@ -55,8 +53,6 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     expected = printed.n_seeds or (MIN_RUNS if ours.learned and printed.measure == "evaluation" else 1)
     if len(fields["seeds"]) < expected:
         found.append(f"{len(fields['seeds'])} of {expected} runs")
-    if printed.protocol.get("best") is None:  # where settings are searched for, some of them may diverge
-        found += divergences(ours.used)
     episodes = printed.protocol.get("episodes")
     if episodes is not None and fields["episodes"] < episodes:
         found.append(f"{fields['episodes']} of {episodes} episodes")

@@ -193,7 +193,7 @@ def judge(items: Sequence[StoredRecord], reference: Reference, known: Collection
     Args:
         items: valid records that are not stale; those that are part of the reference are left out of their own bands.
         reference: to judge by.
-        known: files of records that may have diverged, since others are judged by them.
+        known: files of records that may have diverged, since they are committed and others are judged by them.
     """
     reasons: dict[pathlib.Path, str] = {}
     alone: dict[pathlib.Path, int] = {}
@@ -218,24 +218,25 @@ def judge_by(
     stored: Iterable[StoredRecord],
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    known: Collection[pathlib.Path] = (),
 ) -> list[Judgement]:
     """Judges records by the committed ones of their groups, and by each other where a group has none.
 
     Args:
-        committed: valid records; none where those to judge are the committed ones themselves.
+        committed: valid records.
         stored: valid records to judge, some of them perhaps committed ones. Stale ones, here and there, are left out.
         published_dir: says for each group what is better.
         configs_dir: current configs, for staleness.
+        known: as for `judge`.
     """
 
     def current(items: Iterable[StoredRecord]) -> list[StoredRecord]:
         return [item for item in items if staleness.stale_reason(item.record, configs_dir) is None]
 
     judged, reference = current(stored), current(committed)
-    paths = {item.path for item in reference or judged}
     groups = {group_of(item.record) for item in reference}
     reference += [item for item in judged if group_of(item.record) not in groups]
-    return judge(judged, Reference(reference, published_dir), paths)
+    return judge(judged, Reference(reference, published_dir), known)
 
 
 def group_of(record: Mapping[str, Any]) -> GroupKey:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.stats
 
 from repro.evidence import intervals, run_measures
 from repro.evidence.comparisons import Records
@@ -20,7 +21,9 @@ Enough = Callable[[Sequence[bool]], bool]
 """From which of the agents compared have learned, ours first, to whether a claim can be read from them."""
 
 CHANCE = 0.025
-"""That some agent of a comparison counts as learned on a task while all play at random, at most."""
+"""That some agent of a comparison counts as learned on some task while all play at random, at most."""
+MIN_GAMES = 5
+"""Fewest games by which an agent can be told from one that plays at random."""
 MIN_UNTRAINED = 4
 """Fewest runs whose scores before learning have an interval; with fewer the highest of them counts."""
 
@@ -30,9 +33,9 @@ def all_but_one(learned: Sequence[bool]) -> bool:
     return sum(learned) >= len(learned) - 1
 
 
-def all_but_last(learned: Sequence[bool]) -> bool:
-    """Every agent that is to be ahead of the last one."""
-    return all(learned[:-1])
+def leaders_or_last(learned: Sequence[bool]) -> bool:
+    """Every agent that is to be ahead of the last one; or the last one, which none of them can then be."""
+    return all(learned[:-1]) or learned[-1]
 
 
 def last(learned: Sequence[bool]) -> bool:
@@ -65,13 +68,15 @@ def find_lack(
     chosen_from: Sequence[Records],
     references: References,
     level: float | None = None,
+    tasks: int = 1,
 ) -> str:
     """Says why the scores of a task do not show the learning that a claim is about; empty where they do.
 
-    Agents may play games that differ, as in their limits of an episode: each needs a random player, and the highest one
-    counts. Games of agents at random are independent, whatever their runs, so that an agent's mean has Student's
-    interval over all of its games, at Bonferroni's level for the number of agents. Where the best of many runs were
-    chosen, one of them must be surely above random play by its own games, at the level for all runs.
+    Agents may play games that differ, as in their limits of an episode: each needs a random player, and the highest
+    one counts. Games of agents at random are independent, whatever their runs, so that an agent's mean has Student's
+    interval over all of its games, at Bonferroni's level for the number of agents and tasks. Where the best of many
+    runs were chosen, one of them must be surely above random play by its own games, at the level for all runs; and
+    their mean must be above what the best of so many untrained policies may score by chance.
 
     Args:
         enough: of the claim.
@@ -80,19 +85,21 @@ def find_lack(
         chosen_from: the runs of each agent that these were chosen from.
         references: for the random players.
         level: a score on learning curves that the claim is about besides final evaluations.
+        tasks: that the claim looks at, of which this is one.
     """
     players = [references.random(record) for runs in by_agent for record in runs]
     uppers = [player.upper for player in players if player is not None]
     if len(uppers) < len(players):
         return f"no record of a random player on {task}"
     upper = max(uppers)
-    scores = [_mean(runs) for runs in by_agent]
+    scores, chance = [_mean(runs) for runs in by_agent], CHANCE / tasks
     if any(len(runs) < len(every) for runs, every in zip(by_agent, chosen_from)):
-        tail = CHANCE / sum(map(len, chosen_from))
+        tail = chance / sum(map(len, chosen_from))
         lows = [max(_low([record], tail) for record in runs) for runs in by_agent]
+        starts = [_untrained(runs, tail) for runs in chosen_from]
     else:
-        lows = [_low(runs, CHANCE / len(by_agent)) for runs in by_agent]
-    starts = [_untrained(runs) for runs in chosen_from]
+        lows = [_low(runs, chance / len(by_agent)) for runs in by_agent]
+        starts = [_untrained(runs) for runs in chosen_from]
     learned = [low > upper and score > start for score, low, start in zip(scores, lows, starts)]
     if not enough(learned):
         score, low, start = max(of for of, has in zip(zip(scores, lows, starts), learned) if not has)
@@ -107,20 +114,36 @@ def _mean(runs: Records) -> float:
 
 
 def _low(runs: Records, tail: float) -> float:
-    """The lower end of a mean's one-sided interval over the games of some runs; the mean where all have one score."""
+    """The lower end of a mean's one-sided interval over the games of some runs; the mean where all have one score.
+
+    Minus infinity with fewer than `MIN_GAMES`.
+    """
     games = [score for record in runs for score in record["evaluation"]["returns"]]
+    if len(games) < MIN_GAMES:
+        return -math.inf
     interval = intervals.mean_interval(games, 1 - 2 * tail, runs[0]["evaluation"]["unit"])
     return _mean(runs) if interval is None else interval[0]
 
 
-def _untrained(runs: Records) -> float:
+def _untrained(runs: Records, tail: float | None = None) -> float:
     """What an agent's policies scored before they learned, at most: the upper end of their mean's interval.
 
     Minus infinity where no curve tells it.
+
+    Args:
+        runs: of the agent.
+        tail: chance with which another run may surpass the limit for single runs, which is then returned; None for that
+            of the mean.
     """
     scores = [score for score in map(run_measures.untrained_score, runs) if score is not None]
-    interval = intervals.mean_interval(scores) if len(scores) >= MIN_UNTRAINED else None
-    return max(scores, default=-math.inf) if interval is None else interval[1]
+    if len(scores) < MIN_UNTRAINED or np.ptp(scores) == 0:
+        return max(scores, default=-math.inf)
+    if tail is None:
+        interval = intervals.mean_interval(scores)
+        assert interval is not None
+        return interval[1]
+    spread = np.std(scores, ddof=1) * math.sqrt(1 + 1 / len(scores))
+    return float(np.mean(scores) + scipy.stats.t.ppf(1 - tail, len(scores) - 1) * spread)
 
 
 def _explain(score: float, low: float, upper: float, start: float, task: str) -> str:

@@ -318,6 +318,15 @@ def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
     return f"{commit}-dirty" if changes else commit
 
 
+def committed_files(folder: pathlib.Path) -> set[pathlib.Path]:
+    """Returns the files of a folder that are as git has them; all where there is no git to tell."""
+    try:
+        tracked, changed = (run_git(folder, "ls-files", *kind, "-z", ".").split("\0") for kind in ((), ("--modified",)))
+    except (OSError, subprocess.CalledProcessError):
+        return {path for path in folder.rglob("*") if path.is_file()}
+    return {folder / name for name in set(tracked) - set(changed) if name}
+
+
 def run_git(root: str | os.PathLike[str], *arguments: str) -> str:
     """Returns what a git command prints in a folder.
 

@@ -13,6 +13,8 @@ from repro.evidence.groups import Group
 from repro.evidence.records import SCALES, budget_field, counted
 from repro.evidence.references import References
 
+PLAIN: Mapping[str, float] = {"random": 0.0, "human": 100.0}
+"""Scores between which a plain one is its own percentage."""
 BOOTSTRAP_SEED = 0
 """Each row has an rng of its own with this seed, so that its interval depends on nothing but its records."""
 
@@ -58,15 +60,35 @@ def answer_task(printed: published.PublishedRow, group: Group, field: str | None
     fields, notes = summarize_runs(counted_runs, field, printed.measure), list(group.notes)
     if len(counted_runs) < len(group.records):
         fields["seeds"] = tuple(record["seed"] for record in group.records)  # all that these were chosen from
+        means = [record["evaluation"]["mean"] for record in group.records]
+        low, high = statistics.best_interval(means, len(counted_runs), np.random.default_rng(BOOTSTRAP_SEED))
+        fields["interval"] = (low, high) if low < high else None
         notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
-        notes += divergences(group.records)
-    return Result(fields, "; ".join(notes), group.records)
+    shortfalls, more = _of_search(printed, counted_runs, group.records)
+    return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls)
 
 
-def divergences(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns in words how many of some runs diverged; nothing where none did."""
-    count = sum("diverged" in record for record in records)
-    return [f"{count} of {len(records)} runs diverged"] if count else []
+def _of_search(
+    printed: published.PublishedRow, chosen: Sequence[Mapping[str, Any]], every: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is less than the paper's protocol about runs that diverged or were to be searched for, and what to note.
+
+    Settings that a search tries may diverge, as long as none of the runs that count did.
+
+    Args:
+        printed: the row.
+        chosen: the runs that count.
+        every: these and those that they were chosen from.
+    """
+    count = sum("diverged" in record for record in every)
+    diverged = (f"{count} of {len(every)} runs diverged",) if count else ()
+    if printed.protocol.get("best") is None or not every:
+        return diverged, ()
+    searched = all(record.get("sampled_hparams") for record in every)
+    if not searched:
+        return (*diverged, "no search of settings"), ()
+    harmless = len(chosen) < len(every) and not any("diverged" in record for record in chosen)
+    return ((), diverged) if harmless else (diverged, ())
 
 
 def answer_claim(
@@ -94,11 +116,11 @@ def answer_claim(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
-    note = found.note
-    if found.candidates is not None:
-        diverged = divergences([record for group in found.candidates for record in group])
-        note = "; ".join(filter(None, (note, *diverged)))
-    return Result(fields, note, [record for group in found.compared for record in group], found.shortfalls)
+    used = [record for group in found.compared for record in group]
+    shortfalls, notes = _of_search(
+        printed, used, used if found.candidates is None else [record for group in found.candidates for record in group]
+    )
+    return Result(fields, "; ".join(filter(None, (found.note, *notes))), used, (*shortfalls, *found.shortfalls))
 
 
 def answer_aggregate(
@@ -107,24 +129,31 @@ def answer_aggregate(
     scores: Mapping[str, Mapping[str, float]],
     field: str | None,
 ) -> Result:
-    """Returns our result for an aggregate over tasks, in percent: not run before every one of its tasks is.
+    """Returns our result for an aggregate over tasks: not run before every one of its tasks is.
+
+    It is in percent where scores are normalised, otherwise in the unit of the scores themselves.
 
     Args:
         printed: with a statistic.
         groups: of all agents and tasks.
-        scores: random and human score of each task of the aggregate; empty where none are printed.
+        scores: random and human score of each task of the aggregate; empty where it is not of normalised scores.
         field: as for `answer_task`.
     """
-    if printed.agent is None or printed.statistic is None or not scores:
+    if printed.agent is None or printed.statistic is None:
         return Result({}, "")
     names = (printed.paper, printed.experiment, printed.agent)
-    done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and t in scores and g.records}
-    if len(done) < len(scores):
-        return Result(
-            {}, f"{len(done)} of the {len(scores)} tasks have a record{_of_tasks_at_hand(printed, done, scores)}"
-        )
+    done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and g.records}
+    total = len(scores) or comparisons.TASK_SETS.get(printed.task, 0)
+    scores = scores or dict.fromkeys(done, PLAIN)
+    done = {task: records for task, records in done.items() if task in scores}
+    if not total or printed.measure != "evaluation":
+        return Result({}, "")
+    if len(done) < total:
+        return Result({}, f"{len(done)} of the {total} tasks have a record{_of_tasks_at_hand(printed, done, scores)}")
     used = [record for records in done.values() for record in records]
-    return Result(_summarize_tasks(done, scores, printed.statistic, field), "", used)
+    return Result(
+        _summarize_tasks(done, scores, printed.statistic, field), "", used, _of_search(printed, used, used)[0]
+    )
 
 
 def summarize_runs(

@@ -68,6 +68,38 @@ def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: 
     return np.quantile(sampled @ lines, [tail, 1 - tail], axis=0).T
 
 
+def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best: int) -> np.ndarray:
+    """Returns the weights of runs, [R, runs], in the mean of the best ones of each resample.
+
+    Args:
+        scores: [runs].
+        counts: [R, runs], how often each run is in a resample.
+        best: how many count; all of a smaller resample.
+    """
+    order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
+    taken = np.minimum(np.cumsum(counts[:, order], axis=-1), best)
+    weights = np.empty(counts.shape)
+    weights[:, order] = np.diff(taken, axis=-1, prepend=0) / taken[:, -1:]
+    return weights
+
+
+def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator, confidence: float = 0.95) -> Interval:
+    """Bootstrap interval of the mean of the best of many runs, which are chosen anew from each resample.
+
+    Args:
+        scores: of more runs than `best`.
+        best: how many count.
+        rng: for the resamples.
+        confidence: probability content in (0, 1).
+    """
+    runs = len(scores)
+    counts = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES)
+    means = best_weights(scores, counts, best) @ np.asarray(scores, np.float64)
+    tail = (1 - expanded_level(confidence, runs, runs - 1)) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
 def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     """The level at which a percentile interval of few runs has about the coverage asked for.
 

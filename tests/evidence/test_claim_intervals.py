@@ -1,5 +1,7 @@
 """Intervals of claims: closed forms, bootstraps and what has none."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -109,7 +111,12 @@ def test_the_best_three_of_many_runs_have_an_interval(tmp_path):
 
 @pytest.mark.parametrize(
     ("runs", "tasks", "interval"),
-    [(4, 1, (0.5, 1.5)), (4, 5, None), (5, 5, (4.5, 5.5)), (3, 1, None)],  # 1 / 70 and 5 / 252 are below 0.025
+    [
+        (4, 1, (0.5, 1.5)),  # one of 70 orders is so
+        (4, 5, (0.0, 5.0)),  # on one of five tasks that is chance enough
+        (5, 5, (4.5, 5.5)),  # one of 252
+        (3, 1, None),
+    ],
 )
 def test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number(tmp_path, runs, tasks, interval):
     games, task = (GAMES[:tasks], "atari5" if tasks > 1 else "pong")
@@ -117,14 +124,55 @@ def test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number(tmp
     made += make_runs("other", *[{"final": 20.0 + i} for i in range(runs)], games=games)
     whole = {"margin": ["absolute", 0.5], "margin_note": "m", "value": tasks, "n_seeds": runs}
     row = make_row(tmp_path, made, task=task, protocol=TO_OTHER, **(WON | whole))
+    decided = interval in ((0.5, 1.5), (4.5, 5.5))
     assert (row.value, row.interval) == (tasks, interval)
-    assert row.verdict == ("undecided" if interval is None else "reproduced")
+    assert row.verdict == ("reproduced" if decided else "undecided")
     place = PLACE | {"value": 1.0, "n_seeds": runs, "margin": ["absolute", 0.5]}
     row = make_row(tmp_path, made, task=task, protocol=TO_OTHER, **place)
-    assert row.interval == (None if interval is None else (1 - 0.5 / tasks, 1 + 0.5 / tasks))
+    assert row.interval == ((1 - 0.5 / tasks, 1 + 0.5 / tasks) if decided else interval and (1.0, 2.0))
     none = {"value": 0, "better": "less", "agent": "other", "protocol": {"against": ["impala_shallow"]}}
     row = make_row(tmp_path, made, task=task, **(WON | whole | none))
-    assert row.verdict == ("undecided" if interval is None else "reproduced")  # the best of none
+    assert row.verdict == ("reproduced" if decided else "undecided")  # the best of none
+
+
+@pytest.mark.parametrize("ours", [(4.6, 10.0, 11.0, 12.0, 13.0), (6.0, 10.0, 11.0, 12.0, 13.0)])
+def test_a_task_is_open_where_resamples_differ_and_the_others_are_not(tmp_path, ours):
+    made = make_runs("impala_shallow", *[{"final": 80.0 + i} for i in range(5)], games=GAMES[:4])
+    made += make_runs("impala_shallow", *[{"final": 10 * final} for final in ours], games=GAMES[4:])
+    made += make_runs("other", *[{"final": 10.0 * i} for i in range(4, 9)], games=GAMES)
+    made += make_runs("other", *[{"final": 150.0}], games=GAMES[4:])[-1:]
+    del made[-2]
+    row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **WON)
+    assert (row.value, row.interval) == (5.0, (4.0, 5.0))
+
+
+def test_counts_cover_the_true_one_where_agents_differ_little():
+    """Ours is ahead on all five tasks, by half of the runs' spread: five and the open ones hold it."""
+    rng, covered, trials = np.random.default_rng(5), 0, 60
+    claim = dataclasses.replace(claims.CLAIMS["tasks_won"], resamples=499)
+    for _ in range(trials):
+        tasks = [
+            [[{"evaluation": {"mean": x}} for x in rng.standard_normal(8) + shift] for shift in (0.5, 0.0, 0.0)]
+            for _ in range(5)
+        ]
+        low, high = claims.bootstrap_interval(claim, tasks, rng)
+        covered += low <= 5 <= high
+    assert covered > 0.9 * trials
+
+
+@pytest.mark.parametrize(("claim", "best"), [("improvement", 3), ("score_difference", 3)])
+def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
+    """They are chosen anew from each resample: the chosen ones are no sample of their own."""
+    rng, wrong, trials = np.random.default_rng(7), 0, 60
+    of, even = claims.CLAIMS[claim], 0.5 if claim == "improvement" else 0.0
+    for _ in range(trials):
+        agents = [[{"evaluation": {"mean": x}} for x in rng.standard_normal(12)] for _ in range(2)]
+        if of.task_interval is None:
+            found = claims.bootstrap_interval(of, [agents], rng, best=best)
+        else:
+            found = claims._reselected_interval(of, [agents], best, rng)
+        wrong += found is None or not found[0] <= even <= found[1]
+    assert wrong <= 0.15 * trials
 
 
 def test_even_odds_are_not_surpassed_by_rounding(tmp_path):

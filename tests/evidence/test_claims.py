@@ -344,7 +344,7 @@ def test_the_printed_claims_that_are_answered():
         "refer": {
             "Figure 1": 12,
             "Figure 2": 4,
-            "Figure 3": 4,
+            "Figure 3": 5,
             "Figure 4": 9,
             "Figure 5": 4,
             "Figure 6": 3,

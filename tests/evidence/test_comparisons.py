@@ -33,7 +33,7 @@ def _averaged(*tasks):
 
 def _runs(agent, finals, games=GAMES, experiment="atari_shallow", **changes):
     return [
-        make_record(seed, game, experiment, agent, final=final, **changes)
+        make_record(seed, game, experiment, agent, final=final, **changes) | {"sampled_hparams": {"x": 1.0}}
         for game in games
         for seed, final in enumerate(finals, start=1)
     ]

@@ -37,12 +37,24 @@ def test_the_budget_of_a_run_that_diverged_is_not_that_of_the_row():
     assert make_row(*made).share == 0.1
 
 
-def test_settings_of_a_search_may_diverge(tmp_path):
-    made = full_runs(5, final=21.0)
-    made[1]["diverged"] = "update 7 gave loss=nan"
-    row = make_one(tmp_path, made, value=10.0, protocol={"best": 3})
-    assert (row.verdict, row.shortfalls) == ("reproduced", ())
-    assert row.note == "the best 3 of 5 runs count; 1 of 5 runs diverged"
+@pytest.mark.parametrize(
+    ("diverged", "sampled", "runs", "shortfalls", "note"),
+    [
+        ((4,), True, 5, (), "the best 3 of 5 runs count; 1 of 5 runs diverged"),
+        ((4,), False, 5, ("1 of 5 runs diverged", "no search of settings"), "the best 3 of 5 runs count"),
+        ((0,), True, 5, ("1 of 5 runs diverged",), "the best 3 of 5 runs count"),  # the best of all
+        ((2,), True, 3, ("3 of 5 runs", "1 of 3 runs diverged"), ""),
+    ],
+)
+def test_settings_of_a_search_may_diverge(tmp_path, diverged, sampled, runs, shortfalls, note):
+    made = full_runs(runs, final=21.0)
+    made.sort(key=lambda record: -record["evaluation"]["mean"])
+    for record in made:
+        record["sampled_hparams"] = {"learner.learning_rate": 1e-3} if sampled else {}
+    for place in diverged:
+        made[place]["diverged"] = "update 7 gave loss=nan"
+    row = make_one(tmp_path, made, value=10.0, protocol={"best": 3}, n_seeds=None)
+    assert (row.shortfalls, row.note) == (shortfalls, note)
 
 
 @pytest.mark.parametrize(

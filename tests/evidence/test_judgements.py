@@ -90,16 +90,17 @@ def test_a_run_that_diverged_makes_no_band_and_is_a_regression_where_no_other_di
 def test_a_committed_run_that_diverged_is_known_and_a_lone_new_one_is_not(runs):
     diverged = _with_score(runs[0], 13.0) | {"seed": 9, "diverged": "update 7 gave loss=nan"}
     committed = [_store(run) for run in (*runs, diverged)]
-    assert [item.fell_out for item in judgements.judge_by((), committed)] == [False] * 6
-    assert [item.fell_out for item in judgements.judge_by(committed, committed)] == [False] * 6
+    known = {item.path for item in committed}
+    assert [item.fell_out for item in judgements.judge_by((), committed, known=known)] == [False] * 6
+    assert [item.fell_out for item in judgements.judge_by((), committed)] == [False] * 5 + [True]
     new = [records.StoredRecord(pathlib.Path("again") / item.path, item.record) for item in committed]
     assert [item.fell_out for item in judgements.judge_by(committed, new)] == [False] * 6
     elsewhere = [_store(make_record(seed, "alien")) for seed in (1, 2)]
     assert [item.fell_out for item in judgements.judge_by(elsewhere, new)] == [False] * 5 + [True]
     changed = copy.deepcopy(diverged["config"])
     changed["learner"]["learning_rate"] *= 2
-    known = [*committed[:5], _store(diverged | {"config": changed})]
-    assert [item.fell_out for item in judgements.judge_by(known, new)] == [False] * 5 + [True]  # of other settings
+    other = [*committed[:5], _store(diverged | {"config": changed})]
+    assert [item.fell_out for item in judgements.judge_by(other, new)] == [False] * 5 + [True]  # of other settings
 
 
 def test_a_band_of_all_runs_would_hold_any_of_them(runs):

@@ -29,10 +29,9 @@ def test_a_mean_is_surely_above_random_play_or_not():
     assert lack(near) == ""
     assert lack(spread).startswith("0.6 on pong, -4.08 without chance, is")
     assert lack(spread).endswith(" is not surely above a random player's 0.2")
-    assert lack([played([0.1, 0.2])]) == "0.15 on pong is not above a random player's 0.2"
+    assert lack([played([0.1, 0.2] * 3)]) == "0.15 on pong is not above a random player's 0.2"
     assert lack(near, spread) == ""
     assert "0.6 on pong, -4" in lack(near, spread, enough=all)
-    assert lack([played([3.0, 3.0])]) == ""  # no spread at all
 
 
 @pytest.mark.parametrize(("agents", "runs", "best"), [(1, 5, 5), (3, 5, 5), (3, 5, 3), (2, 12, 3)])
@@ -49,8 +48,29 @@ def test_agents_that_play_at_random_seldom_count_as_learned(agents, runs, best):
     assert above > 0.45 * trials
 
 
+@pytest.mark.parametrize(("runs", "best"), [(5, 5), (30, 5), (24, 3)])
+def test_the_best_of_policies_that_never_learned_seldom_count_as_learned(runs, best):
+    """They score above random play from the start, and the best of many above the mean of all."""
+    rng, trials, found = np.random.default_rng(4), 300, 0
+    for _ in range(trials):
+        ends, starts = rng.standard_normal((2, runs)) + 50
+        every = [played([end - 0.1, end, end + 0.1] * 3, start) for end, start in zip(ends, starts)]
+        chosen = comparisons.best_of(every, best) if best < runs else every
+        found += lack(chosen, chosen_from=[every]) == ""
+    assert found <= 0.08 * trials
+
+
+def test_the_chance_is_that_of_all_tasks_and_few_games_tell_nothing():
+    runs = [played([0.0, 0.2, 0.4, 0.6, 0.8])]
+    assert lack(runs, upper=0.0) == ""
+    told = learning.find_lack(any, "pong", [runs], [runs], player(0.0), tasks=57)
+    assert "is not surely above a random player's 0" in told
+    assert "3 on pong" in lack([played([3.0, 3.0, 3.0, 3.0])])
+    assert lack([played([3.0] * 5)]) == ""
+
+
 def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_many():
-    games = [5.0, 5.1, 4.9]
+    games = [5.0, 5.1, 4.9] * 2
     assert lack([played(games, start) for start in (4.0, 5.5)]).endswith(
         "not above the 5.5 of a policy before it learned"
     )
@@ -60,17 +80,17 @@ def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_m
 
 
 def test_the_level_of_a_curve_must_show_learning_as_well():
-    runs = [played([5.0, 5.1, 4.9], start=1.0)]
+    runs = [played([5.0, 5.1, 4.9] * 2, start=1.0)]
     assert lack(runs, level=1.5) == ""
     assert lack(runs, level=1.0) == "1 on pong is not above the 1 of a policy before it learned"
-    assert lack([played([5.0, 5.1, 4.9])], level=0.1) == "0.1 on pong is not above a random player's 0.2"
+    assert lack([played([5.0, 5.1, 4.9] * 2)], level=0.1) == "0.1 on pong is not above a random player's 0.2"
 
 
 @pytest.mark.parametrize(
     ("enough", "those"),
     [
         (learning.all_but_one, {"1111", "0111", "1011", "1101", "1110"}),
-        (learning.all_but_last, {"1110", "1111"}),
+        (learning.leaders_or_last, {"1110", *("".join(bits) + "1" for bits in itertools.product("01", repeat=3))}),
         (learning.last, {"".join(bits) + "1" for bits in itertools.product("01", repeat=3)}),
         (learning.both_before, {"0101", "0111", "1101", "1111"}),
         (learning.each_lead, {"1010", "1001", "0110", "0101", "1110", "1101", "1011", "0111", "1111"}),

@@ -27,8 +27,8 @@ VARIANTS = [
     Variant(
         "rows: runs that diverged are not named",
         RESULTS,
-        'count = sum("diverged" in record for record in records)',
-        'count = sum("diverges" in record for record in records)',
+        'count = sum("diverged" in record for record in every)',
+        'count = sum("diverges" in record for record in every)',
         f"{TEST_FINDINGS}::test_runs_that_diverged_count_and_are_named",
     ),
     Variant(
@@ -56,8 +56,8 @@ VARIANTS = [
     Variant(
         "claim: a bootstrap interval without width is kept",
         CLAIMS,
-        "    if low < high:\n        return low, high",
-        "    if low <= high:\n        return low, high",
+        "over_tasks(np.stack(numbers)), [tail, 1 - tail]))\n    return (low, high) if low < high else None",
+        "over_tasks(np.stack(numbers)), [tail, 1 - tail]))\n    return low, high",
         f"{TEST_CLAIM_INTERVALS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
     ),
     Variant(
@@ -91,8 +91,8 @@ VARIANTS = [
     Variant(
         "claim: the best of many runs count as if they were all",
         LEARNING,
-        "tail = CHANCE / sum(map(len, chosen_from))",
-        "tail = CHANCE / len(by_agent)",
+        "tail = chance / sum(map(len, chosen_from))",
+        "tail = chance / len(by_agent)",
         f"{TEST_LEARNING}::test_agents_that_play_at_random_seldom_count_as_learned",
     ),
     Variant(
@@ -111,16 +111,44 @@ VARIANTS = [
     ),
     Variant(
         "claim: the best runs are chosen once for all resamples",
-        CLAIMS,
+        "repro/evidence/statistics.py",
         "np.diff(taken, axis=-1, prepend=0) / taken[:, -1:]",
         "np.diff(taken, axis=-1, prepend=0) / best",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_a_resample_are_chosen_anew",
     ),
     Variant(
+        "claim: the best runs are a sample of their own",
+        CLAIMS,
+        "samples = [[runs[i] for i in rng.integers(len(runs), size=len(runs))] for runs in by_agent]",
+        "samples = [[comparisons.best_of(r, best)[i] for i in rng.integers(best, size=best)] for r in by_agent]",
+        f"{TEST_CLAIM_INTERVALS}::test_the_best_of_equal_agents_seldom_differ_surely",
+    ),
+    Variant(
+        "claim: counts at the level of a single task",
+        CLAIMS,
+        "return _count_interval(claim, tasks, numbers, 1 - (1 - confidence) / len(tasks))",
+        "return _count_interval(claim, tasks, numbers, 0.5)",
+        f"{TEST_CLAIM_INTERVALS}::test_counts_cover_the_true_one_where_agents_differ_little",
+    ),
+    Variant(
+        "claim: the best of policies that never learned count as learned",
+        LEARNING,
+        "starts = [_untrained(runs, tail) for runs in chosen_from]",
+        "starts = [_untrained(runs) for runs in chosen_from]",
+        f"{TEST_LEARNING}::test_the_best_of_policies_that_never_learned_seldom_count_as_learned",
+    ),
+    Variant(
+        "rows: what is assumed is not missing",
+        FINDINGS,
+        "if printed.assumed is not None:",
+        "if printed.assumed is None and printed.assumed:",
+        f"{TEST_CLAIMS}::test_what_is_assumed_keeps_a_row_from_being_reproduced",
+    ),
+    Variant(
         "claim: a count without spread is known whatever the runs",
         CLAIMS,
-        "if not claim.count or not _apart_by_more_than_chance(tasks, confidence):",
-        "if not claim.count:",
+        "if _can_be_ordered(by_agent, confidence):",
+        "if by_agent:",
         f"{TEST_CLAIM_INTERVALS}::test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number",
     ),
     Variant(

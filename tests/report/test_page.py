@@ -244,7 +244,7 @@ def test_aggregates_and_comparisons_link_to_the_tasks_together(tmp_path):
     for game in published.normaliser("atari57"):
         for experiment, agent in (("atari_shallow", "impala_shallow"), ("atari_deep", "impala_deep")):
             for seed in (1, 2):
-                write(tmp_path / "results", make_record(seed, game, experiment, agent, episodes=2))
+                write(tmp_path / "results", make_record(seed, game, experiment, agent, episodes=5))
     for record in random_records(published.normaliser("atari57")):
         write(tmp_path / "results", record)
     parser = Outline()

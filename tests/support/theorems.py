@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Collection
 from pathlib import Path
 
 import ml_collections
@@ -25,16 +26,21 @@ def values(study: types.ModuleType, config: ml_collections.ConfigDict) -> dict[s
     return {name: float(answer.values.mean()) for name, answer in answers(study, config).items()}
 
 
-def check_records(study: types.ModuleType, config: ml_collections.ConfigDict, folder: Path) -> dict[str, float]:
-    """Makes the records of a study; each has a row of its own, of its unit. Returns the records' numbers."""
+def check_records(
+    study: types.ModuleType, config: ml_collections.ConfigDict, folder: Path, not_printed: Collection[str] = ()
+) -> dict[str, float]:
+    """Makes the records of a study; each has a row of its own, of its unit, but those of no printed statement.
+
+    Returns the records' numbers.
+    """
     StudyJob(config, config.env.task, 1, folder).run([0], quiet=True)
     stored, faults = records.read_all(folder)
     assert faults == []
     found = {item.record["agent"]: item.record["evaluation"] for item in stored}
     rows = {row.agent: row for row in published.load(config.paper).rows if row.experiment == config.experiment}
-    assert set(found) == set(rows) == set(config.answers) == set(study.UNITS)
-    for name, evaluation in found.items():
-        assert evaluation["unit"] == rows[name].unit
-        assert evaluation["exact"]
-        assert rows[name].task == config.env.task
+    assert set(found) == {*rows, *not_printed} == set(config.answers) == set(study.UNITS)
+    assert all(evaluation["exact"] for evaluation in found.values())
+    for name, row in rows.items():
+        assert found[name]["unit"] == row.unit
+        assert row.task == config.env.task
     return {name: evaluation["mean"] for name, evaluation in found.items()}
