@@ -228,3 +228,18 @@ def test_reproduce_says_whether_a_rerun_is_in_the_committed_band(monkeypatch, sc
     assert words in said
     assert "mean 20.571 over 5 runs" in said
     assert said.endswith("1 of 2 records have no band: too few committed runs.\n")
+
+
+def test_reproduce_says_of_a_rerun_that_diverged_that_no_other_did(monkeypatch):
+    monkeypatch.chdir(records.ROOT)
+    (item,) = (item for item in committed() if item.record["agent"] == "impala_shallow" and item.record["seed"] == 3)
+    diverged = item.record | {"seed": 9, "diverged": "update 7 gave loss=nan"}
+    console = rich.console.Console(file=io.StringIO(), width=80)
+    with flagsaver.flagsaver():
+        flags.FLAGS(judgements.rerun_command(item.record).split()[2:])
+        reproduce._show_bands([records.StoredRecord(pathlib.Path("runs/again/seed_9.json"), diverged)], console)
+    said = console.file.getvalue()
+    assert (
+        "seed_9.json is of a run that diverged (update 7 gave loss=nan), as none of the 5 others of its group" in said
+    )
+    assert "have no band" not in said
