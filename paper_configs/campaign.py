@@ -156,24 +156,41 @@ STAGES = {
             0.35,
         ),
         Block(
-            "Figure 7, one factor at a time",
+            "Figure 7, the factors that the text speaks of",
             "refer",
             "figure_7_sensitivity",
-            tuple(
-                f"vracer_{change}_{factor}"
-                for factor in ("c", "d", "n", "b", "f", "eta")
-                for change in ("half", "twice")
-            ),
+            ("vracer_twice_c", "vracer_half_d", "vracer_twice_b", "vracer_twice_f"),
+            TWO,
+            "desk",
+            5,
+            0.4,
+        ),
+        Block(
+            "Figure 7, the other factors",
+            "refer",
+            "figure_7_sensitivity",
+            tuple(f"vracer_{change}" for change in ("half_c", "twice_d", "half_b", "half_f"))
+            + tuple(f"vracer_{change}_{factor}" for factor in ("n", "eta") for change in ("half", "twice")),
             TWO,
             "desk",
             2,
             0.4,
         ),
         Block(
-            "Figure 8, one factor at a time",
+            "Figure 8, larger A and S",
             "refer",
             "figure_8_sensitivity",
-            ("vracer_half_a", "vracer_twice_a", "vracer_half_s", "vracer_twice_s"),
+            ("vracer_twice_a", "vracer_twice_s"),
+            TWO,
+            "desk",
+            5,
+            0.4,
+        ),
+        Block(
+            "Figure 8, smaller A and S",
+            "refer",
+            "figure_8_sensitivity",
+            ("vracer_half_a", "vracer_half_s"),
             TWO,
             "desk",
             2,
@@ -330,22 +347,13 @@ STAGES = {
         ),
     ),
     "IMPALA in 3D": (  # left out where DeepMind Lab is not built
+        Block("level of scores in 3D", "impala", "dmlab_table2", ("random",), LEVELS_5, "paper", 1, 0.05),
         Block("Table 2, four corrections", "impala", "dmlab_table2", CORRECTIONS, LEVELS_5, "desk", 5, 1.5),
         Block(
             "Table 2, with replay",
             "impala",
             "dmlab_table2",
             (*CORRECTIONS, *(f"{name}_replay" for name in CORRECTIONS)),
-            LEVELS_5,
-            "desk",
-            5,
-            1.5,
-        ),
-        Block(
-            "Section 5.2.2, truncation levels",
-            "impala",
-            "dmlab_table2",
-            ("vtrace", "vtrace_rho_10", "vtrace_rho_100"),
             LEVELS_5,
             "desk",
             5,

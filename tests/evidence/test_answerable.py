@@ -2,7 +2,8 @@
 
 import pytest
 
-from repro.evidence import answerable, commands, published
+from paper_configs import campaign
+from repro.evidence import answerable, commands, comparisons, published
 from repro.evidence.commands import Run
 
 FIVE_LEVELS = (
@@ -131,6 +132,42 @@ def test_figure_5_compares_agents_whose_numbers_of_environments_are_not_printed(
 
     assert claims(FIVE_LEVELS) == of_five
     assert claims(FIVE_LEVELS[:4]) == of_four
+
+
+def tasks_of(row):
+    """Names of the tasks of a row; of a large set two, where a part of it will do."""
+    sets = {
+        "dmlab5": FIVE_LEVELS,
+        "acer_control": campaign.CONTROL_6,
+        "sweep4": ("pong", "breakout", "alien", "amidar"),
+    }
+    control = ("cartpole_swingup", "walker_walk")
+    sets |= dict.fromkeys(("dm_control_features", "dm_control_pixels"), control)
+    sets |= {"mujoco_gym": (*campaign.FOUR, *campaign.SIX), "rwrl": campaign.CHALLENGES}
+    if row.task in comparisons.TASK_SETS:
+        return sets.get(row.task, ("pong", "breakout"))
+    return (row.task,)
+
+
+def test_every_claim_can_be_answered_by_runs_of_all_its_agents_at_the_paper_s_scale():
+    """No setting of an opponent, nor a missing task, keeps it from it for good."""
+    found = []
+    for paper in published.papers():
+        for place, row in enumerate(published.load(paper).rows):
+            if row.claim is None or row.cannot_run is not None:
+                continue
+            agents = [
+                comparisons.experiment_and_agent(row, name) for name in (row.agent, *row.protocol.get("against", ()))
+            ]
+            runs = [
+                Run(paper, experiment, agent, task, "paper", seed)
+                for experiment, agent in dict.fromkeys(agents)
+                for task in tasks_of(row)
+                for seed in range(1, (row.n_seeds or 5) + 1)
+            ]
+            if (paper, place) not in answerable.shares(runs):
+                found.append((paper, row.table, row.column))
+    assert found == []
 
 
 def test_a_run_of_tasks_learned_together_answers_each_of_its_tasks():
