@@ -83,7 +83,7 @@ def _share(
     if printed.claim is None:
         tasks: Iterable[str] = (printed.task,)
         if printed.statistic is not None:
-            tasks = published.normaliser(printed.normaliser, published_dir) if printed.normaliser else ()
+            tasks = comparisons.tasks_of_aggregate(printed, held, published_dir)
         parts = [_part(printed, task, (), 1, held, configs_dir) for task in tasks]
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
     claim = claims.find_claim(printed)

@@ -40,7 +40,7 @@ class Claim:
             over tasks; None for a bootstrap of whole runs.
         resamples: of a bootstrap interval.
         learned: which of the agents must have learned on a task; None for a claim about no score.
-        learned_best: the number of an agent's runs that must have, those that end best; 0 for all that count.
+        learned_median: whether the median of an agent's runs must have, not their mean.
         level: the score on learning curves that the claim is about on a task, by the runs of each agent, which must
             show learning, too; None for a claim about final evaluations alone.
         count: from the number of agents to the least and the most that the number of a task can be, where it is a whole
@@ -58,7 +58,7 @@ class Claim:
     task_interval: Callable[..., statistics.Interval | None] | None = None
     resamples: int = statistics.RESAMPLES
     learned: learning.Enough | None = None
-    learned_best: int = 0
+    learned_median: bool = False
     level: Callable[[Sequence[Records]], float] | None = None
     count: Callable[[int], statistics.Interval] | None = None
     never: str = ""
@@ -248,10 +248,10 @@ def _tail(tasks: Sequence[Sequence[Records]], confidence: float) -> float:
 def _can_be_ordered(by_agent: Sequence[Records], confidence: float) -> bool:
     """Whether there are so many runs that those of one agent can lie above all of another's by more than chance.
 
-    One of binom(n + m, n) orders of n and m runs of the same kind is so; Bonferroni's level for the pairs compared.
+    One of binom(n + m, n) orders of n and m runs of the same kind is so.
     """
     ours, *others = map(len, by_agent)
-    return all(len(others) / math.comb(ours + n, n) <= (1 - confidence) / 2 for n in others)
+    return all(1 / math.comb(ours + n, n) <= (1 - confidence) / 2 for n in others)
 
 
 def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:
@@ -307,8 +307,8 @@ def _without_learning(
         return ""
     by_agent = _chosen(printed, every)
     level = None if claim.level is None else claim.level(by_agent)
-    if claim.learned_best:
-        by_agent = [comparisons.best_of(runs, claim.learned_best) for runs in by_agent]
+    if claim.learned_median:
+        by_agent = every = [comparisons.best_of(runs, len(runs) // 2 + 1)[-1:] for runs in by_agent]
     return learning.find_lack(claim.learned, task, by_agent, every, references, level, tasks)
 
 
@@ -453,7 +453,8 @@ def _rank_correlation(name: str) -> Claim:
         min_runs=3,
         task_interval=intervals.rank_correlation_interval,
         learned=any,
-        learned_best=1,
+        learned_median=True,
+        reached_by_training=True,
     )
 
 
@@ -518,13 +519,20 @@ CLAIMS: Mapping[str, Claim] = {
     "gaps_widened": Claim(
         task_measures.gap_widened, _sum, together=True, learned=learning.each_lead, count=_zero_or_one
     ),
+    "gaps_widened_share": Claim(
+        task_measures.gap_widened, _mean, together=True, learned=learning.each_lead, count=_zero_or_one
+    ),
     "place": Claim(task_measures.place, _mean, together=True, learned=learning.all_but_one, count=_places),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
     "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),
     "divergence_distance_orders": Claim(task_measures.distance, _mean, ("series.kl",)),
-    "contraction_at_the_end": Claim(task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET),
-    "contraction_throughout": Claim(task_measures.contraction_throughout, _mean, _RATE_AND_TARGET),
+    "contraction_at_the_end": Claim(
+        task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET, reached_by_training=True
+    ),
+    "contraction_throughout": Claim(
+        task_measures.contraction_throughout, _mean, _RATE_AND_TARGET, reached_by_training=True
+    ),
     "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }
 """Claims by the names that published rows use; see `find_claim` for those that need a field of the row."""

@@ -2,10 +2,11 @@
 
 import collections
 import dataclasses
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repro.evidence import run_measures, statistics
+from repro.evidence import published, run_measures, statistics
 from repro.evidence.published import PublishedRow
 from repro.evidence.records import SCALES
 
@@ -26,6 +27,21 @@ TASK_SETS = {
 """Names of sets of tasks, and how many tasks there are in each; any other name is that of a single task.
 
 A part of a set that the runs themselves choose, by `protocol["split_by"]`, has the size of the whole set."""
+
+MEMBERS: Mapping[str, frozenset[str]] = {
+    "sweep4": frozenset({"alien", "amidar", "assault", "asterix"}),
+    "dmlab5": frozenset(
+        {
+            "explore_goal_locations_small",
+            "lasertag_three_opponents_small",
+            "rooms_keys_doors_puzzle",
+            "rooms_watermaze",
+            "seekavoid_arena_01",
+        }
+    ),
+    "acer_control": frozenset({"cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"}),
+}
+"""The tasks of a set of which its experiments have others as well."""
 
 Records = Sequence[Mapping[str, Any]]
 Key = tuple[str, str, str, str]
@@ -144,7 +160,33 @@ def experiment_and_agent(printed: PublishedRow, name: str) -> tuple[str, str]:
 def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
     """The tasks of a row on which its paper has runs, in alphabetic order."""
     tasks = sorted({task for paper, _, task, _ in runs if paper == printed.paper})
-    return tasks if printed.task in TASK_SETS else [task for task in tasks if task == printed.task]
+    members = MEMBERS.get(printed.task, frozenset(tasks) if printed.task in TASK_SETS else {printed.task})
+    return [task for task in tasks if task in members]
+
+
+def tasks_of_aggregate(
+    printed: PublishedRow, runs: Runs, published_dir: pathlib.Path = published.PUBLISHED_DIR
+) -> tuple[str, ...]:
+    """Returns the tasks that an aggregate is over: those with printed scores, or as many as its set has of our runs.
+
+    Args:
+        printed: with a statistic.
+        runs: of all agents.
+        published_dir: published numbers.
+
+    Returns:
+        Names; none where it is no aggregate of evaluations, or our runs are on fewer tasks.
+    """
+    if printed.normaliser is not None:
+        return tuple(published.normaliser(printed.normaliser, published_dir))
+    names = (printed.paper, printed.experiment, printed.agent)
+    ours = sorted(
+        task
+        for (paper, experiment, task, agent), found in runs.items()
+        if (paper, experiment, agent) == names and found
+    )
+    is_whole = printed.measure == "evaluation" and len(ours) == TASK_SETS.get(printed.task, 0)
+    return tuple(ours) if is_whole and printed.statistic != "mean_capped" else ()
 
 
 def _usable(

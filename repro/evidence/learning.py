@@ -76,7 +76,7 @@ def find_lack(
     one counts. Games of agents at random are independent, whatever their runs, so that an agent's mean has Student's
     interval over all of its games, at Bonferroni's level for the number of agents and tasks. Where the best of many
     runs were chosen, one of them must be surely above random play by its own games, at the level for all runs; and
-    their mean must be above what the best of so many untrained policies may score by chance.
+    their mean must be above what an untrained policy surpasses by that chance, which a mean of the best seldom does.
 
     Args:
         enough: of the claim.
@@ -93,10 +93,11 @@ def find_lack(
         return f"no record of a random player on {task}"
     upper = max(uppers)
     scores, chance = [_mean(runs) for runs in by_agent], CHANCE / tasks
-    if any(len(runs) < len(every) for runs, every in zip(by_agent, chosen_from)):
+    if any(len(runs) < len(others) for runs, others in zip(by_agent, chosen_from)):
         tail = chance / sum(map(len, chosen_from))
         lows = [max(_low([record], tail) for record in runs) for runs in by_agent]
-        starts = [_untrained(runs, tail) for runs in chosen_from]
+        every = [record for runs in chosen_from for record in runs]
+        starts = [_untrained(every, CHANCE / min(map(len, by_agent)))] * len(by_agent)
     else:
         lows = [_low(runs, chance / len(by_agent)) for runs in by_agent]
         starts = [_untrained(runs) for runs in chosen_from]
@@ -151,5 +152,5 @@ def _explain(score: float, low: float, upper: float, start: float, task: str) ->
     if score <= upper:
         return f"{score:.4g} on {task} is not above a random player's {upper:.4g}"
     if score <= start:
-        return f"{score:.4g} on {task} is not above the {start:.4g} of a policy before it learned"
+        return f"{score:.4g} on {task} is not above the {start:.4g} that a policy may score before it learned"
     return f"{score:.4g} on {task}, {low:.4g} without chance, is not surely above a random player's {upper:.4g}"

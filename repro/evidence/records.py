@@ -319,12 +319,17 @@ def git_commit(root: str | os.PathLike[str] = ROOT) -> str | None:
 
 
 def committed_files(folder: pathlib.Path) -> set[pathlib.Path]:
-    """Returns the files of a folder that are as git has them; all where there is no git to tell."""
+    """Returns the files of a folder that are as the last commit has them.
+
+    Without git to tell, as in an archive of the project, these are all files of its own `results/` and none elsewhere.
+    """
     try:
-        tracked, changed = (run_git(folder, "ls-files", *kind, "-z", ".").split("\0") for kind in ((), ("--modified",)))
-    except (OSError, subprocess.CalledProcessError):
-        return {path for path in folder.rglob("*") if path.is_file()}
-    return {folder / name for name in set(tracked) - set(changed) if name}
+        committed = run_git(folder, "ls-tree", "-r", "-z", "--name-only", "HEAD", ".").split("\0")
+        changed = run_git(folder, "diff", "--relative", "-z", "--name-only", "HEAD", "--", ".").split("\0")
+    except (OSError, subprocess.SubprocessError):
+        is_ours = folder.resolve() == (ROOT / "results").resolve()
+        return {path for path in folder.rglob("*") if path.is_file()} if is_ours else set()
+    return {folder / name for name in set(committed) - set(changed) if name}
 
 
 def run_git(root: str | os.PathLike[str], *arguments: str) -> str:

@@ -143,13 +143,17 @@ def answer_aggregate(
         return Result({}, "")
     names = (printed.paper, printed.experiment, printed.agent)
     done = {t: g.records for (p, e, t, a), g in groups.items() if (p, e, a) == names and g.records}
-    total = len(scores) or comparisons.TASK_SETS.get(printed.task, 0)
-    scores = scores or dict.fromkeys(done, PLAIN)
+    if not scores:
+        whole = comparisons.tasks_of_aggregate(printed, {key: group.records for key, group in groups.items()})
+        units = {record["evaluation"]["unit"] for records in done.values() for record in records}
+        if not whole or units != {printed.unit}:
+            total = comparisons.TASK_SETS.get(printed.task, 0)
+            return Result({}, f"{len(done)} of the {total} tasks have a record" if done and total else "")
+        scores = dict.fromkeys(whole, PLAIN)
     done = {task: records for task, records in done.items() if task in scores}
-    if not total or printed.measure != "evaluation":
-        return Result({}, "")
-    if len(done) < total:
-        return Result({}, f"{len(done)} of the {total} tasks have a record{_of_tasks_at_hand(printed, done, scores)}")
+    if len(done) < len(scores):
+        at_hand = _of_tasks_at_hand(printed, done, scores)
+        return Result({}, f"{len(done)} of the {len(scores)} tasks have a record{at_hand}")
     used = [record for records in done.values() for record in records]
     return Result(
         _summarize_tasks(done, scores, printed.statistic, field), "", used, _of_search(printed, used, used)[0]

@@ -72,6 +72,11 @@ def _rows(made, random=RANDOM):
     return answered_rows("acer", [*made, *random])
 
 
+def _less(row):
+    """What is less than the paper's protocol, but for readings."""
+    return tuple(part for part in row.shortfalls if not part.startswith("assumed: "))
+
+
 @pytest.fixture(scope="module")
 def some():
     """The rows given by records of four agents on two games, and of three on three control tasks."""
@@ -94,7 +99,8 @@ def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
     row = some["Figure 1", "atari57", column]
     assert row.value == pytest.approx(value)
     assert (row.finding, row.seeds, row.scale) == ("undecided", (1, 2), "desk")
-    assert row.shortfalls == ("scale desk", "2 of 5 runs", "3 settings differ", "2 of 57 tasks")
+    assert _less(row) == ("scale desk", "2 of 5 runs", "3 settings differ", "2 of 57 tasks")
+    assert (_less(row) == row.shortfalls) == ("by environment steps" in column)
     if "by environment steps" not in column:
         assert row.interval is None  # no bootstrap of two runs
 
@@ -102,11 +108,11 @@ def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
 def test_sample_efficiency_is_answered_for_games_and_for_control(some):
     games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
     assert (games.value, games.finding) == (1.0, "undecided")
-    assert games.shortfalls[2:] == ("3 settings differ", "assumed: the replay ratio", "2 of 57 tasks")
+    assert games.shortfalls[3] == "assumed: the replay ratio; on-policy ACER stands for A3C"
     assert games.note == "The text names no replay ratio; 4 is our reading."
     control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
     assert (control.value, control.finding) == (1.0, "undecided")
-    assert (control.shortfalls, control.note) == (("scale desk", "2 of 30 runs", "3 of 6 tasks"), "")
+    assert (_less(control), control.note) == (("scale desk", "2 of 30 runs", "3 of 6 tasks"), "")
 
 
 def test_figure_2_is_answered_by_the_agents_there_are(some):
@@ -116,7 +122,7 @@ def test_figure_2_is_answered_by_the_agents_there_are(some):
     cheetah = some["Figure 2", "cheetah", "ACER over all other methods"]
     assert (cheetah.value, cheetah.verdict) == (1.0, "undecided")
     assert cheetah.interval == pytest.approx(intervals.improvement_interval(1.0, 2, 2))
-    assert (cheetah.shortfalls, cheetah.note) == (("scale desk", "2 of 30 runs", NO_TRUST), "")
+    assert (_less(cheetah), cheetah.note) == (("scale desk", "2 of 30 runs", NO_TRUST), "")
     assert cheetah.command == (
         "make reproduce-acer EXPERIMENT=continuous AGENT=acer,a3c,tis TASK=cheetah SCALE=desk SEEDS=2"
     )
@@ -195,9 +201,9 @@ def _thirty(ours, theirs, count=30):
 
 
 def test_the_best_five_of_thirty_settings_decide_figure_2():
-    for ours, theirs, value, verdict in ((200.0, 10.0, 1.0, "reproduced"), (10.0, 200.0, 0.0, "contradicts")):
+    for ours, theirs, value, finding in ((200.0, 10.0, 1.0, "agrees"), (10.0, 200.0, 0.0, "contradicts")):
         row = _thirty(ours, theirs)
-        assert (row.value, row.verdict, row.shortfalls) == (value, verdict, ())
+        assert (row.value, row.finding, _less(row)) == (value, finding, ())
         assert row.interval == pytest.approx(intervals.improvement_interval(value, 5, 5))
         assert (row.seeds, row.published_seeds) == (tuple(range(1, 31)), 30)
         assert row.note == "the best 5 of 30 runs of each agent count"
@@ -209,7 +215,7 @@ def test_fewer_settings_than_the_paper_s_do_not_reproduce_figure_2(count):
     for ours, theirs, verdict in ((200.0, 10.0, "agrees"), (10.0, 200.0, "disagrees")):
         row = _thirty(ours, theirs, count)
         assert (len(row.seeds), row.verdict) == (count, verdict)
-        assert row.shortfalls == (f"{count} of 30 runs",)
+        assert _less(row) == (f"{count} of 30 runs",)
 
 
 def test_agents_with_unequal_numbers_of_settings_do_not_reproduce_speed():
@@ -223,17 +229,18 @@ def test_agents_with_unequal_numbers_of_settings_do_not_reproduce_speed():
     ]
     random = _random("continuous", "acer", tasks, "paper")
     row = _rows(made, random)[place]
-    assert (row.value, row.verdict, row.note) == (1.0, "reproduced", "the best 5 of 30 runs of each agent count")
+    assert (row.value, row.finding, row.note) == (1.0, "agrees", "the best 5 of 30 runs of each agent count")
+    assert _less(row) == ()
     made += [_record("continuous", "fish", "acer", 31, RETURNS["acer"], by=20, scale="paper")]
     row = _rows(made, random)[place]
     assert (row.value, len(row.seeds), row.verdict) == (1.0, 30, "agrees")
     assert row.note == "the best 5 of 30 to 31 runs of each agent count"
-    assert row.shortfalls == ("unequal numbers of runs to choose from",)
+    assert _less(row) == ("unequal numbers of runs to choose from",)
     made = made[:-1]
     made[-1]["curve"] = []  # of a3c on humanoid
     row = _rows(made, random)[place]
     assert (len(row.seeds), row.verdict) == (29, "agrees")
-    assert row.shortfalls == ("29 of 30 runs", "unequal numbers of runs to choose from")
+    assert _less(row) == ("29 of 30 runs", "unequal numbers of runs to choose from")
 
 
 def _sensitivity(settings, scale="paper"):
@@ -241,7 +248,7 @@ def _sensitivity(settings, scale="paper"):
     made = _control("acer", seeds=range(1, len(settings) + 1), tasks=("cheetah",), scale=scale)
     for record, (rate, delta, mean) in zip(made, settings):
         record["sampled_hparams"] = {"learning_rate": rate, "delta": delta}
-        record["evaluation"] |= {"mean": mean}
+        record["evaluation"] |= {"mean": 100.0 + mean}
     found = _rows(made, _random("continuous", "acer", ("cheetah",), scale))
     return found["Figure 3", "cheetah", "ACER, log learning rate"], found["Figure 4", "cheetah", "ACER, delta"]
 

@@ -32,11 +32,13 @@ def _averaged(*tasks):
 
 
 def _runs(agent, finals, games=GAMES, experiment="atari_shallow", **changes):
-    return [
+    """Runs whose curves begin too late to tell of untrained policies."""
+    made = [
         make_record(seed, game, experiment, agent, final=final, **changes) | {"sampled_hparams": {"x": 1.0}}
         for game in games
         for seed, final in enumerate(finals, start=1)
     ]
+    return [record | {"curve": record["curve"][40:]} for record in made]
 
 
 def test_every_run_better_is_a_probability_of_one(tmp_path):

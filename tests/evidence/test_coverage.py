@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, intervals
+from repro.evidence import claims, intervals, statistics
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
 RUNS = (2, 3, 4, 5, 7, 10)
@@ -132,6 +132,15 @@ def test_the_guide_has_the_measured_table():
 def test_a_percentile_bootstrap_of_fewer_runs_would_hold_it_too_seldom(monkeypatch):
     monkeypatch.setattr(claims, "MIN_BOOTSTRAP_RUNS", 2)
     assert bootstrap(None, 1, 2, np.random.default_rng(0)) < MIN_COVERAGE
+
+
+@pytest.mark.parametrize(("runs", "best"), [(24, 3), (30, 5), (10, 3)])
+def test_the_mean_of_the_best_runs_is_held_less_often_than_said(runs, best):
+    """Of normal scores in 85 to 95 % of cases: no resample knows of better runs than the best of all."""
+    rng = np.random.default_rng(2)
+    truth = np.sort(rng.standard_normal((20_000, runs)), axis=1)[:, -best:].mean()
+    found = [statistics.best_interval(list(rng.standard_normal(runs)), best, rng) for _ in range(100)]
+    assert 0.8 <= np.mean([low <= truth <= high for low, high in found]) < 0.99
 
 
 if __name__ == "__main__":

@@ -72,17 +72,20 @@ def test_the_chance_is_that_of_all_tasks_and_few_games_tell_nothing():
 def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_many():
     games = [5.0, 5.1, 4.9] * 2
     assert lack([played(games, start) for start in (4.0, 5.5)]).endswith(
-        "not above the 5.5 of a policy before it learned"
+        "not above the 5.5 that a policy may score before it learned"
     )
     many = [played(games, start) for start in (4.0, 4.0, 4.1, 3.9, 4.0, 4.1, 3.9, 4.0, 4.0, 5.5)]
     assert lack(many) == ""
-    assert lack([played(games, 5.0) for _ in range(9)]) == "5 on pong is not above the 5 of a policy before it learned"
+    assert (
+        lack([played(games, 5.0) for _ in range(9)])
+        == "5 on pong is not above the 5 that a policy may score before it learned"
+    )
 
 
 def test_the_level_of_a_curve_must_show_learning_as_well():
     runs = [played([5.0, 5.1, 4.9] * 2, start=1.0)]
     assert lack(runs, level=1.5) == ""
-    assert lack(runs, level=1.0) == "1 on pong is not above the 1 of a policy before it learned"
+    assert lack(runs, level=1.0) == "1 on pong is not above the 1 that a policy may score before it learned"
     assert lack([played([5.0, 5.1, 4.9] * 2)], level=0.1) == "0.1 on pong is not above a random player's 0.2"
 
 

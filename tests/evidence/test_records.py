@@ -301,19 +301,23 @@ def test_no_commit_outside_a_checkout_or_below_its_top(tmp_path, checkout, monke
     assert records.git_commit(checkout) is None
 
 
-def test_committed_files_are_those_that_git_has_as_they_are(checkout, tmp_path_factory):
+def test_committed_files_are_those_that_git_has_as_they_are(checkout, tmp_path_factory, monkeypatch):
     kept, changed = checkout / "results/kept.json", checkout / "results/changed.json"
     kept.parent.mkdir()
     for path in (kept, changed):
         path.write_text("{}")
     assert records.committed_files(kept.parent) == set()
     identity = ["-c", "user.name=n", "-c", "user.email=e"]
-    for arguments in (["add", "results"], [*identity, "commit", "--quiet", "--message=results"]):
-        subprocess.run(["git", *arguments], cwd=checkout, check=True)
+    subprocess.run(["git", "add", "results"], cwd=checkout, check=True)
+    assert records.committed_files(kept.parent) == set()  # to add is not yet to commit
+    subprocess.run(["git", *identity, "commit", "--quiet", "--message=results"], cwd=checkout, check=True)
     changed.write_text("[]")
+    subprocess.run(["git", "add", "results"], cwd=checkout, check=True)
     (kept.parent / "new.json").write_text("{}")
     assert records.committed_files(kept.parent) == {kept}
     elsewhere = tmp_path_factory.mktemp("no_git")
-    (elsewhere / "a").mkdir()
-    (elsewhere / "a/b.json").write_text("{}")
-    assert records.committed_files(elsewhere) == {elsewhere / "a/b.json"}  # nothing to tell by
+    (elsewhere / "results").mkdir()
+    (elsewhere / "results/b.json").write_text("{}")
+    assert records.committed_files(elsewhere / "results") == set()
+    monkeypatch.setattr(records, "ROOT", elsewhere)
+    assert records.committed_files(elsewhere / "results") == {elsewhere / "results/b.json"}  # as in an archive
