@@ -323,7 +323,7 @@ def _measure(
     """Our result, from the tasks whose runs answer it, of which at least one counts."""
     every = [by_agent for by_agent in tasks.values() if claim.belongs(_chosen(printed, by_agent))]
     counted = [_chosen(printed, by_agent) for by_agent in every]
-    best = printed.protocol.get("best")
+    best = comparisons.number_of_best(printed, [record for by_agent in every for runs in by_agent for record in runs])
     numbers = [claim.of_task(by_agent)(_equal(by_agent)) for by_agent in counted]
     value = _rounded(claim.over_tasks(np.stack(numbers))[0])
     interval = None

@@ -42,6 +42,8 @@ MEMBERS: Mapping[str, frozenset[str]] = {
     "acer_control": frozenset({"cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"}),
 }
 """The tasks of a set of which its experiments have others as well."""
+OF_ATARI57 = ("atari57", "games_retrace_above", "games_retrace_below")
+"""Sets of which the games with printed random and human scores are the members."""
 
 Records = Sequence[Mapping[str, Any]]
 Key = tuple[str, str, str, str]
@@ -81,11 +83,11 @@ def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, need
 
     Args:
         result: of the row.
-        printed: says by `protocol["best"]` how many runs of each agent count.
+        printed: says by `protocol["best"]` how many runs of a search count for each agent.
         runs: of all agents, of which `result` has some.
         needs: what a run must hold to count, as for `run_measures.holds`.
     """
-    best = printed.protocol.get("best")
+    best = number_of_best(printed, [record for group in result.compared for record in group])
     if best is None:
         return result
     candidates = [_candidates(runs, key_of(group[0]), needs, (group[0]["scale"],)) for group in result.compared]
@@ -160,7 +162,10 @@ def experiment_and_agent(printed: PublishedRow, name: str) -> tuple[str, str]:
 def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:
     """The tasks of a row on which its paper has runs, in alphabetic order."""
     tasks = sorted({task for paper, _, task, _ in runs if paper == printed.paper})
-    members = MEMBERS.get(printed.task, frozenset(tasks) if printed.task in TASK_SETS else {printed.task})
+    if printed.task not in TASK_SETS:
+        return [task for task in tasks if task == printed.task]
+    known = frozenset(published.normaliser("atari57")) if printed.task in OF_ATARI57 else MEMBERS.get(printed.task)
+    members = frozenset(tasks) if known is None else known
     return [task for task in tasks if task in members]
 
 
@@ -220,12 +225,18 @@ def key_of(record: Mapping[str, Any]) -> Key:
 
 
 def best_runs(printed: PublishedRow, records: Records) -> Records:
-    """Returns the runs that count: where `protocol["best"]` is a number, so many of those that end best.
-
-    A paper that searches for hyper-parameters reports the best settings of many; each of ours is a run.
-    """
-    count = printed.protocol.get("best")
+    """Returns the runs that count: where `number_of_best` is a number, so many of those that end best."""
+    count = number_of_best(printed, records)
     return records if count is None else best_of(records, count)
+
+
+def number_of_best(printed: PublishedRow, records: Records) -> int | None:
+    """Returns how many of some runs count; None for all.
+
+    A paper that searches for hyper-parameters reports the best settings of many; each of ours is a run. The best runs
+    of one setting would be chosen by chance alone, so that of runs without sampled settings all count.
+    """
+    return printed.protocol.get("best") if all(record.get("sampled_hparams") for record in records) else None
 
 
 def best_of(records: Records, count: int) -> Records:

@@ -13,7 +13,8 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         printed: the row.
         ours: our result for it.
         share: our budget over the published one; None where that is not printed.
-        random: what a random player scores, for a margin that is a share of the distance to it.
+        random: what a random player scores, for a margin that is a share of the distance to it, and since a printed
+            score that is not above it is reached without learning.
     """
     if printed.value is None:
         return None
@@ -28,6 +29,8 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
         if found == "contradicts" and too_early and _reached_by_training(printed):
             return "undecided"  # more training may come to it
+        if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
+            return "undecided"  # a score that random play reaches as well
     return found
 
 

@@ -19,7 +19,8 @@ MEANINGS: Mapping[Verdict, str] = {
     "contradicts": "Our interval excludes the published number or statement, with the paper's budget, runs, "
     "evaluation, tasks and settings.",
     "undecided": "Our interval holds both what agrees and what does not; or there are too few runs, no margin that "
-    "says how near is near enough, or, for a score, too little training to tell.",
+    "says how near is near enough, or, for a score, too little training to tell or a printed one that random play "
+    "reaches.",
     "not run": "No record answers the row yet.",
     "cannot run here": "It needs what this project does not have: hardware, an environment or an agent; the note says "
     "which.",

@@ -4,7 +4,7 @@ import pytest
 
 from repro.evidence import comparisons, intervals, published
 from tests.evidence.claim_rows import GAMES, RANDOM, make_table
-from tests.evidence.synthetic_records import make_record
+from tests.evidence.synthetic_records import make_record, random_records
 
 CLAIM = {
     "task": "atari5",
@@ -174,3 +174,24 @@ def test_the_tasks_of_every_printed_claim_are_known():
     odd = {row.task for row in claims} - {*comparisons.TASK_SETS, *single}
     assert len(claims) > 40
     assert odd == set()
+
+
+@pytest.mark.parametrize(
+    ("task", "members", "foreign"),
+    [("sweep4", ("alien", "amidar"), ("pong", "breakout")), ("atari57", ("pong", "alien"), ("air_raid",))],
+)
+def test_a_set_of_tasks_is_answered_by_its_members_alone(tmp_path, task, members, foreign):
+    """`air_raid` is a game without printed scores of a random player and a human."""
+
+    def row(games):
+        made = []
+        for agent, final in (("impala_shallow", 500.0), ("other", 5.0)):
+            made += [
+                record | {"task": game} for game in games for record in _runs(agent, (final, final + 1), ("pong",))
+            ]
+        random = [record | {"task": game} for game in games for record in random_records(("pong",))]
+        return _row(tmp_path, made, random=random, task=task)
+
+    assert row(members).value == 1.0
+    assert row(foreign).value is None
+    assert row((*members, *foreign)).seeds == row(members).seeds

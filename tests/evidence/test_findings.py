@@ -1,6 +1,7 @@
 """Findings: what a result says of a printed number, and what of the protocol is missing."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_the_budget_of_a_run_that_diverged_is_not_that_of_the_row():
     ("diverged", "sampled", "runs", "shortfalls", "note"),
     [
         ((4,), True, 5, (), "the best 3 of 5 runs count; 1 of 5 runs diverged"),
-        ((4,), False, 5, ("1 of 5 runs diverged", "no search of settings"), "the best 3 of 5 runs count"),
+        ((4,), False, 5, ("1 of 5 runs diverged", "no search of settings"), ""),
         ((0,), True, 5, ("1 of 5 runs diverged",), "the best 3 of 5 runs count"),  # the best of all
         ((2,), True, 3, ("3 of 5 runs", "1 of 3 runs diverged"), ""),
     ],
@@ -201,3 +202,14 @@ def test_an_agent_of_a_population_needs_one_of_its_size(sizes, missing):
     assert findings.list_shortfalls(printed, ours, None, 0) == expected
     other = dataclasses.replace(printed, protocol={})
     assert findings.list_shortfalls(other, ours, None, 0) == ()
+
+
+@pytest.mark.parametrize(("value", "random", "finding"), [(10.0, 9.0, "agrees"), (10.0, 10.0, "undecided")])
+def test_a_printed_score_that_random_play_reaches_is_met_by_no_learning(tmp_path, value, random, finding):
+    (tmp_path / "normalisers").mkdir()
+    (tmp_path / "normalisers/n.json").write_text(json.dumps({"tasks": {"pong": {"random": random, "human": 30.0}}}))
+    published.normaliser.cache_clear()
+    row = make_one(
+        tmp_path, full_runs(5, final=21.0), value=value, normaliser="n", margin=["share", 0.1], margin_note="m"
+    )
+    assert row.finding == finding

@@ -54,6 +54,11 @@ def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
 
 def test_of_the_best_runs_of_a_sweep_those_that_end_best_count_and_the_row_says_of_how_many(tmp_path):
     made = full_runs(5)  # the later the seed, the higher the score
+    seeds = make_one(tmp_path, made, n_seeds=24, protocol={"best": 3})
+    assert (seeds.value, seeds.note) == (pytest.approx(np.mean([r["evaluation"]["mean"] for r in made])), "")
+    assert "no search of settings" in seeds.shortfalls  # whose best would be chosen by chance
+    for record in made:
+        record["sampled_hparams"] = {"learner.learning_rate": 1e-3}
     every = make_one(tmp_path, made, n_seeds=24)
     best = make_one(tmp_path, made, n_seeds=24, protocol={"best": 3})
     scores = [record["evaluation"]["mean"] for record in made]

@@ -152,6 +152,27 @@ VARIANTS = [
         f"{TEST_CLAIM_INTERVALS}::test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number",
     ),
     Variant(
+        "claim: any task answers for a set",
+        COMPARISONS,
+        "return [task for task in tasks if task in members]",
+        "return tasks if members else []",
+        f"{TEST_COMPARISONS}::test_a_set_of_tasks_is_answered_by_its_members_alone",
+    ),
+    Variant(
+        "rows: the best runs of one setting count as a search",
+        COMPARISONS,
+        'if all(record.get("sampled_hparams") for record in records) else None',
+        "if records else None",
+        f"{TEST_RESULTS}::test_of_the_best_runs_of_a_sweep_those_that_end_best_count_and_the_row_says_of_how_many",
+    ),
+    Variant(
+        "rows: a printed score at the level of random play is met without learning",
+        FINDINGS,
+        "printed.value <= random:",
+        "printed.value < random - 1e9:",
+        f"{TEST_FINDINGS}::test_a_printed_score_that_random_play_reaches_is_met_by_no_learning",
+    ),
+    Variant(
         "claim: a number of tasks from a part of the set",
         CLAIMS,
         "if claim.takes_all_tasks and 0 < len(usable) < total:",
