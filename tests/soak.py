@@ -23,7 +23,7 @@ import numpy as np
 import psutil
 
 START_SECONDS = 300.0
-"""Longest wait for a run's first checkpoint, which begins its time; and for its end after SIGTERM."""
+"""Longest wait for a run's second checkpoint, which begins its time; and for its end after SIGTERM."""
 SAMPLES = 400
 """Samples of a run, at most four a second."""
 WARM_UP = 1 / 3
@@ -39,7 +39,7 @@ MIB = 2**20
 class Sample(NamedTuple):
     """A run at a moment.
 
-    seconds: since its first checkpoint.
+    seconds: since its second checkpoint.
     memory: anonymous and shared memory of all its processes, MiB; pages of files are the kernel's to take back.
     descriptors, threads: of all its processes.
     processes: how many there are.
@@ -121,13 +121,17 @@ class Process:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def wait_for_checkpoint(self) -> None:
-        """Raises SoakError where there is none in `START_SECONDS`."""
+    def wait_for_checkpoints(self) -> None:
+        """Waits for the second one, since the first comes after the first update, when no replay is full.
+
+        Raises:
+            SoakError: there are not two in `START_SECONDS`.
+        """
         deadline = time.monotonic() + START_SECONDS
-        while not any((self.run_dir / "checkpoints").glob("checkpoint_*")):
+        while len(list((self.run_dir / "checkpoints").glob("checkpoint_*"))) < 2:
             self.check_alive()
             if time.monotonic() > deadline:
-                raise SoakError(f"no checkpoint in {START_SECONDS:.0f} seconds")
+                raise SoakError(f"no two checkpoints in {START_SECONDS:.0f} seconds")
             time.sleep(0.2)
 
     def check_alive(self) -> None:
@@ -137,7 +141,7 @@ class Process:
             raise SoakError(f"it ended with code {code} before its time: {''.join(last)}")
 
     def sample(self, began: float) -> Sample:
-        """Measures now; `began` is what `time.monotonic` was at its first checkpoint."""
+        """Measures now; `began` is what `time.monotonic` was at its second checkpoint."""
         processes = [self._tree, *self._tree.children(recursive=True)]
         self._seen.update(processes[1:])
         memory = descriptors = threads = count = 0.0
@@ -169,14 +173,14 @@ class Process:
 
 
 def soak(command: Sequence[str], folder: Path, seconds: float) -> list[Sample]:
-    """Samples a training for some seconds after its first checkpoint, and ends it.
+    """Samples a training for some seconds after its second checkpoint, and ends it.
 
     Raises:
         SoakError: it does not live so long, or does not end well.
     """
     samples: list[Sample] = []
     with Process(command, folder) as process:
-        process.wait_for_checkpoint()
+        process.wait_for_checkpoints()
         began = time.monotonic()
         while len(samples) < 2 * BLOCKS or samples[-1].seconds < seconds:  # few samples where the machine is busy
             process.check_alive()
