@@ -100,10 +100,9 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     aside = _set_aside(planned, folder)
     done = {item.run for item in planned if _is_done(item, estimates)}
     left = [item for item in planned if item.run not in done and name_of(item.run) not in aside]
-    waiting = len(left)
+    left_out = 0
     if not CLUSTER.value:  # whose machines may have what this one lacks
-        left = _leave_out_unplayable(left, console)
-    waiting -= len(left)
+        left, left_out = _leave_out_unplayable(left, console)
     for name, found in aside.items():
         _say(console, f"{name} is set aside, {found['reason']} (--retry takes it up again)")
     refused = _check_code(left, folder, console)
@@ -126,14 +125,14 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
         _say(console, f"{len(unfinished)} runs are not finished, {describe_rest(hours, len(cores))}; "
                       "the same command goes on.")  # fmt: skip
     else:
-        left_out = f", {waiting} are left out" if waiting else ""
-        _say(console, f"{len(failures) + len(aside)} runs failed or were refused{left_out}, all others are done. "
+        others = f", {left_out} are left out" if left_out else ""
+        _say(console, f"{len(failures) + len(aside)} runs failed or were refused{others}, all others are done. "
                       "Look at the records with make check and make report.")  # fmt: skip
     return bool(failures or aside or follower.stop_reason)
 
 
-def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> list[Planned]:
-    """The runs whose environments are installed; says of the others what they need."""
+def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> tuple[list[Planned], int]:
+    """The runs whose environments are installed, and the number of the others, of which it says what they need."""
     from repro.launch.jobs import check_modules
 
     playable: list[Planned] = []
@@ -146,7 +145,7 @@ def _leave_out_unplayable(left: Sequence[Planned], console: Console) -> list[Pla
             counts[str(error)] = counts.get(str(error), 0) + 1
     for reason, count in counts.items():
         _say(console, f"{count} {'run is' if count == 1 else 'runs are'} left out: {reason}")
-    return playable
+    return playable, sum(counts.values())
 
 
 def _check_code(left: Sequence[Planned], folder: CampaignFolder, console: Console) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import re
 import signal
 import subprocess
@@ -15,11 +14,9 @@ import pytest
 
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.training.run_directory import RunDirectory, read_progress
-from tests.support.forked_train import run_train
+from tests.support.forked_train import FORKING, run_train
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["tests.support.forked_train", "repro.train"])
 
 
 SNIPPETS = ("README.md", "docs/guide.md")

@@ -17,12 +17,10 @@ import pytest
 from repro.training.manifest import find_damage
 from repro.training.run_directory import read_progress
 from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
-from tests.support.forked_train import run_train
+from tests.support.forked_train import FORKING, run_train
 
 SECONDS = 180.0
 """Longest wait, for a machine that is busy."""
-FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["tests.support.forked_train", "repro.train"])
 
 IMPALA = "paper_configs/impala/gymnasium.py:smoke"
 CTRACE, REFER = "paper_configs/ctrace/gymnasium.py:smoke", "paper_configs/refer/gymnasium.py:smoke"

@@ -45,12 +45,14 @@ def shares(
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
     known = published.papers(published_dir)
     found = {}
+
+    def differences(record: Mapping[str, Any]) -> Mapping[str, tuple[Any, Any]]:
+        names = (record["paper"], record["experiment"], record["agent"], record["scale"])
+        return _differences(*names, configs_dir, published_dir)
+
     for paper in sorted({paper for paper, _, _ in agents} & set(known)):
         for place, printed in enumerate(published.load(paper, published_dir).rows):
             if (paper, printed.experiment, printed.agent) in agents and printed.cannot_run is None:
-                differences = functools.partial(
-                    settings.differences, configs_dir=configs_dir, published_dir=published_dir
-                )
                 share = _share(printed, held, differences, published_dir, configs_dir)
                 if share > 0:
                     found[paper, place] = share
@@ -70,6 +72,14 @@ def _prospect(paper: str, experiment: str, agent: str, scale: str, configs_dir: 
         "evaluation": {"mean": 0.0},
         claims.SAMPLED: config.get("sweep", {}).get("sampled", False),
     }
+
+
+@functools.cache
+def _differences(
+    paper: str, experiment: str, agent: str, scale: str, configs_dir: pathlib.Path, published_dir: pathlib.Path
+) -> Mapping[str, tuple[Any, Any]]:
+    """The settings of a run that are not the paper's, as `settings.differences` gives them."""
+    return settings.differences(_prospect(paper, experiment, agent, scale, configs_dir), configs_dir, published_dir)
 
 
 def _share(

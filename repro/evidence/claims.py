@@ -183,7 +183,7 @@ def bootstrap_interval(
     """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
 
     Runs are resampled within each agent and task; whole runs, so that a curve stays one. Where the best of many count,
-    they are chosen anew from each resample. A count has an interval on each task, at Bonferroni's level for all of
+    they are those of each resample. A count has an interval on each task, at Bonferroni's level for all of
     them, and its ends are added up; where they meet it is known to the nearest whole number, half a step to either
     side.
 
@@ -360,8 +360,8 @@ def _reselected_interval(
         resampled = []
         for _ in range(statistics.CURVE_RESAMPLES):
             samples = [[runs[i] for i in rng.integers(len(runs), size=len(runs))] for runs in by_agent]
-            drawn = [comparisons.best_of(sample, best) for sample in samples]
-            resampled.append(claim.of_task(drawn)(_equal(drawn))[0])
+            chosen = [comparisons.best_of(sample, best) for sample in samples]
+            resampled.append(claim.of_task(chosen)(_equal(chosen))[0])
         numbers.append(resampled)
     tail = _tail(tasks, intervals.LEVEL)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail]))

@@ -114,8 +114,7 @@ def runs_by_task(
     """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
 
     Of several such scales it is the largest, whose budget is nearest to the paper's, unless `protocol["scale"]` names
-    the only one. All records are returned, also
-    where only the best of them count (`best_runs`).
+    the only one. All records are returned, also where only the best of them count (`best_runs`).
 
     Args:
         printed: names our agent and the tasks.

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.optimize
 import scipy.stats
 
+from repro.evidence import statistics
 from repro.evidence.statistics import Interval
 
 LEVEL = 0.95
@@ -49,6 +50,27 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
         return None
     reach = scipy.stats.t.ppf(0.5 + confidence / 2, values.size - 1) * scipy.stats.sem(values)
     return float(values.mean() - reach), float(values.mean() + reach)
+
+
+def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator, confidence: float = LEVEL) -> Interval:
+    """Returns the interval of the mean of the best of many runs: from the lower of two beginnings to the higher end.
+
+    One interval is a bootstrap that chooses the best of each resample, none of which surpasses the best of all; the
+    other is that of the mean of the chosen ones, which does not know that they were chosen.
+
+    Args:
+        scores: of more runs than `best`.
+        best: how many count.
+        rng: for the resamples.
+        confidence: probability content in (0, 1).
+    """
+    runs = len(scores)
+    counts = rng.multinomial(runs, np.full(runs, 1 / runs), size=statistics.RESAMPLES)
+    means = statistics.best_weights(scores, counts, best) @ np.asarray(scores, np.float64)
+    tail = (1 - statistics.expanded_level(confidence, runs, runs - 1)) / 2
+    resampled = np.quantile(means, [tail, 1 - tail])
+    low, high = mean_interval(sorted(scores)[-best:], confidence) or resampled
+    return float(min(low, resampled[0])), float(max(high, resampled[1]))
 
 
 def share_interval(count: int, total: int, confidence: float = LEVEL) -> Interval:

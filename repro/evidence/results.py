@@ -61,7 +61,7 @@ def answer_task(printed: published.PublishedRow, group: Group, field: str | None
     if len(counted_runs) < len(group.records):
         fields["seeds"] = tuple(record["seed"] for record in group.records)  # all that these were chosen from
         means = [record["evaluation"]["mean"] for record in group.records]
-        low, high = statistics.best_interval(means, len(counted_runs), np.random.default_rng(BOOTSTRAP_SEED))
+        low, high = intervals.best_interval(means, len(counted_runs), np.random.default_rng(BOOTSTRAP_SEED))
         fields["interval"] = (low, high) if low < high else None
         notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
     shortfalls, more = _of_search(printed, counted_runs, group.records)

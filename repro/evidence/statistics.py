@@ -83,29 +83,6 @@ def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best:
     return weights
 
 
-def best_interval(scores: Sequence[float], best: int, rng: np.random.Generator, confidence: float = 0.95) -> Interval:
-    """Interval of the mean of the best of many runs: from where both of two begin to where both have ended.
-
-    One is a bootstrap that chooses the best anew from each resample, which no resample lets surpass the best of all;
-    the other is Student's of the chosen ones, which does not know that they were chosen. How often both miss the mean
-    that other runs would have is measured by `tests/evidence/test_coverage.py`.
-
-    Args:
-        scores: of more runs than `best`.
-        best: how many count.
-        rng: for the resamples.
-        confidence: probability content in (0, 1).
-    """
-    runs = len(scores)
-    counts = rng.multinomial(runs, np.full(runs, 1 / runs), size=RESAMPLES)
-    means = best_weights(scores, counts, best) @ np.asarray(scores, np.float64)
-    tail = (1 - expanded_level(confidence, runs, runs - 1)) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    chosen = np.sort(np.asarray(scores, np.float64))[-best:]
-    reach = scipy.stats.t.ppf(0.5 + confidence / 2, best - 1) * scipy.stats.sem(chosen) if best > 1 else 0.0
-    return float(min(low, chosen.mean() - reach)), float(max(high, chosen.mean() + reach))
-
-
 def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     """The level at which a percentile interval of few runs has about the coverage asked for.
 

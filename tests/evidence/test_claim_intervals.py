@@ -84,7 +84,7 @@ def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
     assert claims.bootstrap_interval(claim, [[scores[:1] * 6]], np.random.default_rng(1)) is None
 
 
-def test_the_best_of_a_resample_are_chosen_anew():
+def test_the_best_are_those_of_each_resample():
     """Runs of 4, 1, 3, 2: of a resample with two of 3 and two of 1 the best two are both of 3."""
     runs = [{"evaluation": {"mean": mean}} for mean in (4.0, 1.0, 3.0, 2.0)]
     counts = np.array([[1, 1, 1, 1], [0, 2, 2, 0], [0, 3, 1, 0], [4, 0, 0, 0]])
@@ -162,7 +162,7 @@ def test_counts_cover_the_true_one_where_agents_differ_little():
 
 @pytest.mark.parametrize(("claim", "best"), [("improvement", 3), ("score_difference", 3)])
 def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
-    """They are chosen anew from each resample: the chosen ones are no sample of their own."""
+    """They are those of each resample: the chosen runs are no sample of their own."""
     rng, wrong, trials = np.random.default_rng(7), 0, 60
     of, even = claims.CLAIMS[claim], 0.5 if claim == "improvement" else 0.0
     for _ in range(trials):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, intervals, statistics
+from repro.evidence import claims, intervals
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
 RUNS = (2, 3, 4, 5, 7, 10)
@@ -139,7 +139,7 @@ def test_the_mean_of_the_best_runs_is_held_less_often_than_said(runs, best):
     """Of normal scores in 85 to 95 % of cases: no resample knows of better runs than the best of all."""
     rng = np.random.default_rng(2)
     truth = np.sort(rng.standard_normal((20_000, runs)), axis=1)[:, -best:].mean()
-    found = [statistics.best_interval(list(rng.standard_normal(runs)), best, rng) for _ in range(100)]
+    found = [intervals.best_interval(list(rng.standard_normal(runs)), best, rng) for _ in range(100)]
     assert 0.8 <= np.mean([low <= truth <= high for low, high in found]) < 0.99
 
 

@@ -114,7 +114,7 @@ VARIANTS = [
         "repro/evidence/statistics.py",
         "np.diff(taken, axis=-1, prepend=0) / taken[:, -1:]",
         "np.diff(taken, axis=-1, prepend=0) / best",
-        f"{TEST_CLAIM_INTERVALS}::test_the_best_of_a_resample_are_chosen_anew",
+        f"{TEST_CLAIM_INTERVALS}::test_the_best_are_those_of_each_resample",
     ),
     Variant(
         "claim: the best runs are a sample of their own",

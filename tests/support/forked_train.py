@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import sys
 import time
@@ -15,6 +16,9 @@ import tf_agents.agents  # noqa: F401
 from repro import cli
 from repro.training import stopping
 
+FORKING = multiprocessing.get_context("forkserver")
+"""Makes processes with `run_train` as their target."""
+FORKING.set_forkserver_preload([__name__, "repro.train"])
 HOURS = (5.0, -7.0, 11.0, 0.0)
 """By which the machine's clock is wrong, from look to look."""
 
