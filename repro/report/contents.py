@@ -232,14 +232,13 @@ def paper_link(citation: str) -> str | None:
 
 def _row_groups(paper: str, rows: Sequence[Row], titles: Mapping[str, str]) -> list[RowGroup]:
     """The rows by printed table, tables with a result first."""
-    by_table = collections.defaultdict(list)
-    for row in results_first(rows):
-        by_table[row.table].append(row)
-    made = []
-    for number, (table, table_rows) in enumerate(by_table.items(), start=1):
-        title = f"{tables.named(table)}: {titles.get(table, '')}" if table else "Runs without a printed number"
-        made.append(RowGroup(f"{paper}-rows-{number}", title.removesuffix(": "), table_rows))
-    return made
+    by_heading = collections.defaultdict(list)
+    for row in sorted(results_first(rows), key=tables.is_random_play):
+        by_heading[tables.heading(row, titles)].append(row)
+    return [
+        RowGroup(f"{paper}-rows-{number}", heading, of_heading)
+        for number, (heading, of_heading) in enumerate(by_heading.items(), start=1)
+    ]
 
 
 def _settings(paper: str, published_dir: pathlib.Path, configs_dir: pathlib.Path) -> list[Setting]:

@@ -90,7 +90,7 @@ def _external_section(rows: Sequence[ExternalRow]) -> str:
 
 
 def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path) -> str:
-    """A heading, what is not run, and one part per printed table, runs without a printed number last."""
+    """A heading, what is not run, and one part per heading, random players last."""
     title, titles = f"\n## {tables.PAPERS.get(paper, paper)}\n", {}
     if paper in published.papers(published_dir):
         numbers = published.load(paper, published_dir)
@@ -102,9 +102,9 @@ def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path)
             places = ", ".join(f"{tables.named(table)} ({count})" for table, count in left.items())
             title += f"\n{finding.capitalize()}: {places}.\n"
     parts = [title]
-    for table, table_rows in _grouped((row for row in rows if row.seeds), lambda row: row.table).items():
-        heading = f"{tables.named(table)}: {titles[table]}" if table else "Runs without a printed number"
-        parts.append(f"\n### {heading}\n\n{_table_section(table_rows)}")
+    run = sorted((row for row in rows if row.seeds), key=tables.is_random_play)
+    for heading, of_heading in _grouped(run, lambda row: tables.heading(row, titles)).items():
+        parts.append(f"\n### {heading}\n\n{_table_section(of_heading)}")
     return "".join(parts)
 
 

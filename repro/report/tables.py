@@ -7,6 +7,7 @@ import rich.console
 import rich.table
 import rich.text
 
+from repro.evidence import random_player
 from repro.evidence.external import ExternalRow
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS
@@ -69,7 +70,7 @@ def percent(share: float | None) -> str:
 def ours(row: Row | ExternalRow) -> str:
     """Our value with its interval, as `12.30 [11.90, 12.70]`, or as `12.30 (exact)`."""
     if isinstance(row, Row) and row.exact and row.value is not None:
-        return f"{exact(row.value)} (exact)"
+        return f"{row.value:.6g} (exact)"
     if row.interval is None:
         return number(row.value)
     return f"{number(row.value)} [{number(row.interval[0])}, {number(row.interval[1])}]"
@@ -116,6 +117,18 @@ def target(row: Row) -> str:
     """The published number, with a sign where it is not one to be reached or surpassed."""
     sign = {"more": "", "less": "\u2264 ", "equal": "= ", "above": "> ", "under": "< "}[row.better]
     return "-" if row.published is None else sign + exact(row.published)
+
+
+def heading(row: Row, titles: Mapping[str, str]) -> str:
+    """The heading that a row stands under: its printed table with the title in `titles`, or what kind of run it is."""
+    if row.table:
+        return f"{named(row.table)}: {titles.get(row.table, '')}".removesuffix(": ")
+    return "Random play" if is_random_play(row) else "Runs without a printed number"
+
+
+def is_random_play(row: Row) -> bool:
+    """Whether a row is that of a random player without a printed number; its tables come last."""
+    return not row.table and row.agent == random_player.AGENT
 
 
 def named(table: str) -> str:

@@ -92,6 +92,20 @@ def test_rows_stand_below_their_table_and_statement():
     assert "alien" not in page
 
 
+def test_random_players_come_last():
+    random = dataclasses.replace(OWN, agent="random", task="qbert")
+    page = results_page([random, CLAIM, OWN])
+    assert "qbert" not in section(page, "### Runs without a printed number")
+    assert page.index("### Runs without a printed number") < page.index("### Random play") < page.index("| qbert |")
+
+
+def test_an_exact_value_has_six_digits_at_most():
+    exact = dataclasses.replace(CLAIM, exact=True, interval=None)
+    page = results_page([dataclasses.replace(exact, value=value) for value in (153.0, 2 / 3)])
+    assert "| 153 (exact) |" in page
+    assert "| 0.666667 (exact) |" in page
+
+
 def test_units_that_differ_have_a_column():
     text = results_page([CLAIM, dataclasses.replace(CLAIM, column="other", unit="percent")])
     assert "Unit:" not in text
