@@ -245,8 +245,15 @@ VARIANTS = [
     Variant(
         "interval: widths of an average add up",
         INTERVALS,
-        "below = math.sqrt(sum((value - low) ** 2 for",
-        "below = (sum((value - low) for",
+        "add = math.fsum if dependent else _root_of_squares",
+        "add = math.fsum",
         f"{TEST_INTERVALS}::test_the_ends_of_an_average_by_hand",
+    ),
+    Variant(
+        "interval: tasks learned together are independent",
+        INTERVALS,
+        "add = math.fsum if dependent else _root_of_squares",
+        "add = _root_of_squares",
+        f"{TEST_INTERVALS}::test_the_ends_of_an_average_of_dependent_numbers_by_hand",
     ),
 ]

@@ -54,6 +54,13 @@ VARIANTS = [
         f"{TEST_CLAIM_INTERVALS}::test_a_bootstrap_takes_four_runs_of_each_agent",
     ),
     Variant(
+        "claim: runs that learned all tasks are resampled on each apart",
+        CLAIMS,
+        "shared = [resample(group) if is_shared else None for",
+        "shared = [None for",
+        f"{TEST_CLAIM_INTERVALS}::test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once",
+    ),
+    Variant(
         "claim: a bootstrap interval without width is kept",
         CLAIMS,
         "over_tasks(np.stack(numbers)), [tail, 1 - tail]))\n    return (low, high) if low < high else None",
@@ -231,8 +238,8 @@ VARIANTS = [
     Variant(
         "claim: ends of an average are not rounded",
         CLAIMS,
-        "low, high = map(_rounded, intervals.average(numbers, known))",
-        "low, high = intervals.average(numbers, known)",
+        "low, high = map(_rounded, intervals.average(numbers, known, dependent))",
+        "low, high = intervals.average(numbers, known, dependent)",
         f"{TEST_CLAIM_INTERVALS}::test_even_odds_are_not_surpassed_by_rounding",
     ),
     Variant(
