@@ -287,15 +287,15 @@ VARIANTS = [
     Variant(
         "row: a finding from any number of runs",
         FINDINGS,
-        'if len(ours.fields["seeds"]) < min(',
-        'if len(ours.fields["seeds"]) < 0 * min(',
+        'if len(ours.fields["seeds"]) < runs_to_decide(',
+        'if len(ours.fields["seeds"]) < 0 * runs_to_decide(',
         f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
         "row: as many runs as the paper before any finding",
         FINDINGS,
-        "min(MIN_RUNS, printed.n_seeds or MIN_RUNS)",
-        "(printed.n_seeds or MIN_RUNS)",
+        "return min(MIN_RUNS, expected_runs(printed, learned)) if",
+        "return expected_runs(printed, learned) if",
         f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
