@@ -454,6 +454,11 @@ def _geometric_mean(orders: np.ndarray) -> np.ndarray:
     return 10 ** orders.mean(axis=0)
 
 
+def _mean_capped(scores: np.ndarray) -> np.ndarray:
+    """Scores of which one above a human's, 1, counts as it, mean over tasks: the measure of DMLab-30."""
+    return np.minimum(scores, 1.0).mean(axis=0)
+
+
 def _mean_gap(scores: np.ndarray) -> np.ndarray:
     """What is missing to a human's score, 1, mean over tasks."""
     return np.maximum(1.0 - scores, 0.0).mean(axis=0)
@@ -507,6 +512,7 @@ def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser:
 _OF_NORMALISED = {
     "human_normalised_mean_difference": _mean,
     "human_normalised_median_difference": _median,
+    "human_capped_mean_difference": _mean_capped,
     "human_gap_mean_difference": _mean_gap,
 }
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")

@@ -3,6 +3,7 @@
 import pytest
 
 from paper_configs import campaign
+from repro.environments.dmlab_levels import DMLAB30
 from repro.evidence import answerable, commands, comparisons, published
 from repro.evidence.commands import Run
 
@@ -62,7 +63,8 @@ def test_what_cannot_run_here_and_random_players_answer_nothing():
     games = list(published.normaliser("atari57"))
     runs = [run for game in games for run in impala(game, seeds=5)]
     found = rows_of(answerable.shares(runs))
-    assert len(found) == 57
+    assert sum(row.task in games for row in found.values()) == 57
+    assert sorted(row.statistic for row in found.values() if row.task == "atari57") == ["mean", "median"]
     assert all(row.cannot_run is None for row in found.values())
     assert answerable.shares(impala("pong", agent="random")) == {}
 
@@ -144,6 +146,7 @@ def tasks_of(row):
         "dmlab5": FIVE_LEVELS,
         "acer_control": campaign.CONTROL_6,
         "sweep4": ("pong", "breakout", "alien", "amidar"),
+        "dmlab30": tuple(DMLAB30)[:2],
     }
     control = ("cartpole_swingup", "walker_walk")
     sets |= dict.fromkeys(("dm_control_features", "dm_control_pixels"), control)
