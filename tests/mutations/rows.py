@@ -54,6 +54,21 @@ VARIANTS = [
         f"{TEST_CLAIM_INTERVALS}::test_a_bootstrap_takes_four_runs_of_each_agent",
     ),
     Variant(
+        "claim: cut episodes tell what is scored before learning",
+        "repro/evidence/run_measures.py",
+        'or record["config"]["env"].get("stagger_steps", 0)',
+        "",
+        "tests/evidence/test_learning.py"
+        "::test_curves_that_begin_with_cut_episodes_do_not_tell_what_is_scored_before_learning",
+    ),
+    Variant(
+        "claim: scores above a human's are not capped",
+        CLAIMS,
+        "return np.minimum(scores, 1.0).mean(axis=0)",
+        "return scores.mean(axis=0)",
+        f"{TEST_CLAIMS}::test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean",
+    ),
+    Variant(
         "claim: runs that learned all tasks are resampled on each apart",
         CLAIMS,
         "shared = [resample(group) if is_shared else None for",
