@@ -42,7 +42,10 @@ def population(normaliser: str) -> ml_collections.ConfigDict:
     section.probability = 0.33  # of changing each hyper-parameter; Appendix E
     section.factor = 1.2  # or 1/1.2, by which it changes; Appendix E
     section.entropy_cost = (5e-5, 1e-2)  # first values, log-uniform; Table C.1
-    section.learning_rate = (5e-6, 5e-3)  # first values, log-uniform, not annealed; Table C.1, Figure E.1
+    section.learning_rate = (
+        5e-6,
+        5e-3,
+    )  # first values, log-uniform, annealed without evolution alone; Table C.1, Figure E.1
     section.rmsprop_epsilon = (1e-1, 1e-3, 1e-5, 1e-7)  # first values, one of them; Table C.1
     section.clip_global_norm = ()  # none: not adapted; Appendix E
     return section

@@ -9,13 +9,12 @@ from typing import Any
 import ml_collections
 
 from repro.config import budget
-from repro.evidence import claims, comparisons, published, settings, staleness
+from repro.evidence import claims, comparisons, findings, published, settings, staleness
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
 from repro.evidence.records import SCALES
 from repro.evidence.references import Differences
-from repro.evidence.verdicts import MIN_RUNS
 
 RowKey = tuple[str, int]
 """Paper, and place among its rows."""
@@ -31,7 +30,7 @@ def shares(
     The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
     tasks at hand over those of the row. Of several comparisons, each counts alike. What depends on results, as whether
     a score shows learning, or which games a row is about, is taken to come out well; settings that a claim does not
-    accept answer nothing.
+    accept answer nothing, and neither do fewer runs than a verdict takes.
 
     Args:
         runs: with canonical names of tasks, or the name of a set that is learned together; each once.
@@ -121,18 +120,23 @@ def _part(
     held: Mapping[Key, Sequence[Any]],
     configs_dir: pathlib.Path,
 ) -> float:
-    """The part of the protocol on one task, by the largest scale with enough runs of all agents; 0 without one."""
+    """The part of the protocol on one task, by the largest scale with enough runs of all agents to be looked at.
+
+    0 without one, and where these runs leave the row undecided, whatever they score.
+    """
     names = [comparisons.experiment_and_agent(printed, name) for name in (str(printed.agent), *others)]
-    needed = printed.n_seeds or MIN_RUNS
     part = 0.0
     for scale in SCALES:
-        counts = [
-            sum(record["scale"] == scale for record in held.get((printed.paper, experiment, task, agent), ()))
+        runs = [
+            [record for record in held.get((printed.paper, experiment, task, agent), ()) if record["scale"] == scale]
             for experiment, agent in names
         ]
-        if min(counts) >= min_runs:
+        count = min(map(len, runs))
+        if count >= min_runs:
+            learned = any("study" not in record["config"] for of_agent in runs for record in of_agent)
             budgets = [_budget_share(printed.paper, *name, scale, configs_dir) for name in names]
-            part = min(min(counts) / needed, 1.0) * min(budgets)
+            is_decided = count >= findings.runs_to_decide(printed, learned)
+            part = is_decided * min(count / findings.expected_runs(printed, learned), 1.0) * min(budgets)
     return part
 
 

@@ -179,13 +179,14 @@ def bootstrap_interval(
     rng: np.random.Generator,
     confidence: float = intervals.LEVEL,
     best: int | None = None,
+    together: Sequence[bool] | None = None,
 ) -> statistics.Interval | None:
     """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
 
-    Runs are resampled within each agent and task; whole runs, so that a curve stays one. Where the best of many count,
-    they are those of each resample. A count has an interval on each task, at Bonferroni's level for all of
-    them, and its ends are added up; where they meet it is known to the nearest whole number, half a step to either
-    side.
+    Runs are resampled within each agent and task; whole runs, so that a curve stays one, and so that one which learned
+    all tasks is in or out on all of them. Where the best of many count, they are those of each resample. A count has an
+    interval on each task, at Bonferroni's level for all of them, and its ends are added up; where they meet it is known
+    to the nearest whole number, half a step to either side.
 
     Args:
         claim: of the row.
@@ -193,6 +194,7 @@ def bootstrap_interval(
         rng: for the resamples.
         confidence: probability content in (0, 1).
         best: how many runs of each agent count; None for all.
+        together: for each agent, whether its i-th run of each task is the same one; None where none is.
 
     Returns:
         None with fewer than `MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one number that is
@@ -201,13 +203,19 @@ def bootstrap_interval(
     sizes = [len(group) for by_agent in tasks for group in by_agent]
     if min(sizes) < MIN_BOOTSTRAP_RUNS:
         return None
+
+    def resample(group: Records) -> np.ndarray:
+        return rng.multinomial(len(group), np.full(len(group), 1 / len(group)), size=claim.resamples)
+
+    together = together or [False] * len(tasks[0])
+    shared = [resample(group) if is_shared else None for group, is_shared in zip(tasks[0], together)]
     numbers = []
     for by_agent in tasks:
-        counts = [rng.multinomial(n, np.full(n, 1 / n), size=claim.resamples) for n in map(len, by_agent)]
+        counts = [resample(group) if of_all is None else of_all for group, of_all in zip(by_agent, shared)]
         numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
     if claim.count is not None:
         return _count_interval(claim, tasks, numbers, 1 - (1 - confidence) / len(tasks))
-    tail = _tail(tasks, confidence)
+    tail = _tail(tasks, confidence, together)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
     return (low, high) if low < high else None
 
@@ -239,10 +247,18 @@ def _count_interval(
     return _rounded(low), _rounded(high)
 
 
-def _tail(tasks: Sequence[Sequence[Records]], confidence: float) -> float:
-    """The share of resamples below an interval, and above it."""
+def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Sequence[bool] = ()) -> float:
+    """The share of resamples below an interval, and above it.
+
+    Where runs learned all tasks together, theirs may be all the spread that there is: the degrees of freedom are those
+    of the agent with the fewest.
+    """
     sizes = [len(group) for by_agent in tasks for group in by_agent]
-    return (1 - statistics.expanded_level(confidence, min(sizes), sum(sizes) - len(sizes))) / 2
+    freedom = sum(sizes) - len(sizes)
+    if any(together):
+        of_agents = [[len(group) - 1 for group in of_tasks] for of_tasks in zip(*tasks)]
+        freedom = min(spare[0] if shared else sum(spare) for spare, shared in zip(of_agents, together))
+    return (1 - statistics.expanded_level(confidence, min(sizes), freedom)) / 2
 
 
 def _can_be_ordered(by_agent: Sequence[Records], confidence: float) -> bool:
@@ -326,13 +342,17 @@ def _measure(
     best = comparisons.number_of_best(printed, [record for by_agent in every for runs in by_agent for record in runs])
     numbers = [claim.of_task(by_agent)(_equal(by_agent)) for by_agent in counted]
     value = _rounded(claim.over_tasks(np.stack(numbers))[0])
+    of_agents = list(zip(*every))
+    together = [comparisons.learned_together(of_tasks) for of_tasks in of_agents]
+    matched = all(comparisons.are_same_runs(of_tasks) for of_tasks, shared in zip(of_agents, together) if shared)
     interval = None
     if claim.task_interval is None:
-        interval = bootstrap_interval(claim, every, rng, best=best)
+        interval = bootstrap_interval(claim, every, rng, best=best, together=together) if matched else None
     elif best is not None and any(len(runs) > best for by_agent in every for runs in by_agent):
         interval = _reselected_interval(claim, every, best, rng)
     if interval is None and claim.task_interval is not None:
-        interval = _averaged_interval(claim.task_interval, counted, [float(number[0]) for number in numbers])
+        at_tasks = [float(number[0]) for number in numbers]
+        interval = _averaged_interval(claim.task_interval, counted, at_tasks, any(together))
     total = comparisons.TASK_SETS.get(printed.task, 1)
     shortfalls = (f"{len(tasks)} of {total} tasks",) if len(tasks) < total else ()
     groups = [group for by_agent in counted for group in by_agent]
@@ -341,6 +361,8 @@ def _measure(
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
     if claim.task_interval is None and min(len(group) for by_agent in every for group in by_agent) < MIN_BOOTSTRAP_RUNS:
         notes.append(f"an interval takes {MIN_BOOTSTRAP_RUNS} runs of each agent")
+    if claim.task_interval is None and not matched:
+        notes.append("an interval takes the same runs on all tasks that an agent learns together")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
@@ -374,14 +396,24 @@ def _equal(by_agent: Sequence[Records]) -> list[np.ndarray]:
 
 
 def _averaged_interval(
-    of_task: Callable[..., statistics.Interval | None], counted: Sequence[Sequence[Records]], numbers: Sequence[float]
+    of_task: Callable[..., statistics.Interval | None],
+    counted: Sequence[Sequence[Records]],
+    numbers: Sequence[float],
+    dependent: bool,
 ) -> statistics.Interval | None:
-    """The interval of a mean over tasks from those of the tasks; None where a task has none."""
+    """The interval of a mean over tasks from those of the tasks; None where a task has none.
+
+    Args:
+        of_task: as in `Claim`.
+        counted: the runs that count, of each agent on each task.
+        numbers: of the tasks.
+        dependent: whether some agent learned them together.
+    """
     found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
     known = [interval for interval in found if interval is not None]
     if len(known) < len(found):
         return None
-    low, high = map(_rounded, intervals.average(numbers, known))
+    low, high = map(_rounded, intervals.average(numbers, known, dependent))
     return low, high
 
 
@@ -420,6 +452,11 @@ def _places(agents: int) -> statistics.Interval:
 
 def _geometric_mean(orders: np.ndarray) -> np.ndarray:
     return 10 ** orders.mean(axis=0)
+
+
+def _mean_capped(scores: np.ndarray) -> np.ndarray:
+    """Scores of which one above a human's, 1, counts as it, mean over tasks: the measure of DMLab-30."""
+    return np.minimum(scores, 1.0).mean(axis=0)
 
 
 def _mean_gap(scores: np.ndarray) -> np.ndarray:
@@ -475,6 +512,7 @@ def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser:
 _OF_NORMALISED = {
     "human_normalised_mean_difference": _mean,
     "human_normalised_median_difference": _median,
+    "human_capped_mean_difference": _mean_capped,
     "human_gap_mean_difference": _mean_gap,
 }
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")

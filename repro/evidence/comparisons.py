@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repro.config import tasks as tasks_of
 from repro.evidence import published, run_measures, statistics
 from repro.evidence.published import PublishedRow
 from repro.evidence.records import SCALES
@@ -221,6 +222,20 @@ def _candidates(runs: Runs, key: Key, needs: Sequence[str], scales: Sequence[str
 def key_of(record: Mapping[str, Any]) -> Key:
     """Returns what a record is a run of."""
     return (record["paper"], record["experiment"], record["task"], record["agent"])
+
+
+def learned_together(of_tasks: Sequence[Records]) -> bool:
+    """Returns whether an agent learned several tasks together, so that what is luck on one may be luck on the others.
+
+    Args:
+        of_tasks: its runs on each task.
+    """
+    return len(of_tasks) > 1 and all(tasks_of(record["config"]) for records in of_tasks for record in records)
+
+
+def are_same_runs(of_tasks: Sequence[Records]) -> bool:
+    """Returns whether the records of each task, one a run, are of the runs of the others, in the same order."""
+    return len({tuple((record["scale"], record["seed"]) for record in records) for records in of_tasks}) == 1
 
 
 def best_runs(printed: PublishedRow, records: Records) -> Records:

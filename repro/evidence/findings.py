@@ -23,15 +23,33 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
     value, interval = ours.fields["value"], ours.fields["interval"]
     ends = (value, value) if ours.fields.get("exact") else interval
     found = find(printed.value, printed.better, ends, printed.tolerance(random))
+    if len(ours.fields["seeds"]) < runs_to_decide(printed, ours.learned):
+        return "undecided"
     if ours.learned and printed.measure == "evaluation":
-        if len(ours.fields["seeds"]) < min(MIN_RUNS, printed.n_seeds or MIN_RUNS):
-            return "undecided"
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
         if found == "contradicts" and too_early and _reached_by_training(printed):
             return "undecided"  # more training may come to it
         if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
             return "undecided"  # a score that random play reaches as well
     return found
+
+
+def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
+    """Returns the fewest runs of an agent by which a row is decided: the paper's, but at most `MIN_RUNS`.
+
+    Args:
+        printed: the row.
+        learned: whether training made the runs.
+    """
+    return min(MIN_RUNS, expected_runs(printed, learned)) if learned and printed.measure == "evaluation" else 1
+
+
+def expected_runs(printed: PublishedRow, learned: bool) -> int:
+    """Returns the runs of an agent in a row's protocol: the paper's, or where it does not say, what decides the row.
+
+    Arguments as for `runs_to_decide`.
+    """
+    return printed.n_seeds or (MIN_RUNS if learned and printed.measure == "evaluation" else 1)
 
 
 def _reached_by_training(printed: PublishedRow) -> bool:
@@ -53,7 +71,7 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
         found.append(f"scale {fields['scale']}")
     if share is not None and share < 1 - BUDGET_TOLERANCE:
         found.append(f"{100 * share:.2g} % of the budget")
-    expected = printed.n_seeds or (MIN_RUNS if ours.learned and printed.measure == "evaluation" else 1)
+    expected = expected_runs(printed, ours.learned)
     if len(fields["seeds"]) < expected:
         found.append(f"{len(fields['seeds'])} of {expected} runs")
     episodes = printed.protocol.get("episodes")

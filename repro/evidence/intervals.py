@@ -133,16 +133,23 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
     return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 
 
-def average(values: Sequence[float], intervals: Sequence[Interval]) -> Interval:
-    """Returns the interval of a mean of independent numbers from their own (Zou and Donner 2008).
+def average(values: Sequence[float], intervals: Sequence[Interval], dependent: bool = False) -> Interval:
+    """Returns the interval of a mean of numbers from their own (Zou and Donner 2008).
 
-    The squared distances from each number to the ends of its interval add up as variances do.
+    The squared distances from each number to the ends of its interval add up as variances do; those of numbers that
+    depend on each other, in whatever way, add up at most as standard deviations do.
 
     Args:
         values: one a task, or more.
         intervals: of each, at one level.
+        dependent: whether the numbers may depend on each other, as those of tasks that one agent learned together.
     """
-    below = math.sqrt(sum((value - low) ** 2 for value, (low, _) in zip(values, intervals, strict=True)))
-    above = math.sqrt(sum((high - value) ** 2 for value, (_, high) in zip(values, intervals, strict=True)))
+    add = math.fsum if dependent else _root_of_squares
+    below = add([value - low for value, (low, _) in zip(values, intervals, strict=True)])
+    above = add([high - value for value, (_, high) in zip(values, intervals, strict=True)])
     mean = math.fsum(values) / len(values)
     return mean - below / len(values), mean + above / len(values)
+
+
+def _root_of_squares(distances: Sequence[float]) -> float:
+    return math.sqrt(sum(distance**2 for distance in distances))

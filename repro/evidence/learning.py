@@ -2,7 +2,8 @@
 
 An agent has learned on a task where its mean is above that of random play by more than chance, and above what its
 policies scored before they learned, which may play better than a random player: on ACER's cheetah an untrained Gaussian
-of small steps falls less than uniform ones.
+of small steps falls less than uniform ones. Where curves do not tell, as on levels whose first episodes are cut, random
+play alone is the limit.
 """
 
 from __future__ import annotations

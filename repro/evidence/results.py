@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from repro.config import tasks
 from repro.evidence import claims, comparisons, intervals, published, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
@@ -214,12 +213,14 @@ def _summarize_tasks(
     """
     function = statistics.STATISTICS[statistic]
     several = all(len(records) > 1 for records in done.values())
+    together = several and comparisons.learned_together(list(done.values()))
     means = _normalised_means(done, references)
     returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
     scores = means if several else statistics.normalised_scores(returns, references)
     interval = None
-    if all(len(sample) > 1 for sample in scores.values()):
-        rng, together = np.random.default_rng(BOOTSTRAP_SEED), several and _are_same_runs(done)
+    known = not together or comparisons.are_same_runs(list(done.values()))
+    if known and all(len(sample) > 1 for sample in scores.values()):
+        rng = np.random.default_rng(BOOTSTRAP_SEED)
         low, high = statistics.stratified_interval(scores, function, rng, learned_together=together)
         interval = (100 * low, 100 * high) if low < high else None
     every = [record for records in done.values() for record in records]
@@ -240,21 +241,11 @@ def _of_tasks_at_hand(
     references: Mapping[str, Mapping[str, float]],
 ) -> str:
     """The aggregate over some of the tasks in words, where these are all that an agent learns together; else empty."""
-    if not done or not _learned_together(done):
+    if not comparisons.learned_together(list(done.values())):
         return ""
     assert printed.statistic is not None
     value = 100 * statistics.aggregate(_normalised_means(done, references), statistics.STATISTICS[printed.statistic])
     return f", with a {printed.statistic.replace('_', ' ')} score of {value:.1f} %"
-
-
-def _learned_together(done: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
-    """Whether each run learned several tasks."""
-    return all(tasks(record["config"]) for records in done.values() for record in records)
-
-
-def _are_same_runs(done: Mapping[str, Sequence[Mapping[str, Any]]]) -> bool:
-    """Whether the runs of each task, one a seed, are those of the others."""
-    return _learned_together(done) and len({tuple(r["seed"] for r in records) for records in done.values()}) == 1
 
 
 def _normalised_means(

@@ -155,9 +155,10 @@ def untrained_score(record: Record) -> float | None:
     """Returns the score at a curve's first point, which the policy made before it had learned.
 
     Returns:
-        The score; None where the curve has no point, or begins after the first tenth of its frames.
+        The score; None where the curve has no point, or begins after the first tenth of its frames, or with episodes
+        that were cut, which score less than whole ones (`env.stagger_steps`).
     """
-    if not record["curve"]:
+    if not record["curve"] or record["config"]["env"].get("stagger_steps", 0):
         return None
     frames, score = record["curve"][0]
     return float(score) if frames <= WINDOW_FRACTION * record["curve"][-1][0] else None

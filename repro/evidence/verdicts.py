@@ -22,8 +22,8 @@ MEANINGS: Mapping[Verdict, str] = {
     "says how near is near enough, or, for a score, too little training to tell or a printed one that random play "
     "reaches.",
     "not run": "No record answers the row yet.",
-    "cannot run here": "It needs what this project does not have: hardware, an environment or an agent; the note says "
-    "which.",
+    "cannot run here": "It needs what this project does not have, hardware, an environment or an agent, or what the "
+    "paper does not print; the note says which.",
 }
 """What each verdict says to a reader."""
 VERDICTS: tuple[Verdict, ...] = tuple(MEANINGS)

@@ -17,6 +17,7 @@ from repro.evidence import published
 from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
 from repro.launch.pieces import Piece, PieceResult, TrainPieces
 from repro.papers.impala.population import (
+    FINAL_LEARNING_RATE,
     HPARAMS,
     Candidate,
     Hparams,
@@ -210,6 +211,8 @@ def member_folder(path: Path, member: int) -> Path:
 def apply_hparams(config: Mapping[str, Any], hparams: Hparams) -> dict[str, Any]:
     """Returns a resolved configuration in which hyper-parameters have the values given.
 
+    Where there is no evolution to find a schedule, the learning rate keeps the configuration's.
+
     Raises:
         ValueError: it lacks one of their fields.
     """
@@ -218,6 +221,8 @@ def apply_hparams(config: Mapping[str, Any], hparams: Hparams) -> dict[str, Any]
         for field in HPARAMS[name].fields:
             if field not in known:
                 raise ValueError(f"population.{name} stands for {field}, which the configuration does not have.")
+            if field == FINAL_LEARNING_RATE and not config["population"]["evolves"]:
+                continue
             section, key = field.split(".")
             applied = merge(applied, {section: {key: value}})
     return applied

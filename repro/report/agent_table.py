@@ -37,11 +37,12 @@ class AgentLine:
     improvement_interval: statistics.Interval | None
 
 
-def compare_agents(scores: Mapping[str, statistics.Scores]) -> list[AgentLine]:
+def compare_agents(scores: Mapping[str, statistics.Scores], learned_together: bool = False) -> list[AgentLine]:
     """Returns a line for each agent with enough runs on a task of the first agent, which the others are compared with.
 
     Args:
         scores: agent to task to the scores of its runs, the reference first.
+        learned_together: whether each run learned all tasks, so that what is luck on one may be luck on the others.
 
     Returns:
         The reference and the others in the given order; nothing where there is none to compare it with.
@@ -56,13 +57,16 @@ def compare_agents(scores: Mapping[str, statistics.Scores]) -> list[AgentLine]:
     if not compared:
         return []
     tasks = [task for task in usable[reference] if any(task in shared[agent] for agent in compared)]
-    lines = [_line(reference, {task: usable[reference][task] for task in tasks}, None)]
+    lines = [_line(reference, {task: usable[reference][task] for task in tasks}, None, learned_together)]
     for agent in compared:
-        lines.append(_line(agent, {task: usable[agent][task] for task in shared[agent]}, usable[reference]))
+        ours = {task: usable[agent][task] for task in shared[agent]}
+        lines.append(_line(agent, ours, usable[reference], learned_together))
     return lines
 
 
-def _line(agent: str, ours: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray] | None) -> AgentLine:
+def _line(
+    agent: str, ours: Mapping[str, np.ndarray], reference: Mapping[str, np.ndarray] | None, dependent: bool
+) -> AgentLine:
     runs = sum(map(len, ours.values()))
     mean = middle = interval = improvement = improvement_interval = None
     if len(ours) == 1:
@@ -76,5 +80,5 @@ def _line(agent: str, ours: Mapping[str, np.ndarray], reference: Mapping[str, np
             theirs = reference[task]
             values.append(float(statistics.wins(scores, theirs).mean()))
             ends.append(intervals.improvement_interval(values[-1], len(scores), len(theirs)))
-        improvement, improvement_interval = float(np.mean(values)), intervals.average(values, ends)
+        improvement, improvement_interval = float(np.mean(values)), intervals.average(values, ends, dependent)
     return AgentLine(agent, len(ours), runs, mean, middle, interval, improvement, improvement_interval)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from repro.evidence import statistics
+from repro.evidence import comparisons, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
 from repro.evidence.results import BOOTSTRAP_SEED
@@ -225,16 +225,21 @@ def profile_alt(aggregate: Aggregate) -> str:
 def _aggregate(rows: Sequence[Row], total: int, groups: Mapping[Key, Group]) -> Aggregate:
     ours: dict[str, np.ndarray] = {}
     theirs: dict[str, np.ndarray] = {}
+    of_tasks = []
     for row in rows:
         records = groups[row.paper, str(row.experiment), row.task, str(row.agent)].records
+        of_tasks.append(records)
         ours[row.task] = _normalized(row, [record["evaluation"]["mean"] for record in records])
         theirs[row.task] = _normalized(row, [float(row.published or 0.0)])
     several = all(len(runs) > 1 for runs in ours.values())
+    together = comparisons.learned_together(of_tasks)
+    matched = not together or comparisons.are_same_runs(of_tasks)
     lines = []
     for name, statistic in SHOWN.items():
         interval = None
-        if several:
-            low, high = statistics.stratified_interval(ours, statistic, np.random.default_rng(BOOTSTRAP_SEED))
+        if several and matched:
+            rng = np.random.default_rng(BOOTSTRAP_SEED)
+            low, high = statistics.stratified_interval(ours, statistic, rng, learned_together=together)
             interval = (100 * low, 100 * high)
         published = 100 * statistics.aggregate(theirs, statistic)
         lines.append((name, published, 100 * statistics.aggregate(ours, statistic), interval))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import markdown_it
 from markupsafe import Markup
 
-from repro.evidence import published, settings, staleness
+from repro.evidence import comparisons, published, settings, staleness
 from repro.evidence.comparisons import Key
 from repro.evidence.external import ExternalRow, make_external_rows
 from repro.evidence.groups import Group, group_records, stale_records
@@ -110,10 +110,12 @@ class PaperSection:
     def compared(self, experiment: str) -> list[agent_table.AgentLine]:
         """Returns the agents of an experiment beside each other over its tasks; nothing with a single task."""
         scores: dict[str, dict[str, Sequence[float]]] = collections.defaultdict(dict)
-        for card in self.experiments[experiment]:
+        made = self.experiments[experiment]
+        for card in made:
             for agent, runs in card.scores.items():
                 scores[agent][card.task] = runs
-        lines = agent_table.compare_agents(scores) if scores else []
+        together = comparisons.learned_together([runs.records for card in made for runs in card.runs])
+        lines = agent_table.compare_agents(scores, together) if scores else []
         return lines if any(line.tasks > 1 for line in lines) else []
 
     @functools.cached_property

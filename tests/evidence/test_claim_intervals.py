@@ -18,8 +18,10 @@ from tests.evidence.claim_rows import (
     make_pairs,
     make_row,
     make_runs,
+    make_table,
     printed_claim,
 )
+from tests.evidence.synthetic_records import random_records
 
 
 def test_a_ratio_whose_resamples_are_all_one_number_has_no_interval(tmp_path):
@@ -194,3 +196,75 @@ def test_answers_depend_on_the_generator_only():
     assert first == second
     assert first.interval is not None
     assert (third.value, third.runs) == (first.value, first.runs)
+
+
+TOGETHER = 30
+"""Tasks that each run of an agent learns."""
+
+
+def multitask_scores(rng, runs=5):
+    """Scores [tasks, agents, runs] of two agents that do not differ; half of the variance is shared by all tasks."""
+    return np.sqrt(0.5) * (rng.standard_normal((2, runs)) + rng.standard_normal((TOGETHER, 2, runs)))
+
+
+@pytest.mark.parametrize(("together", "at_least", "at_most"), [(True, 0.9, 0.99), (False, 0.0, 0.45)])
+def test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once(together, at_least, at_most):
+    """The difference of two agents is 0; tasks resampled apart would exclude it more often than not."""
+    rng, trials = np.random.default_rng(7), 200
+    claim = claims.Claim(
+        lambda by_agent: lambda weights: weights[0] @ by_agent[0] - weights[1] @ by_agent[1],
+        lambda numbers: numbers.mean(axis=0),
+        resamples=999,
+    )
+    held = 0
+    for _ in range(trials):
+        low, high = claims.bootstrap_interval(claim, multitask_scores(rng), rng, together=[together] * 2)
+        held += low <= 0.0 <= high
+    assert at_least <= held / trials <= at_most
+
+
+@pytest.mark.parametrize(("together", "at_least", "at_most"), [(True, 0.97, 1.0), (False, 0.0, 0.5)])
+def test_improvement_over_tasks_learned_together_takes_them_as_dependent(together, at_least, at_most):
+    rng, trials = np.random.default_rng(8), 200
+    held = 0
+    for _ in range(trials):
+        scores = multitask_scores(rng)
+        values = [float(statistics.wins(ours, theirs).mean()) for ours, theirs in scores]
+        low, high = claims._averaged_interval(intervals.improvement_interval, scores, values, together)
+        held += low <= 0.5 <= high
+    assert at_least <= held / trials <= at_most
+
+
+def multitask_runs(agent, lucks, experiment="atari_57"):
+    """Runs whose score on each game is 20 and their luck, the same on all games."""
+    return make_runs(agent, *[{"final": 20.0 + luck} for luck in lucks], games=GAMES, experiment=experiment)
+
+
+@pytest.mark.parametrize(("experiment", "wide"), [("atari_57", True), ("atari_shallow", False)])
+def test_the_interval_of_a_claim_is_over_runs_where_they_learned_the_tasks_together(tmp_path, experiment, wide):
+    """Luck of -6 to 6 on all five games: together they tell no more than one; of separate runs, as much as five."""
+    lucks = [-6.0, -3.0, 0.0, 3.0, 6.0]
+    made = multitask_runs("impala_multitask", lucks, experiment=experiment)
+    made += multitask_runs("other", [luck - 2 for luck in lucks], experiment=experiment)
+    to_other = {"experiment": experiment, "agent": "impala_multitask", "protocol": TO_OTHER}
+    players = random_records(GAMES, experiment=experiment)
+    row = make_table(tmp_path, made, task="atari5", claim="score_difference", unit="u", value=0, better="above",
+                     random=players, **to_other)[0]  # fmt: skip
+    assert row.value == pytest.approx(2.0, abs=0.3)
+    assert (row.interval[1] - row.interval[0] > 8.0) == wide
+    row = make_table(tmp_path, made, task="atari5", claim="improvement", unit="u", value=0.5, better="above",
+                     random=players, **to_other)[0]  # fmt: skip
+    assert row.interval == pytest.approx(
+        intervals.average([row.value] * 5, [intervals.improvement_interval(row.value, 5, 5)] * 5, dependent=wide),
+        abs=1e-3,
+    )
+
+
+def test_runs_of_some_tasks_only_give_no_interval_over_those_learned_together(tmp_path):
+    made = multitask_runs("impala_multitask", [-2.0, -1.0, 0.0, 1.0, 2.0])
+    made += multitask_runs("other", [-9.0, -8.0, -7.0, -6.0, -5.0])
+    names = {"experiment": "atari_57", "agent": "impala_multitask", "protocol": TO_OTHER}
+    claimed = {"task": "atari5", "claim": "score_difference", "unit": "u", "value": 0, "better": "above"} | names
+    row = make_table(tmp_path, made[1:], random=random_records(GAMES, experiment="atari_57"), **claimed)[0]
+    assert (row.interval, row.verdict) == (None, "undecided")
+    assert row.note == "an interval takes the same runs on all tasks that an agent learns together"

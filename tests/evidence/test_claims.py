@@ -1,5 +1,7 @@
 """Claims about curves, logs and places: which rows are answered, from which records, with what interval and verdict."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -289,6 +291,27 @@ def test_losses_of_a_change_are_compared_between_agents(tmp_path):
     assert row.value == pytest.approx(-40, abs=1)
     assert row.finding == "agrees"
     assert make_row(tmp_path, made[:-5], protocol={"against": ["ours", "other_low", "other"]}, **claim).value is None
+
+
+def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():
+    """Of two games, ours has 200 and 50 % of a human's score, theirs 100 and 40 %: capped, the lead is 5 points."""
+    references = published.normaliser("atari57")
+
+    def final(game, share):
+        return references[game]["random"] + share * (references[game]["human"] - references[game]["random"])
+
+    shares = {"pong": (2.0, 1.0), "alien": (0.5, 0.4)}
+    tasks = {
+        game: [[{"task": game, "evaluation": {"mean": final(game, share)}}] for share in of_agents]
+        for game, of_agents in shares.items()
+    }
+    lead = {}
+    for name in ("human_capped_mean_difference", "human_normalised_median_difference"):
+        claim = claims.find_claim(dataclasses.replace(printed_claim(name), normaliser="atari57"))
+        numbers = [claim.of_task(by_agent)([np.ones((1, 1))] * 2) for by_agent in tasks.values()]
+        lead[name] = claim.over_tasks(np.stack(numbers))
+    assert lead["human_capped_mean_difference"] == pytest.approx(5.0)
+    assert lead["human_normalised_median_difference"] == pytest.approx(55.0)
 
 
 def test_stale_records_answer_nothing_and_are_named(tmp_path):

@@ -163,3 +163,10 @@ def test_an_average_of_many_like_ones_narrows_as_a_mean_does():
 def test_each_number_of_an_average_has_an_interval():
     with pytest.raises(ValueError, match="zip"):
         intervals.average([0.5, 0.5], [(0.1, 0.7)])
+
+
+def test_the_ends_of_an_average_of_dependent_numbers_by_hand():
+    """Below by 3 and 4, above by 5 and 12: 7 and 17 together, halved; like ones do not narrow."""
+    found = intervals.average([10.0, 20.0], [(7.0, 15.0), (16.0, 32.0)], dependent=True)
+    assert found == pytest.approx((15 - 3.5, 15 + 8.5))
+    assert intervals.average([0.5] * 16, [(0.1, 0.7)] * 16, dependent=True) == pytest.approx((0.1, 0.7))

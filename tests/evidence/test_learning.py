@@ -17,7 +17,8 @@ def player(upper):
 def played(returns, start=None):
     """A run that ends with these games, and begins its curve at `start`."""
     curve = [] if start is None else [[0, start], [100, np.mean(returns)]]
-    return {"evaluation": {"mean": float(np.mean(returns)), "returns": list(returns), "unit": "score"}, "curve": curve}
+    evaluation = {"mean": float(np.mean(returns)), "returns": list(returns), "unit": "score"}
+    return {"evaluation": evaluation, "curve": curve, "config": {"env": {}}}
 
 
 def lack(*by_agent, enough=any, chosen_from=None, level=None, upper=0.2):
@@ -80,6 +81,17 @@ def test_scores_before_learning_are_the_highest_of_few_runs_and_an_interval_of_m
         lack([played(games, 5.0) for _ in range(9)])
         == "5 on pong is not above the 5 that a policy may score before it learned"
     )
+
+
+def test_curves_that_begin_with_cut_episodes_do_not_tell_what_is_scored_before_learning():
+    """Cut episodes score less, or more where a whole one has mostly losses: random play alone is the limit."""
+    games = [5.0, 5.1, 4.9] * 2
+    cut = [played(games, start) | {"config": {"env": {"stagger_steps": 900}}} for start in (5.5, 1.0)]
+    assert lack(cut) == ""
+    assert lack([played(games, 5.5)]) != ""
+    assert lack(cut, upper=5.5).endswith("is not above a random player's 5.5")
+    whole = [played(games, 5.5) | {"config": {"env": {"stagger_steps": 0}}}]
+    assert lack(whole) != ""
 
 
 def test_the_level_of_a_curve_must_show_learning_as_well():

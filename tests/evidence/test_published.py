@@ -31,7 +31,7 @@ COUNTS = {
         "Figure D.1": 4,
         "Figure D.2": 2,
         "3": 6,
-        "Section 5.3.1": 7,
+        "Section 5.3.1": 8,
         "4": 12,
         "Section 5.3.2": 9,
         "Section 6": 5,
@@ -227,9 +227,10 @@ def test_table_3_has_every_printed_cell():
         ("impala_shallow", 37.1),
         ("impala_deep", 44.5),
         ("impala_deep", 46.5),
-        ("impala_deep_pbt", 49.4),
+        ("impala_deep", 49.4),
         ("impala_deep_pbt_8_learners", 49.1),
     ]
+    assert [row.protocol.get("population") for row in cells("impala", "3")] == [None] * 4 + [24, None]
 
 
 def test_table_b1_cells_typed_by_hand():

@@ -29,6 +29,7 @@ OF_SCORES = [
     ("tasks_won", {}),
     ("tasks_won_share", {}),
     ("place", {}),
+    ("human_capped_mean_difference", {"normaliser": "atari57"}),
     ("human_gap_mean_difference", {"normaliser": "atari57"}),
     ("human_normalised_mean_difference", {"normaliser": "atari57"}),
     ("human_normalised_median_difference", {"normaliser": "atari57"}),
@@ -85,7 +86,7 @@ def test_scores_of_policies_that_never_learned_are_not_compared(tmp_path, claim,
 
 
 def test_a_curve_that_begins_late_tells_nothing_of_untrained_policies():
-    at = lambda *frames: {"curve": [[count, 7.0 + count] for count in frames]}  # noqa: E731
+    at = lambda *frames: {"curve": [[count, 7.0 + count] for count in frames], "config": {"env": {}}}  # noqa: E731
     assert run_measures.untrained_score(at(0, 50)) == 7.0
     assert run_measures.untrained_score(at(5, 50)) == 12.0
     assert run_measures.untrained_score(at(6, 50)) is None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.evidence import behaviour, staleness
+from repro.evidence import behaviour, commands, random_player, records, staleness
 from repro.evidence.commands import Run
 from repro.launch import plan, selection
 from repro.launch.plan import Block
@@ -32,21 +32,22 @@ def test_a_block_has_every_agent_and_task_of_a_seed_before_the_next_seed():
 
 
 def test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first():
-    dear = block("dear", BOTH, ("Hopper",), hours=9.0)
-    cheap = block("cheap", BOTH, ("Walker2d",), hours=1.0)
-    alone = block("alone", ("vracer_per",), ("Walker2d",), hours=0.01)
-    steps = list(plan.order({"first": (dear, alone, cheap), "second": (block("later", BOTH, ("Ant",), hours=0.1),)}))
+    dear = block("dear", BOTH, ("Hopper",), 5, hours=9.0)
+    cheap = block("cheap", BOTH, ("Walker2d",), 5, hours=1.0)
+    alone = block("alone", ("vracer_per",), ("Walker2d",), 5, hours=0.01)
+    later = block("later", BOTH, ("Ant",), 2, hours=0.1)
+    steps = list(plan.order({"first": (dear, alone, cheap), "second": (later,)}))
     assert [step.block.purpose for step in steps] == ["cheap", "dear", "alone", "later"]
     assert [step.stage for step in steps] == ["first", "first", "first", "second"]
     assert [step.rows for step in steps] == [2, 0, 0, 0]  # against plain replay, and how the divergence grows
-    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(2 * 0.1 * 0.1 * 0.4)
-    assert steps[2].full_rows == 0
-    assert [step.core_hours for step in steps] == pytest.approx([4.0, 36.0, 0.02, 0.4])
+    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(2 * 0.1 * 0.1)
+    assert steps[2].full_rows == steps[3].full_rows == 0  # without the others; too few for a verdict
+    assert [step.core_hours for step in steps] == pytest.approx([10.0, 90.0, 0.05, 0.4])
 
 
 def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
-    refer = block("refer", ("vracer_refer",), ("Hopper",))
-    er = block("er", ("vracer_er",), ("Hopper",))
+    refer = block("refer", ("vracer_refer",), ("Hopper",), 5)
+    er = block("er", ("vracer_er",), ("Hopper",), 5)
     steps = list(plan.order({"first": (refer, er)}))
     assert [step.rows for step in steps] == [1, 1]  # the comparison needs both
 
@@ -145,3 +146,19 @@ def test_the_committed_plan_names_what_there_is_and_every_agent_has_golden_value
     games = stages["IMPALA"][1].tasks
     assert len(games) == 57
     assert list(games) == sorted(games)
+
+
+def test_every_game_of_the_plan_has_a_random_player():
+    """Without one no claim about its scores is answered."""
+    planned = [run for blocks in plan.load_stages(PATH).values() for item in blocks for run in item.runs()]
+    stored, _ = records.read_all(records.ROOT / "results")
+    games, levels = {}, random_player.levels(item.record for item in stored)
+    for run in planned:
+        config = staleness.agent_config(run.paper, run.experiment, run.scale, run.agent, staleness.CONFIGS_DIR)
+        for task in commands.learns_together(run) or (run.task,):
+            game = random_player.game_of({"config": config, "task": task})
+            if run.agent == random_player.AGENT:
+                levels[game] = None
+            else:
+                games[game] = (run.paper, run.experiment, task)
+    assert sorted({games[game] for game in games.keys() - levels.keys()}) == []

@@ -306,6 +306,11 @@ def test_a_config_without_a_field_is_an_error(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_a_search_without_evolution_anneals_the_learning_rate_as_agents_without_a_population():
+    applied = apply_hparams(make_config(evolves=False).to_dict(), {"learning_rate": 0.5})
+    assert (applied["learner"]["learning_rate"], applied["learner"]["final_learning_rate"]) == (0.5, 0.0)
+
+
 def test_the_learning_rate_is_not_annealed():
     applied = apply_hparams(make_config().to_dict(), {"learning_rate": 0.5, "clip_global_norm": 3.0})
     learner = applied["learner"]

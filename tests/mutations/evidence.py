@@ -21,15 +21,22 @@ VARIANTS = [
     Variant(
         "answerable: few runs count as many",
         ANSWERABLE,
-        "min(min(counts) / needed, 1.0)",
+        "min(count / findings.expected_runs(printed, learned), 1.0)",
         "1.0",
+        f"{TEST_ANSWERABLE}::test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compared",
+    ),
+    Variant(
+        "answerable: runs that leave a row undecided answer it",
+        ANSWERABLE,
+        "part = is_decided * min(",
+        "part = min(",
         f"{TEST_ANSWERABLE}::test_a_game_of_table_c1_needs_its_runs_and_the_paper_s_budget",
     ),
     Variant(
         "answerable: agents at different scales are compared",
         ANSWERABLE,
-        'sum(record["scale"] == scale for record',
-        "sum(1 for record",
+        'if record["scale"] == scale]',
+        "]",
         f"{TEST_ANSWERABLE}::test_a_game_of_table_c1_needs_its_runs_and_the_paper_s_budget",
     ),
     Variant(
@@ -245,8 +252,15 @@ VARIANTS = [
     Variant(
         "interval: widths of an average add up",
         INTERVALS,
-        "below = math.sqrt(sum((value - low) ** 2 for",
-        "below = (sum((value - low) for",
+        "add = math.fsum if dependent else _root_of_squares",
+        "add = math.fsum",
         f"{TEST_INTERVALS}::test_the_ends_of_an_average_by_hand",
+    ),
+    Variant(
+        "interval: tasks learned together are independent",
+        INTERVALS,
+        "add = math.fsum if dependent else _root_of_squares",
+        "add = _root_of_squares",
+        f"{TEST_INTERVALS}::test_the_ends_of_an_average_of_dependent_numbers_by_hand",
     ),
 ]

@@ -86,7 +86,7 @@ VARIANTS = [
     Variant(
         "PBT: the learning rate is annealed",
         RULE,
-        '("learner.learning_rate", "learner.final_learning_rate")',
+        '("learner.learning_rate", FINAL_LEARNING_RATE)',
         '("learner.learning_rate",)',
         f"{TEST_ENGINE}::test_the_learning_rate_is_not_annealed",
     ),

@@ -54,6 +54,28 @@ VARIANTS = [
         f"{TEST_CLAIM_INTERVALS}::test_a_bootstrap_takes_four_runs_of_each_agent",
     ),
     Variant(
+        "claim: cut episodes tell what is scored before learning",
+        "repro/evidence/run_measures.py",
+        'or record["config"]["env"].get("stagger_steps", 0)',
+        "",
+        "tests/evidence/test_learning.py"
+        "::test_curves_that_begin_with_cut_episodes_do_not_tell_what_is_scored_before_learning",
+    ),
+    Variant(
+        "claim: scores above a human's are not capped",
+        CLAIMS,
+        "return np.minimum(scores, 1.0).mean(axis=0)",
+        "return scores.mean(axis=0)",
+        f"{TEST_CLAIMS}::test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean",
+    ),
+    Variant(
+        "claim: runs that learned all tasks are resampled on each apart",
+        CLAIMS,
+        "shared = [resample(group) if is_shared else None for",
+        "shared = [None for",
+        f"{TEST_CLAIM_INTERVALS}::test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once",
+    ),
+    Variant(
         "claim: a bootstrap interval without width is kept",
         CLAIMS,
         "over_tasks(np.stack(numbers)), [tail, 1 - tail]))\n    return (low, high) if low < high else None",
@@ -231,8 +253,8 @@ VARIANTS = [
     Variant(
         "claim: ends of an average are not rounded",
         CLAIMS,
-        "low, high = map(_rounded, intervals.average(numbers, known))",
-        "low, high = intervals.average(numbers, known)",
+        "low, high = map(_rounded, intervals.average(numbers, known, dependent))",
+        "low, high = intervals.average(numbers, known, dependent)",
         f"{TEST_CLAIM_INTERVALS}::test_even_odds_are_not_surpassed_by_rounding",
     ),
     Variant(
@@ -280,15 +302,15 @@ VARIANTS = [
     Variant(
         "row: a finding from any number of runs",
         FINDINGS,
-        'if len(ours.fields["seeds"]) < min(',
-        'if len(ours.fields["seeds"]) < 0 * min(',
+        'if len(ours.fields["seeds"]) < runs_to_decide(',
+        'if len(ours.fields["seeds"]) < 0 * runs_to_decide(',
         f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
         "row: as many runs as the paper before any finding",
         FINDINGS,
-        "min(MIN_RUNS, printed.n_seeds or MIN_RUNS)",
-        "(printed.n_seeds or MIN_RUNS)",
+        "return min(MIN_RUNS, expected_runs(printed, learned)) if",
+        "return expected_runs(printed, learned) if",
         f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(

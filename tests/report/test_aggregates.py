@@ -19,11 +19,11 @@ def _together(made):
     return aggregates.make_aggregates(make_rows(groups), groups)
 
 
-def _exact(seed, task, share):
+def _exact(seed, task, share, **names):
     """A record whose evaluation is exactly this share of the way from random to human."""
     scores = published.normaliser("atari57")[task]
     score = scores["random"] + share * (scores["human"] - scores["random"])
-    record = make_record(seed, task)
+    record = make_record(seed, task, **names)
     return record | {"evaluation": record["evaluation"] | {"mean": score, "returns": [score], "episodes": 1}}
 
 
@@ -43,6 +43,19 @@ def test_numbers_of_a_hand_case():
     assert theirs["mean"] == pytest.approx(50 * (of_alien + of_pong))
     assert found.lines[0][3] == pytest.approx((80, 80))
     assert [image.name for image in aggregates.make_agent_images(found)] == [f"{found.anchor}-tasks"]  # no profile
+
+
+def test_runs_that_learned_the_tasks_together_are_resampled_whole():
+    """Four runs that differ alike on all three games: the mean over games has the spread of each."""
+
+    def width(experiment, agent):
+        names = {"experiment": experiment, "agent": agent}
+        made = [_exact(s, t, 0.2 * s, **names) for t in ("pong", "alien", "breakout") for s in (1, 2, 3, 4)]
+        (found,) = _together(made)
+        low, high = {name: interval for name, *_, interval in found.lines}["mean"]
+        return high - low
+
+    assert width("atari_57", "impala_multitask") > 1.5 * width("atari_shallow", "impala_shallow")
 
 
 def test_without_two_seeds_everywhere_there_is_no_interval():

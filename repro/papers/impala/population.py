@@ -25,13 +25,16 @@ class Hparam(NamedTuple):
     log_uniform: bool
 
 
+FINAL_LEARNING_RATE = "learner.final_learning_rate"
 HPARAMS = {
     "entropy_cost": Hparam(("loss.entropy_cost",), log_uniform=True),
-    "learning_rate": Hparam(("learner.learning_rate", "learner.final_learning_rate"), log_uniform=True),
+    "learning_rate": Hparam(("learner.learning_rate", FINAL_LEARNING_RATE), log_uniform=True),
     "rmsprop_epsilon": Hparam(("learner.rmsprop_epsilon",), log_uniform=False),
     "clip_global_norm": Hparam(("learner.clip_global_norm",), log_uniform=False),
 }
-"""What evolves, Appendices E and F. The learning rate is not annealed: evolution finds its schedule (Figure E.1)."""
+"""What evolves, Appendices E and F. The learning rate is not annealed: evolution finds its schedule (Figure E.1).
+
+A search without evolution has the schedule of the agents without a population (Table F.1)."""
 
 
 class PopulationSettings(NamedTuple):
