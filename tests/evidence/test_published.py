@@ -42,8 +42,9 @@ COUNTS = {
     "acer": {
         "Section 1": 3,
         "Section 3": 2,
+        "Section 3.2": 1,
         "Figure 1": 11,
-        "Section 5.1": 2,
+        "Section 5.1": 3,
         "Figure 2": 11,
         "Section 7": 5,
         "Appendix E.3": 1,
