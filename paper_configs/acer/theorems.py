@@ -1,4 +1,4 @@
-"""ACER, Section 7: what Proposition 1 and Appendix C say about the operator B, on random finite MDPs.
+"""ACER, Sections 3.2, 5.1 and 7: its identities and what it says about the operator B, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -13,6 +13,8 @@ ANSWERS = (
     "retrace",
     "bellman",
     "importance_sampling",
+    "unbiased",
+    "consistent",
 )
 
 
@@ -24,4 +26,5 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """
     config = theorems_config("acer", ANSWERS, scale)
     config.truncations = (0.5, 1.0, 2.0, 10.0)  # c; 1 in Retrace, 10 in Section 4; Proposition 1 holds for any
+    config.dueling_samples = 5  # n of Eq. 13; Section 6
     return config

@@ -21,6 +21,8 @@ DIGITS = 12
 """Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
 SAMPLED = "sampled_hparams"
 """What the runs of a claim about a sweep need, of which each has settings of its own."""
+COUNT_REACH = 0.25
+"""Of a count that is known, to either side: less than half a step, so that a margin of half a task holds no other."""
 MIN_BOOTSTRAP_RUNS = 4
 """Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
 
@@ -41,6 +43,7 @@ class Claim:
         resamples: of a bootstrap interval.
         learned: which of the agents must have learned on a task; None for a claim about no score.
         learned_median: whether the median of an agent's runs must have, not their mean.
+        learned_best: how many of an agent's runs must have, as the best of a search; None for their mean.
         level: the score on learning curves that the claim is about on a task, by the runs of each agent, which must
             show learning, too; None for a claim about final evaluations alone.
         count: from the number of agents to the least and the most that the number of a task can be, where it is a whole
@@ -59,6 +62,7 @@ class Claim:
     resamples: int = statistics.RESAMPLES
     learned: learning.Enough | None = None
     learned_median: bool = False
+    learned_best: int | None = None
     level: Callable[[Sequence[Records]], float] | None = None
     count: Callable[[int], statistics.Interval] | None = None
     never: str = ""
@@ -169,6 +173,8 @@ def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple
 def _support(printed: PublishedRow, result: ClaimResult) -> float:
     """How far a comparison speaks for a row, on a scale of its own: of several, the least decides."""
     if printed.better == "equal" and printed.value is not None:
+        if printed.margin is not None and printed.margin[0] == "factor":
+            return -abs(math.log(result.value / printed.value))
         return -abs(result.value - printed.value)
     return -result.value if printed.better in ("less", "under") else result.value
 
@@ -186,7 +192,7 @@ def bootstrap_interval(
     Runs are resampled within each agent and task; whole runs, so that a curve stays one, and so that one which learned
     all tasks is in or out on all of them. Where the best of many count, they are those of each resample. A count has an
     interval on each task, at Bonferroni's level for all of them, and its ends are added up; where they meet it is known
-    to the nearest whole number, half a step to either side.
+    to the nearest whole number, `COUNT_REACH` of a step to either side.
 
     Args:
         claim: of the row.
@@ -242,8 +248,8 @@ def _count_interval(
             ends.append(claim.count(len(by_agent)))
     low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
     if low == high:
-        half = 0.5 if claim.takes_all_tasks else 0.5 / len(tasks)
-        low, high = low - half, high + half
+        reach = COUNT_REACH if claim.takes_all_tasks else COUNT_REACH / len(tasks)
+        low, high = low - reach, high + reach
     return _rounded(low), _rounded(high)
 
 
@@ -325,6 +331,8 @@ def _without_learning(
     level = None if claim.level is None else claim.level(by_agent)
     if claim.learned_median:
         by_agent = every = [comparisons.best_of(runs, len(runs) // 2 + 1)[-1:] for runs in by_agent]
+    if claim.learned_best is not None:
+        by_agent = [comparisons.best_of(runs, claim.learned_best) for runs in by_agent]
     return learning.find_lack(claim.learned, task, by_agent, every, references, level, tasks)
 
 
@@ -464,6 +472,10 @@ def _mean_gap(scores: np.ndarray) -> np.ndarray:
     return np.maximum(1.0 - scores, 0.0).mean(axis=0)
 
 
+def _share_interval(share: float, runs: int) -> statistics.Interval:
+    return intervals.share_interval(round(share * runs), runs)
+
+
 def _percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
     """Ours minus theirs, of an aggregate over tasks, from [tasks, 2, R] to [R]."""
     ours, theirs = of_scores(scores)
@@ -561,6 +573,16 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.gap_widened, _mean, together=True, learned=learning.each_lead, count=_zero_or_one
     ),
     "place": Claim(task_measures.place, _mean, together=True, learned=learning.all_but_one, count=_places),
+    "settings_near_best": Claim(
+        task_measures.near_best,
+        _mean,
+        ("curve",),
+        min_runs=2 * task_measures.SEARCH_BEST,
+        task_interval=_share_interval,
+        learned=any,
+        learned_best=task_measures.SEARCH_BEST,
+        reached_by_training=True,
+    ),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
     "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),

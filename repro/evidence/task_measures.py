@@ -19,6 +19,8 @@ OfTask = Callable[[Sequence[Records]], Callable[[BootstrapWeights], np.ndarray]]
 
 RATIO_CAP = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
+SEARCH_BEST = 5
+"""Runs of a search whose mean final evaluation is its best, as in ACER's Figure 2."""
 MIN_RANK_VARIANCE = 1e-12
 """Variance of ranks that is no rounding; two ranks differ by half the weight of a run or more."""
 
@@ -253,6 +255,27 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
         return np.where(ordered, (of_run * x * y).sum(axis=-1) / np.where(ordered, spread, 1.0), 0.0)
 
     return correlation
+
+
+def near_best(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Share of our runs of a search whose gain is at least half of that of its best.
+
+    The gain is the final evaluation minus the score of untrained policies, the first points of the curves. The best is
+    the mean of `SEARCH_BEST` runs, since the highest of many runs depends on their number.
+
+    Args:
+        by_agent: of one agent, whose records have curves.
+    """
+    (runs,) = by_agent
+    scores = np.array(_scores(runs), np.float64)
+    gains = scores - np.mean([record["curve"][0][1] for record in runs])
+
+    def share(weights: BootstrapWeights) -> np.ndarray:
+        (of_run,) = weights
+        best = statistics.best_weights(scores, of_run * len(runs), SEARCH_BEST) @ gains
+        return (of_run * (gains >= 0.5 * best[:, None])).sum(axis=-1)
+
+    return share
 
 
 def _centred_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

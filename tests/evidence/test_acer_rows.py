@@ -14,14 +14,15 @@ from tests.evidence.synthetic_records import make_record
 GAMES = ("pong", "breakout")
 TASKS = ("cartpole", "reacher3", "cheetah")
 CONTROL = (*TASKS, "fish", "walker", "humanoid")
-BY = {"acer_ratio_0": 80, "acer_ratio_1": 40, "acer_ratio_4": 20, "acer_ratio_4_no_trust_region": 50}
+BY = {"acer_ratio_0": 80, "acer_ratio_1": 40, "acer_ratio_4": 20, "acer_ratio_0_no_trust_region": 80}
 """Agent to the share of training, in percent, after which its curve stands at its end."""
-PACE = {"acer_ratio_0": 1e-3, "acer_ratio_1": 2e-3, "acer_ratio_4": 5e-3, "acer_ratio_4_no_trust_region": 5e-3}
+PACE = {"acer_ratio_0": 1e-3, "acer_ratio_1": 2e-3, "acer_ratio_4": 5e-3, "acer_ratio_0_no_trust_region": 1e-3}
 """Agent to the seconds a frame takes."""
-FINAL = {"acer_ratio_0": 10.0, "acer_ratio_1": 30.0, "acer_ratio_4": 40.0, "acer_ratio_4_no_trust_region": 20.0}
+FINAL = {"acer_ratio_0": 10.0, "acer_ratio_1": 30.0, "acer_ratio_4": 40.0, "acer_ratio_0_no_trust_region": 10.0}
 RETURNS = {"acer": 50.0, "a3c": 10.0, "tis": 20.0}
 ALL_OTHERS = ("a3c", "trust_a3c", "tis", "trust_tis")
 NO_TRUST = "without trust_a3c, trust_tis"
+AS_A3C = "on-policy ACER, with and without trust region, stands for A3C"
 READING = "The text says domains of higher action dimension; which they are is our reading of Figure 2's caption."
 
 
@@ -108,7 +109,7 @@ def test_figure_1_is_answered_by_the_games_there_are(some, column, value):
 def test_sample_efficiency_is_answered_for_games_and_for_control(some):
     games = some["Section 1", "atari57", "ACER over A3C, sample efficiency on Atari"]
     assert (games.value, games.finding) == (1.0, "undecided")
-    assert games.shortfalls[3] == "assumed: the replay ratio; on-policy ACER stands for A3C"
+    assert games.shortfalls[3] == f"assumed: the replay ratio; {AS_A3C}"
     assert games.note == "The text names no replay ratio; 4 is our reading."
     control = some["Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"]
     assert (control.value, control.finding) == (1.0, "undecided")
@@ -117,7 +118,7 @@ def test_sample_efficiency_is_answered_for_games_and_for_control(some):
 
 def test_figure_2_is_answered_by_the_agents_there_are(some):
     won = some["Figure 2", "acer_control", "ACER over all other methods"]
-    assert (won.published, won.value, won.verdict) == (6, None, "not run")  # all agents are compared at once
+    assert (won.published, won.value, won.verdict) == (1, None, "not run")  # all agents are compared at once
     assert won.note.startswith("needs 2 runs of trust_a3c, trust_tis on one task; The caption says")
     cheetah = some["Figure 2", "cheetah", "ACER over all other methods"]
     assert (cheetah.value, cheetah.verdict) == (1.0, "undecided")
@@ -174,6 +175,28 @@ def test_runs_of_other_scales_or_of_one_seed_are_named():
     assert row.note == "needs 2 runs of each agent, at one scale, on one task, with curve"
 
 
+@pytest.mark.parametrize(
+    ("by", "frames", "seconds"), [(80, 5 / 80, 5 * 3 / 80), (5, 3 / 5, 5 * 5 / 80), (4, 3 / 4, 5 * 3 / 4)]
+)
+def test_the_weaker_comparison_with_a3c_decides(by, frames, seconds):
+    """Without trust region A3C ends at a level of 5; three times the seconds are nearer than a third of them is far."""
+    made = _games("acer_ratio_0", "acer_ratio_4") + [
+        _record("atari", game, "acer_ratio_0_no_trust_region", seed, 5.0, by, PACE["acer_ratio_0"])
+        for game in GAMES
+        for seed in (1, 2)
+    ]
+    found = _rows(made)
+    for column, value in (
+        ("ACER, replay ratio 4, environment steps to the final median of A3C", frames),
+        ("ACER, replay ratio 4 against A3C, by wall clock", seconds),
+    ):
+        row = found["Figure 1", "atari57", column]
+        assert row.value == pytest.approx(value), column
+        assert f"assumed: {AS_A3C}" in "; ".join(row.shortfalls)
+    one = _rows(_games("acer_ratio_0", "acer_ratio_4"))
+    assert _less(one["Figure 1", "atari57", column])[-1] == "without acer_ratio_0_no_trust_region"
+
+
 def test_diminishing_returns_with_all_four_ratios():
     last = [_record("atari", game, "acer_ratio_8", seed, 42.0) for game in GAMES for seed in (1, 2)]
     made = _games("acer_ratio_0", "acer_ratio_1", "acer_ratio_4") + last
@@ -207,6 +230,27 @@ def test_the_best_five_of_thirty_settings_decide_figure_2():
         assert row.interval == pytest.approx(intervals.improvement_interval(value, 5, 5))
         assert (row.seeds, row.published_seeds) == (tuple(range(1, 31)), 30)
         assert row.note == "the best 5 of 30 runs of each agent count"
+
+
+def _every_task(lost=(), tasks=CONTROL):
+    """The row on all tasks given by six runs of each agent, of which ACER is behind on the tasks `lost`."""
+    made = [
+        _record("continuous", task, agent, seed, (50.0 if (agent == "acer") != (task in lost) else 10.0) + seed)
+        for task in tasks
+        for agent in ("acer", *ALL_OTHERS)
+        for seed in range(1, 7)
+    ]
+    return _rows(made)["Figure 2", "acer_control", "ACER over all other methods"]
+
+
+def test_one_task_lost_contradicts_figure_2_and_only_all_six_agree():
+    won = _every_task()
+    assert (won.value, won.verdict, _less(won)) == (1.0, "agrees", ("scale desk", "6 of 30 runs"))
+    five = _every_task(tasks=CONTROL[:5])
+    assert (five.value, five.verdict, _less(five)[-1]) == (1.0, "undecided", "5 of 6 tasks")
+    lost = _every_task(lost=("fish",), tasks=CONTROL[:5])
+    assert (lost.value, lost.verdict) == (0.8, "disagrees")
+    assert _every_task(lost=("fish",)).verdict == "disagrees"
 
 
 @pytest.mark.parametrize("count", [5, 29])
@@ -287,6 +331,39 @@ def test_equal_returns_are_no_sensitivity():
     assert [(row.value, row.verdict) for row in _sensitivity(same)] == [(0.0, "undecided")] * 2
 
 
+def _near_best(finals, scale="paper", start=0.0, random=None):
+    """The row about all settings given by runs on cheetah with these returns, which begin at `start`."""
+    made = _control("acer", seeds=range(1, len(finals) + 1), tasks=("cheetah",), scale=scale)
+    for record, final in zip(made, finals):
+        record["curve"][0][1] = start
+        record["evaluation"] |= {"mean": float(final), "returns": [final + 0.1 * i for i in range(-2, 3)]}
+    player = _random("continuous", "acer", ("cheetah",), scale) if random is None else random
+    return _rows(made, player)["Appendix E.3", "acer_control", "ACER, settings near the best, all tasks"]
+
+
+def test_sensitivity_overall_is_the_share_of_settings_near_the_best():
+    some_fail = _near_best([100.0] * 27 + [10.0] * 3)
+    assert (some_fail.value, some_fail.published, some_fail.verdict) == (0.9, 0.5, "agrees")
+    assert some_fail.interval == pytest.approx(intervals.share_interval(27, 30))
+    assert _less(some_fail) == ("1 of 6 tasks",)
+    assert some_fail.shortfalls[0].startswith("assumed: not very sensitive")
+    assert _near_best([100.0] * 15 + [10.0] * 15).verdict == "undecided"
+    most_fail = _near_best([100.0] * 5 + [10.0] * 25)
+    assert (most_fail.value, most_fail.verdict) == (pytest.approx(1 / 6), "disagrees")
+    assert _near_best([100.0] * 5 + [10.0] * 25, "desk").verdict == "undecided"  # others may come to it
+    assert _near_best([100.0] * 5 + [60.0] * 25, start=50.0).value == pytest.approx(1 / 6)  # gains of 50 and 10
+    assert _near_best([100.0] * 9).value is None  # too few for the best five to be some of them
+
+
+def test_settings_near_a_best_that_has_not_learned_are_no_insensitivity():
+    level = [record | {"evaluation": record["evaluation"] | {"returns": [150.0, 151.0], "mean": 150.5}}
+             for record in _random("continuous", "acer", ("cheetah",), "paper")]  # fmt: skip
+    assert _near_best([100.0] * 30, random=level).value is None
+    assert _near_best([100.0] * 30, start=100.0).value is None
+    few_learn = _near_best([200.0] * 5 + [100.0] * 25, start=100.0, random=level)
+    assert (few_learn.value, few_learn.verdict) == (pytest.approx(1 / 6), "disagrees")
+
+
 def test_a_record_without_the_hyper_parameter_does_not_count():
     made = _control("acer", seeds=(1, 2, 3), tasks=("cheetah",))
     for record in made:
@@ -300,7 +377,7 @@ def test_a_record_without_the_hyper_parameter_does_not_count():
 def test_the_gain_on_atari_against_that_in_control_says_why_it_is_not_answered(some):
     row = some["Figure 2", "acer_control", "Trust region, gain in continuous control against gain on Atari"]
     assert (row.verdict, row.value) == ("cannot run here", None)
-    assert row.note.startswith("needs a zero of the score")
+    assert row.note.startswith("needs a size of a gain that control tasks and games have in common")
 
 
 PARTS = {"acer_plain_traces": 0.0, "acer_q_ret": 20.0, "acer_on_policy": 30.0, "trust_tis": 40.0}

@@ -114,9 +114,9 @@ def test_the_best_three_of_many_runs_have_an_interval(tmp_path):
 @pytest.mark.parametrize(
     ("runs", "tasks", "interval"),
     [
-        (4, 1, (0.5, 1.5)),  # one of 70 orders is so
+        (4, 1, (0.75, 1.25)),  # one of 70 orders is so
         (4, 5, (0.0, 5.0)),  # on one of five tasks that is chance enough
-        (5, 5, (4.5, 5.5)),  # one of 252
+        (5, 5, (4.75, 5.25)),  # one of 252
         (3, 1, None),
     ],
 )
@@ -126,15 +126,27 @@ def test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number(tmp
     made += make_runs("other", *[{"final": 20.0 + i} for i in range(runs)], games=games)
     whole = {"margin": ["absolute", 0.5], "margin_note": "m", "value": tasks, "n_seeds": runs}
     row = make_row(tmp_path, made, task=task, protocol=TO_OTHER, **(WON | whole))
-    decided = interval in ((0.5, 1.5), (4.5, 5.5))
+    decided = interval in ((0.75, 1.25), (4.75, 5.25))
     assert (row.value, row.interval) == (tasks, interval)
     assert row.verdict == ("reproduced" if decided else "undecided")
     place = PLACE | {"value": 1.0, "n_seeds": runs, "margin": ["absolute", 0.5]}
     row = make_row(tmp_path, made, task=task, protocol=TO_OTHER, **place)
-    assert row.interval == ((1 - 0.5 / tasks, 1 + 0.5 / tasks) if decided else interval and (1.0, 2.0))
+    assert row.interval == ((1 - 0.25 / tasks, 1 + 0.25 / tasks) if decided else interval and (1.0, 2.0))
     none = {"value": 0, "better": "less", "agent": "other", "protocol": {"against": ["impala_shallow"]}}
     row = make_row(tmp_path, made, task=task, **(WON | whole | none))
     assert row.verdict == ("reproduced" if decided else "undecided")  # the best of none
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(0, "reproduced"), (1, "contradicts"), (2, "contradicts")])
+def test_a_count_that_is_known_contradicts_the_next_whole_number(tmp_path, lost, verdict):
+    made = []
+    for i, game in enumerate(GAMES):
+        for agent, final in (("impala_shallow", 80.0), ("other", 20.0 if i >= lost else 500.0)):
+            made += make_runs(agent, *[{"final": final + j} for j in range(5)], games=(game,))
+    whole = {"margin": ["absolute", 0.5], "margin_note": "m", "value": 5, "n_seeds": 5}
+    for better in ("more", "equal"):
+        row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **(WON | whole | {"better": better}))
+        assert (row.value, row.verdict) == (5 - lost, verdict)
 
 
 @pytest.mark.parametrize("ours", [(4.6, 10.0, 11.0, 12.0, 13.0), (6.0, 10.0, 11.0, 12.0, 13.0)])

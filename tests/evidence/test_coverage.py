@@ -143,5 +143,32 @@ def test_the_mean_of_the_best_runs_is_held_less_often_than_said(runs, best):
     assert 0.8 <= np.mean([low <= truth <= high for low, high in found]) < 0.99
 
 
+def _settings(kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Gains of thirty settings of a search."""
+    noise = rng.standard_normal(30)
+    if kind == "normal":
+        return 1.0 + 0.5 * noise
+    return np.exp(0.5 * noise) if kind == "lognormal" else np.where(rng.random(30) < 0.5, 1.0, 0.1) + 0.1 * noise
+
+
+@pytest.mark.parametrize("tasks", [1, 6])
+@pytest.mark.parametrize(("kind", "expected"), [("normal", 0.93), ("lognormal", 0.85), ("half fail", 0.93)])
+def test_the_share_of_settings_near_the_best_is_held_about_as_often_as_said(kind, expected, tasks):
+    """The level that they are near to depends on the runs, too, and most with a long tail."""
+    claim, rng, equal = claims.CLAIMS["settings_near_best"], np.random.default_rng(6), [np.full((1, 30), 1 / 30)]
+
+    def share() -> float:
+        runs = [{"evaluation": {"mean": x}, "curve": [[1, 0.0]]} for x in _settings(kind, rng)]
+        return float(claim.of_task([runs])(equal)[0])
+
+    truth = np.mean([share() for _ in range(2000)])
+    interval, held = functools.cache(claim.task_interval), 0
+    for _ in range(BOOTSTRAP_REPEATS):
+        found = [share() for _ in range(tasks)]
+        low, high = intervals.average(found, [interval(x, 30) for x in found])
+        held += low <= truth <= high
+    assert held >= expected * BOOTSTRAP_REPEATS
+
+
 if __name__ == "__main__":
     print(table(), end="")

@@ -245,6 +245,28 @@ def test_weights_of_a_rank_correlation_stand_for_resampled_runs():
     np.testing.assert_allclose(together, [*one, 0.0], atol=1e-12)
 
 
+def searched(*scores, untrained=0.0):
+    """Runs that began at a score and ended with these."""
+    return [run(untrained, score, frames=FRAMES[:2], final=score) for score in scores]
+
+
+def test_a_setting_is_near_the_best_with_half_of_the_gain_of_five():
+    best = (80.0, 90.0, 100.0, 110.0, 120.0)  # mean 100
+    assert value(measures.near_best, searched(*best, 50.0, 49.9, 0.0)) == pytest.approx(6 / 8)
+    assert value(measures.near_best, searched(*best, 50.0, 49.9, 0.0, untrained=-100.0)) == 1.0
+    assert value(measures.near_best, searched(*best, 60.0, 59.9, 0.0, untrained=20.0)) == pytest.approx(6 / 8)
+    mixed = searched(*best, 60.0, untrained=10.0) + searched(59.9, 0.0, untrained=50.0)  # untrained: 20 on average
+    assert value(measures.near_best, mixed) == pytest.approx(6 / 8)
+
+
+def test_weights_of_settings_near_the_best_stand_for_resampled_runs():
+    scores = np.random.default_rng(3).exponential(size=8)
+    sampled = np.random.default_rng(4).integers(8, size=(5, 8))
+    shares = np.stack([np.bincount(picks, minlength=8) / 8 for picks in sampled])
+    together = measures.near_best([searched(*scores)])([shares])
+    np.testing.assert_allclose(together, [value(measures.near_best, searched(*scores[picks])) for picks in sampled])
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -21,6 +21,7 @@ TEST_FINDINGS = "tests/evidence/test_findings.py"
 TEST_SENTENCES = "tests/evidence/test_sentences.py"
 TEST_REFERENCES = "tests/evidence/test_references.py"
 TEST_CLAIM_INTERVALS = "tests/evidence/test_claim_intervals.py"
+TEST_ACER = "tests/evidence/test_acer_rows.py"
 TEST_RANDOM = "tests/evidence/test_random_player.py"
 
 VARIANTS = [
@@ -200,6 +201,34 @@ VARIANTS = [
         "if claim.takes_all_tasks and 0 < len(usable) < total:",
         "if claim.takes_all_tasks and not usable:",
         f"{TEST_CLAIMS}::test_tasks_won_and_their_share",
+    ),
+    Variant(
+        "claim: a count that is known reaches to the margin of the next",
+        CLAIMS,
+        "COUNT_REACH = 0.25",
+        "COUNT_REACH = 0.5",
+        f"{TEST_CLAIM_INTERVALS}::test_a_count_that_is_known_contradicts_the_next_whole_number",
+    ),
+    Variant(
+        "claim: twice a number is farther from it than a third of it",
+        CLAIMS,
+        "return -abs(math.log(result.value / printed.value))",
+        "return -abs(result.value - printed.value)",
+        f"{TEST_ACER}::test_the_weaker_comparison_with_a3c_decides",
+    ),
+    Variant(
+        "claim: settings count from a score of zero",
+        MEASURES,
+        'gains = scores - np.mean([record["curve"][0][1] for record in runs])',
+        "gains = scores",
+        f"{TEST_MEASURES}::test_a_setting_is_near_the_best_with_half_of_the_gain_of_five",
+    ),
+    Variant(
+        "claim: a search of which few settings learn answers nothing",
+        CLAIMS,
+        "comparisons.best_of(runs, claim.learned_best)",
+        "comparisons.best_of(runs, len(runs))",
+        f"{TEST_ACER}::test_settings_near_a_best_that_has_not_learned_are_no_insensitivity",
     ),
     Variant(
         "budget: a run that diverged shortens that of all",

@@ -135,6 +135,20 @@ VARIANTS = [
         f"{TEST_ACER}::test_each_truncation_counts",
     ),
     Variant(
+        "ACER theorems: gradient in expectation over pi",
+        ACER,
+        'np.einsum("xa,xab->xb", mu, gradient)',
+        'np.einsum("xa,xab->xb", pi, gradient)',
+        f"{TEST_ACER}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "ACER theorems: dueling network in expectation over uniform samples",
+        ACER,
+        "pi[x[:, None], u].prod(axis=1)",
+        "np.full(len(x), 1 / len(chosen))",
+        f"{TEST_ACER}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
         "ACER theorems: trained Retrace not compared",
         ACER,
         "if c == 1.0:",

@@ -1,7 +1,8 @@
-"""ACER, Section 7 and Appendix C: the operator B of truncated importance sampling with bias correction, Eq. (20)."""
+"""ACER's printed identities: the operator B of Eq. (20) in Section 7 and Appendix C, and those of Eqs. (7) and (13)."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -9,6 +10,7 @@ import ml_collections
 import numpy as np
 import tensorflow as tf
 
+from repro.networks import stochastic_dueling
 from repro.ops import q_targets
 from repro.papers.acer import loss
 from repro.tabular import mdps, operators, paths
@@ -25,8 +27,12 @@ UNITS = {
     "retrace": "largest difference",
     "bellman": "largest difference",
     "importance_sampling": "largest difference",
+    "unbiased": "largest difference",
+    "consistent": "largest difference",
 }
 """Unit of each answer."""
+HIDDEN = 8
+"""Units of the random network of advantages."""
 
 
 def run(
@@ -41,7 +47,7 @@ def run(
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem; contraction, fixed point and Retrace are the largest over the truncations c."""
+    """The answers on one problem; contraction, fixed point, Retrace and bias are the largest over the truncations c."""
     mdp, pi, mu = problem
     batch, size = Batch(problem, config.num_steps), pi.size
     rates, distances, differences = [], [], []
@@ -61,7 +67,47 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
         "retrace": max(differences),
         "bellman": paths.distance(paths.endless(batch.corrected(0.0), size), bellman),
         "importance_sampling": paths.distance(paths.endless(batch.corrected(math.inf), size), importance),
+        "unbiased": max(gradient_bias(problem, c) for c in config.truncations),
+        "consistent": dueling_difference(problem, config.dueling_samples, rng),
     }
+
+
+def gradient_bias(problem: Problem, c: float) -> float:
+    """Largest distance of the gradient of Eq. (9) in phi, in expectation over mu, from that of pi, given Q^pi.
+
+    The latter is E_pi[d log f(a|phi) / d phi (Q^pi(x, a) - V^pi(x))], whose entry a is Q^pi(x, a) - V^pi(x).
+    """
+    mdp, pi, mu = problem
+    q = mdps.action_values(mdp, pi).reshape(pi.shape)
+    actions = np.broadcast_to(np.arange(pi.shape[1]), pi.shape)  # [S, A], each in every state
+    tables = np.array([np.log(pi), q, np.log(mu)], np.float32)
+    logits, table, behaviour = (np.repeat(x[:, None], pi.shape[1], axis=1) for x in tables)
+    gradient = loss.policy_gradient(logits, table, behaviour, actions, q.astype(np.float32), c).numpy()  # [S, A, A]
+    expected = np.einsum("xa,xab->xb", mu, gradient)
+    return float(np.abs(expected - (q - (pi * q).sum(axis=1, keepdims=True))).max())
+
+
+def dueling_difference(problem: Problem, num_samples: int, rng: np.random.Generator) -> float:
+    """Largest distance of Eq. (13), in expectation over a and u_1 to u_n of pi, from V^pi, for random advantages.
+
+    Actions are points in [-1, 1], and every choice of the samples is summed.
+    """
+    mdp, pi, _ = problem
+    (states, actions), shapes = pi.shape, ((len(pi) + 1, HIDDEN), (HIDDEN,), (HIDDEN, 1), (1,))
+    weights = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    value = (pi * mdps.action_values(mdp, pi).reshape(pi.shape)).sum(axis=1)
+    chosen = np.array(list(itertools.product(range(actions), repeat=num_samples)))  # [A^n, n]
+    x, u = np.repeat(np.arange(states), len(chosen)), np.tile(chosen, (states, 1))  # [N], [N, n]
+    points = np.linspace(-1.0, 1.0, actions, dtype=np.float32)[:, None]
+    q = stochastic_dueling.stochastic_q(
+        weights,
+        np.eye(states, dtype=np.float32)[x],
+        value[x].astype(np.float32),
+        np.repeat(points[None], len(x), axis=0),
+        points[u],
+    ).numpy()  # [N, A]
+    mean = np.bincount(x, pi[x[:, None], u].prod(axis=1) * (pi[x] * q).sum(axis=1))
+    return float(np.abs(mean - value).max())
 
 
 class Batch:

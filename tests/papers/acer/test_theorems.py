@@ -25,7 +25,8 @@ def smoke(**changes):
 def test_its_records_have_the_papers_statements(tmp_path):
     found = check_records(theorems, smoke(), tmp_path)
     assert 0.5 < found.pop("contraction") <= 1.0
-    assert found == dict.fromkeys(("fixed_point", "retrace", "bellman", "importance_sampling"), 0.0)
+    exact = ("fixed_point", "retrace", "bellman", "importance_sampling", "unbiased", "consistent")
+    assert found == dict.fromkeys(exact, 0.0)
 
 
 @pytest.mark.parametrize("c", [0.0, 0.5, 1.0, 3.0, math.inf])
@@ -50,7 +51,25 @@ def test_without_bias_correction_only_importance_sampling_remains(monkeypatch):
     monkeypatch.setattr(loss, "correction_weight", lambda log_rho, c: tf.zeros_like(log_rho))
     found = values(theorems, smoke())
     assert found["importance_sampling"] == 0.0
-    assert min(found[name] for name in ("fixed_point", "retrace", "bellman")) > BROKEN
+    assert min(found[name] for name in ("fixed_point", "retrace", "bellman", "unbiased")) > BROKEN
+
+
+def test_a_gradient_without_importance_weights_is_biased(monkeypatch):
+    right = loss.policy_gradient
+    monkeypatch.setattr(loss, "policy_gradient", lambda pi, q, mu, *rest: right(pi, q, pi, *rest))
+    found = values(theorems, smoke())
+    assert found["unbiased"] > BROKEN
+    assert found["retrace"] == 0.0
+
+
+@pytest.mark.parametrize("samples", [1, 2, 5])
+def test_a_dueling_network_whose_samples_are_not_of_pi_is_inconsistent(monkeypatch, samples):
+    right = theorems.stochastic_dueling.stochastic_q
+    assert values(theorems, smoke(dueling_samples=samples))["consistent"] == 0.0
+    monkeypatch.setattr(
+        theorems.stochastic_dueling, "stochastic_q", lambda w, x, v, a, u: right(w, x, v, a, tf.ones_like(u))
+    )
+    assert values(theorems, smoke(dueling_samples=samples))["consistent"] > BROKEN
 
 
 def test_without_truncation_the_correction_counts_twice(monkeypatch):
@@ -76,7 +95,7 @@ def test_another_trained_retrace_is_seen(monkeypatch):
 
 def test_each_truncation_counts(monkeypatch):
     """The smaller c, the nearer to the Bellman operator, whose rate is gamma itself."""
-    rates = [values(theorems, smoke(truncations=(c,)))["contraction"] for c in (0.0, 0.5, 2.0)]
+    rates = [values(theorems, smoke(truncations=(c,)))["contraction"] for c in (1e-6, 0.5, 2.0)]
     assert rates[0] == 1.0
     assert rates[0] > rates[1] + BROKEN > rates[2] + 2 * BROKEN
     assert values(theorems, smoke(truncations=(0.5, 2.0)))["contraction"] == rates[1]
