@@ -63,10 +63,10 @@ COUNTS = {
         "Figure 8": 6,
     },
     "stac": {
-        "Abstract": 8 + 2,
+        "Abstract": 8 + 3,
         "Section 4.1": 3,
         "Figure 2": 14 + 3,
-        "Figure 3": 19 + 2,
+        "Figure 3": 19 + 4,
         "Section 4.3": 4 + 2,
         "Figure 4": 8 + 8,
         "Figure 5": 6,
