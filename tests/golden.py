@@ -341,7 +341,13 @@ CASES: dict[str, Case] = {
         "stacx",
         (
             *stac_agents(
-                "atari gymnasium", "stacx", "stacx_gamma*", "stacx_no_alpha", "stacx_untuned", "stacx_heads_*"
+                "atari gymnasium",
+                "stacx",
+                "stacx_gamma*",
+                "stacx_no_alpha",
+                "stacx_untuned",
+                "stacx_heads_*",
+                "stacx_kl_*",
             ),
             "figure_4_robustness/stacx_*",
         ),

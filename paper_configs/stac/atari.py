@@ -144,6 +144,8 @@ def variants() -> dict[str, dict[str, Any]]:
     }
     for heads in (2, 5, 8):
         agents[f"stacx_heads_{heads}"] = {"network": {"num_heads": heads}, "recorded": recorded(heads)}
+    for weight in (0.0, 0.3, 2.0):  # beside 1, Section 9.3; numbers in names are hundredths
+        agents[f"stacx_kl_{100 * weight:.0f}"] = {"network": three, "meta": {"kl_cost": weight}}
     for acting in ("random", "average"):
         agents[f"stacx_{acting}_ensemble"] = {"network": {**three, "acting": acting}}
     return agents

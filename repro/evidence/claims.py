@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from repro.evidence import comparisons, intervals, learning, published, statisti
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedError, PublishedRow
 from repro.evidence.references import Differences, References
-from repro.evidence.task_measures import OfTask
+from repro.evidence.task_measures import BootstrapWeights, OfTask
 
 DIGITS = 12
 """Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
@@ -32,7 +33,7 @@ class Claim:
     """How claims of one kind are answered.
 
     Attributes:
-        of_task: what is measured on a task.
+        of_task: what is measured on a task, an `OfTask`; one `above_random` takes the level of random play besides.
         over_tasks: from [tasks, R], or what `of_task` returns for each task, to [R].
         needs: what a record must hold, as for `run_measures.holds`.
         min_runs: of an agent on a task; at least two where agents are compared.
@@ -51,9 +52,10 @@ class Claim:
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
         reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
+        above_random: whether `of_task` takes `random`, from a record to what a random player scores in its game.
     """
 
-    of_task: OfTask
+    of_task: Callable[..., Callable[[BootstrapWeights], np.ndarray]]
     over_tasks: Callable[[np.ndarray], np.ndarray]
     needs: tuple[str, ...] = ()
     min_runs: int = 1
@@ -68,6 +70,7 @@ class Claim:
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
     reached_by_training: bool = False
+    above_random: bool = False
 
     @property
     def takes_all_tasks(self) -> bool:
@@ -92,6 +95,9 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         PublishedError: there is no such claim.
     """
     claim = find_claim(printed)
+    if claim.above_random:
+        random = functools.partial(_random_level, references)
+        claim = dataclasses.replace(claim, of_task=functools.partial(claim.of_task, random=random))
     against = tuple(printed.protocol.get("against", ()))
     min_runs, opponents = find_opponents(printed, claim)
     found: list[ClaimResult] = []
@@ -137,10 +143,9 @@ def find_claim(printed: PublishedRow) -> Claim:
         PublishedError: no such claim, or it needs a field that the row lacks.
     """
     name, protocol = str(printed.claim), printed.protocol
-    if name == "rank_correlation" and "correlated_with" in protocol:
-        claim = _rank_correlation(protocol["correlated_with"])
-    elif name == "logged_at_the_end" and "columns" in protocol:
-        claim = _logged_at_the_end(protocol["columns"])
+    make, fields = _OF_PROTOCOL.get(name, (None, ()))
+    if make is not None and set(fields) <= set(protocol):
+        claim = make(*(protocol[field] for field in fields))
     elif name in _OF_NORMALISED and printed.normaliser is not None:
         claim = _human_normalised(_OF_NORMALISED[name], printed.normaliser)
     elif name in CLAIMS:
@@ -336,6 +341,12 @@ def _without_learning(
     return learning.find_lack(claim.learned, task, by_agent, every, references, level, tasks)
 
 
+def _random_level(references: References, record: Mapping[str, Any]) -> float:
+    level = references.random(record)
+    assert level is not None  # or the task is not usable
+    return level.mean
+
+
 def _chosen(printed: PublishedRow, by_agent: Sequence[Records]) -> list[Records]:
     """The runs of each agent that count."""
     return [comparisons.best_runs(printed, runs) for runs in by_agent]
@@ -507,11 +518,42 @@ def _rank_correlation(name: str) -> Claim:
     )
 
 
-def _logged_at_the_end(columns: Sequence[str]) -> Claim:
+def _of_log(of_task: OfTask, columns: Sequence[str]) -> Claim:
+    return Claim(of_task, _mean, tuple(f"series.{column}" for column in columns), reached_by_training=True)
+
+
+def _logged(at_the_end: bool, columns: Sequence[str]) -> Claim:
+    return _of_log(functools.partial(task_measures.logged, columns=columns, at_the_end=at_the_end), columns)
+
+
+def _share_of_log_above(columns: Sequence[str], others: Sequence[str], factor: float) -> Claim:
+    measure = functools.partial(task_measures.share_of_log_above, columns=columns, others=others, factor=factor)
+    return _of_log(measure, (*columns, *others))
+
+
+def _ratio_of_head_distances(metaparameters: Sequence[str]) -> Claim:
+    measure = functools.partial(task_measures.ratio_of_head_distances, metaparameters=metaparameters)
+    columns = [f"{name}_{head}" for name in metaparameters for head in (1, 2, 3)]
+    claim = _of_log(measure, columns)
+    return dataclasses.replace(claim, over_tasks=_median, never="heads that do not differ from the main one")
+
+
+def _difference_from_publication(place: tuple[str, str]) -> Claim:
+    """Ours minus the numbers of another publication.
+
+    Args:
+        place: name of its table in `paper_configs/published/context/`, and the column there.
+    """
+    name, column = place
+    (table,) = (table for table in published.context() if table.name == name)
+    index = table.columns.index(column)
+    numbers = {task: cells[index] for task, cells in table.rows.items()}
+    known = {task: number for task, number in numbers.items() if number is not None}
     return Claim(
-        functools.partial(task_measures.logged_at_the_end, columns=columns),
+        functools.partial(task_measures.score_above, numbers=known),
         _mean,
-        tuple(f"series.{column}" for column in columns),
+        learned=all,
+        belongs=lambda by_agent: by_agent[0][0]["task"] in known,
         reached_by_training=True,
     )
 
@@ -521,6 +563,15 @@ def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser:
     return Claim(measure, functools.partial(_percentage_points, of_scores), learned=any)
 
 
+_OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
+    "rank_correlation": (_rank_correlation, ("correlated_with",)),
+    "logged_at_the_start": (functools.partial(_logged, False), ("columns",)),
+    "logged_at_the_end": (functools.partial(_logged, True), ("columns",)),
+    "share_of_log_above": (_share_of_log_above, ("columns", "others", "factor")),
+    "ratio_of_head_distances": (_ratio_of_head_distances, ("metaparameters",)),
+    "difference_from_publication": (_difference_from_publication, ("publication",)),
+}
+"""Function that makes a claim, and the fields of the protocol that it takes."""
 _OF_NORMALISED = {
     "human_normalised_mean_difference": _mean,
     "human_normalised_median_difference": _median,
@@ -537,8 +588,9 @@ CLAIMS: Mapping[str, Claim] = {
     ),
     "score_difference": Claim(task_measures.score_difference, _mean, learned=any),
     "difference_of_losses": Claim(
-        task_measures.difference_of_losses, _mean, together=True, learned=learning.both_before
+        task_measures.difference_of_losses, _mean, together=True, learned=learning.both_before, above_random=True
     ),
+    "trend": Claim(task_measures.trend, _mean, together=True, learned=learning.all_but_one),
     "speed": Claim(
         task_measures.frames_to_level,
         _mean,

@@ -55,7 +55,8 @@ class PublishedRow:
             `budget_field` (num_env_frames, num_env_steps, agent_steps or gradient_steps); what the row adds stands
             over the table's.
             `against` lists the agents that a statement compares the row's agent with, as `agent` or
-            `experiment/agent`. `correlated_with` names a hyper-parameter that seeds sample, `columns` what of a log.
+            `experiment/agent`. `correlated_with` names a hyper-parameter that seeds sample, `columns` what of a log,
+            `metaparameters` those of three heads, `publication` the table and column of `context/` to compare with.
             `population` is the number of members that population-based training chose the agent from.
         statistic: `median`, `mean` or `mean_capped` for an aggregate over tasks, None for a number of one task
             and for a statement.

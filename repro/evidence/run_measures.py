@@ -75,13 +75,65 @@ def divergences(record: Record) -> tuple[float, float]:
     return max(start, MIN_DIVERGENCE), max(end, MIN_DIVERGENCE)
 
 
-def logged_at_the_end(record: Record, columns: Sequence[str]) -> float:
-    """Returns what the log of a run holds at its end, as `start_and_end` takes it, mean over some columns.
+def logged(record: Record, columns: Sequence[str]) -> tuple[float, float]:
+    """Returns what the log of a run holds at its start and at its end, as `start_and_end` takes them.
+
+    Args:
+        record: of the run.
+        columns: whose mean is taken.
 
     Raises:
         ValueError: it lacks one of them.
     """
-    return float(np.mean([start_and_end(values)[1] for values in _columns(record, "logged_at_the_end", *columns)]))
+    start, end = np.mean([start_and_end(values) for values in _columns(record, "logged", *columns)], axis=0)
+    return float(start), float(end)
+
+
+def share_of_log_above(record: Record, columns: Sequence[str], others: Sequence[str], factor: float) -> float:
+    """Returns the share of a log in which columns are above others times a factor, in percent; equal ones count half.
+
+    So what never moves from one common value has 50 % with a factor of 1, and not all.
+
+    Args:
+        record: of the run.
+        columns: of its log.
+        others: the column that each of these is compared with.
+        factor: of the others.
+
+    Raises:
+        ValueError: it lacks one of them.
+    """
+    excess = np.subtract(
+        _columns(record, "share_of_log_above", *columns),
+        factor * np.array(_columns(record, "share_of_log_above", *others)),
+    )
+    return float(100 * np.mean(0.5 * (1 + np.sign(excess))))
+
+
+def distances_of_heads(record: Record, metaparameters: Sequence[str]) -> tuple[float, float]:
+    """Returns how far the metaparameters of heads differ at the end of a run, as `start_and_end` takes it.
+
+    Args:
+        record: of STACX with three heads, of which the first acts.
+        metaparameters: names of columns without the number of the head.
+
+    Returns:
+        Mean distance over metaparameters between the two auxiliary heads, and from these to the main one.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    main, second, third = (
+        np.array(
+            [
+                start_and_end(values)[1]
+                for values in _columns(record, "distances_of_heads", *(f"{name}_{head}" for name in metaparameters))
+            ]
+        )
+        for head in (1, 2, 3)
+    )
+    from_main = (np.abs(second - main) + np.abs(third - main)) / 2
+    return float(np.abs(second - third).mean()), float(from_main.mean())
 
 
 def contraction_rates(record: Record) -> tuple[float, float]:

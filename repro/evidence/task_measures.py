@@ -32,6 +32,19 @@ def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 
+def trend(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Probability that of two agents' runs that of the later one ends higher, mean over pairs of agents.
+
+    Ties count half. It is the statistic of Jonckheere and Terpstra for agents in the order of a setting, ours first:
+    0.5 without a trend.
+    """
+    scores = [np.array(_scores(runs)) for runs in by_agent]
+    pairs = [(i, j, statistics.wins(scores[j], scores[i])) for j in range(len(scores)) for i in range(j)]
+    return lambda weights: np.mean(
+        [np.einsum("ri,ij,rj->r", weights[j], wins, weights[i]) for i, j, wins in pairs], axis=0
+    )
+
+
 def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours needs fewer frames than one of theirs to a level that both agents reach.
 
@@ -124,32 +137,88 @@ def score_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights]
     return lambda weights: weights[0] @ ours - weights[1] @ theirs
 
 
-def difference_of_losses(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Share of its score that our agent loses by a change of settings, minus what another loses by it, in percent.
+def score_above(by_agent: Sequence[Records], numbers: Mapping[str, float]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Our final evaluation, mean over runs, minus the number of another publication.
 
-    Scores are final evaluations, means over runs. An agent without a positive score has nothing to lose.
+    Args:
+        by_agent: of one agent, on a task of `numbers`.
+        numbers: of each task.
+    """
+    (runs,) = by_agent
+    scores, number = np.array(_scores(runs), np.float64), numbers[runs[0]["task"]]
+    return lambda weights: weights[0] @ scores - number
+
+
+def difference_of_losses(
+    by_agent: Sequence[Records], random: Callable[[Record], float]
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Share of what it learned that our agent loses by a change of settings, minus that of another, in percent.
+
+    What an agent learned is its final evaluation, mean over runs, minus the score of random play. One that is not above
+    that has nothing to lose.
 
     Args:
         by_agent: our agent with the change and without it, then the other agent with it and without it.
+        random: from a record to what a random player scores in its game.
     """
+    levels = np.array([random(runs[0]) for runs in by_agent])[:, None]
 
     def difference(weights: BootstrapWeights) -> np.ndarray:
-        ours, ours_before, theirs, theirs_before = _means(by_agent, weights)
+        ours, ours_before, theirs, theirs_before = _means(by_agent, weights) - levels
         return 100.0 * (_loss(ours, ours_before) - _loss(theirs, theirs_before))
 
     return difference
 
 
-def logged_at_the_end(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """What the log holds at the end of training, mean over columns and runs.
+def logged(
+    by_agent: Sequence[Records], columns: Sequence[str], at_the_end: bool
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """What the log holds at the start or the end of training, mean over columns and runs.
 
     Args:
         by_agent: of one agent.
         columns: of the records' `series`.
+        at_the_end: of training; otherwise at its start.
     """
     (runs,) = by_agent
-    end = np.array([run_measures.logged_at_the_end(record, columns) for record in runs])
-    return lambda weights: weights[0] @ end
+    held = np.array([run_measures.logged(record, columns)[int(at_the_end)] for record in runs])
+    return lambda weights: weights[0] @ held
+
+
+def share_of_log_above(
+    by_agent: Sequence[Records], columns: Sequence[str], others: Sequence[str], factor: float
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Share of the log in which columns are above others, as `run_measures.share_of_log_above` has it, mean over runs.
+
+    Args:
+        by_agent: of one agent.
+        columns, others, factor: see there.
+    """
+    (runs,) = by_agent
+    shares = np.array([run_measures.share_of_log_above(record, columns, others, factor) for record in runs])
+    return lambda weights: weights[0] @ shares
+
+
+def ratio_of_head_distances(
+    by_agent: Sequence[Records], metaparameters: Sequence[str]
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Distance between the auxiliary heads at the end over that from them to the main head, each a mean over runs.
+
+    It is about 1 for heads that move independently. `RATIO_CAP` where no head differs from the main one.
+
+    Args:
+        by_agent: of one agent with three heads.
+        metaparameters: see `run_measures.distances_of_heads`.
+    """
+    (runs,) = by_agent
+    between, from_main = np.array([run_measures.distances_of_heads(record, metaparameters) for record in runs]).T
+
+    def ratio(weights: BootstrapWeights) -> np.ndarray:
+        apart = weights[0] @ from_main
+        differ = apart > 0
+        return np.where(differ, np.minimum(weights[0] @ between / np.where(differ, apart, 1.0), RATIO_CAP), RATIO_CAP)
+
+    return ratio
 
 
 def human_normalised(
@@ -293,10 +362,10 @@ def _scores(runs: Records) -> list[float]:
     return [record["evaluation"]["mean"] for record in runs]
 
 
-def _loss(score: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Share of a score that a fall to another takes, [R]; 0 of a score that is not positive."""
+def _loss(learned: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Share of what was learned before that a change takes, [R]; 0 where that is not positive."""
     positive = before > 0
-    return np.where(positive, 1.0 - score / np.where(positive, before, 1.0), 0.0)
+    return np.where(positive, 1.0 - learned / np.where(positive, before, 1.0), 0.0)
 
 
 def _frames_to(level: float, record: Record) -> float:

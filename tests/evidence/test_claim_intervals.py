@@ -189,6 +189,23 @@ def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
     assert wrong <= 0.15 * trials
 
 
+@pytest.mark.parametrize(("shift", "probability", "decided"), [(0.0, 0.5, 0.8), (0.4, 0.7063, 0.0)])
+def test_a_trend_over_five_agents_is_decided_by_four_runs_of_each_on_two_tasks(shift, probability, decided):
+    """Whether it lies within a quarter of even odds: where there is none nearly always, where it is strong seldom."""
+    rng, trials, held, within = np.random.default_rng(11), 80, 0, 0
+    claim = dataclasses.replace(claims.CLAIMS["trend"], resamples=499)
+    for _ in range(trials):
+        tasks = [
+            [[{"evaluation": {"mean": x}} for x in rng.standard_normal(4) + shift * place] for place in range(5)]
+            for _ in range(2)
+        ]
+        low, high = claims.bootstrap_interval(claim, tasks, rng)
+        held += low <= probability <= high
+        within += low >= 0.25 and high <= 0.75
+    assert held >= 0.88 * trials
+    assert abs(within / trials - decided) < 0.2
+
+
 def test_even_odds_are_not_surpassed_by_rounding(tmp_path):
     same = [{"by": by} for by in (20, 40, 60)]
     made = [r for game in GAMES for name in ("impala_shallow", "other") for r in make_runs(name, *same, games=(game,))]

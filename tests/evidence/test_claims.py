@@ -282,15 +282,54 @@ def test_the_comparison_furthest_from_a_tie_decides_where_two_should_be_equal(tm
 
 
 def test_losses_of_a_change_are_compared_between_agents(tmp_path):
-    """10 % against half."""
+    """10 % against half, of what is above random play."""
     made = []
-    for name, final in (("impala_shallow", 90.0), ("ours", 100.0), ("other_low", 30.0), ("other", 60.0)):
+    for name, final in (("impala_shallow", 190.0), ("ours", 200.0), ("other_low", 130.0), ("other", 160.0)):
         made += make_runs(name, *[{"final": final + 0.01 * i} for i in range(5)])
     claim = {"claim": "difference_of_losses", "unit": "percent", "value": 0, "better": "under"}
-    row = make_row(tmp_path, made, protocol={"against": ["ours", "other_low", "other"]}, **claim)
-    assert row.value == pytest.approx(-40, abs=1)
+    claim |= {"protocol": {"against": ["ours", "other_low", "other"]}}
+    row = make_row(tmp_path, made, random=random_records(final=100.0), **claim)
+    assert row.value == pytest.approx(-40, abs=2)
     assert row.finding == "agrees"
-    assert make_row(tmp_path, made[:-5], protocol={"against": ["ours", "other_low", "other"]}, **claim).value is None
+    row = make_row(tmp_path, made, random=random_records(final=0.0), **claim)
+    assert row.value == pytest.approx(5 - 100 * 30 / 160, abs=1)
+    assert make_row(tmp_path, made[:-5], random=random_records(final=0.0), **claim).value is None
+
+
+def test_a_trend_is_of_agents_that_have_learned_but_for_one(tmp_path):
+    claim = {"claim": "trend", "unit": "u", "value": 0.5, "better": "equal", "margin": ["absolute", 0.25]}
+    claim |= {"margin_note": "m", "protocol": {"against": ["b", "c"]}}
+    made = make_runs("impala_shallow", *[{"final": 10.0 * i} for i in range(5)])
+    made += make_runs("b", *[{"final": 10.0 * i + 5.0} for i in range(5)])
+    rising = make_runs("c", *[{"final": 100.0 + i} for i in range(5)])
+    row = make_row(tmp_path, [*made, *rising], **claim)
+    assert row.value == pytest.approx((15 / 25 + 1 + 1) / 3)
+    assert row.interval[0] < row.value < row.interval[1]
+    at_random = make_runs("c", *[{"final": -1000.0}] * 5)
+    assert make_row(tmp_path, [*made, *at_random], **claim).value == pytest.approx((15 / 25 + 0 + 0) / 3)
+    at_random += make_runs("b", *[{"final": -1000.0}] * 5)
+    assert make_row(tmp_path, [*made[:5], *at_random], **claim).value is None
+    assert make_row(tmp_path, made, **claim).value is None  # all agents or none
+
+
+def test_scores_are_compared_with_a_publication_on_the_tasks_that_it_has(tmp_path):
+    """A3C has 311 on walker_walk and nothing on humanoid_run."""
+    control = {"pong": "walker_walk", "alien": "humanoid_run", "amidar": "cartpole_swingup"}
+
+    def moved(made):
+        return [record | {"task": control[record["task"]]} for record in made]
+
+    claim = {"claim": "difference_from_publication", "unit": "u", "value": 0, "better": "equal", "n_seeds": 4}
+    claim |= {"margin": ["absolute", 50], "margin_note": "m", "task": "dm_control_features"}
+    claim |= {"protocol": {"publication": ["dm_control_a3c", "A3C, features, 1e8 steps"]}}
+    runs = [{"final": 340.0 + i} for i in range(4)]
+    made, players = moved(make_runs("impala_shallow", *runs, games=GAMES[:2])), moved(RANDOM[:3])
+    row = make_row(tmp_path, made, random=players, **claim)
+    assert row.value == pytest.approx(np.mean([r["evaluation"]["mean"] for r in made[:4]]) - 311)
+    assert (row.finding, row.shortfalls) == ("agrees", ("2 of 28 tasks",))
+    assert make_row(tmp_path, made[4:], random=players, **claim).verdict == "not run"
+    low = moved(make_runs("impala_shallow", *runs, games=("amidar",)))
+    assert make_row(tmp_path, [*made, *low], random=players, **claim).value < -80  # 558 there
 
 
 def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():
@@ -323,7 +362,8 @@ def test_stale_records_answer_nothing_and_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_difference"]
+    "claim",
+    [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_difference", "share_of_log_above"],
 )
 def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
     references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})

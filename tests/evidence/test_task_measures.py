@@ -53,11 +53,27 @@ def test_a_difference_of_scores_is_one_of_means():
 
 
 def test_a_difference_of_losses_is_of_shares_of_each_agent_s_score():
+    of_games_without_score = functools.partial(measures.difference_of_losses, random=lambda record: 0.0)
     ours = finals(80, 100), finals(100)  # 90 of 100
     theirs = finals(20), finals(30, 50)  # 20 of 40
-    assert value(measures.difference_of_losses, *ours, *theirs) == pytest.approx(10 - 50)
-    assert value(measures.difference_of_losses, *theirs, *ours) == pytest.approx(50 - 10)
-    assert value(measures.difference_of_losses, finals(5), finals(0), *theirs) == pytest.approx(0 - 50)
+    assert value(of_games_without_score, *ours, *theirs) == pytest.approx(10 - 50)
+    assert value(of_games_without_score, *theirs, *ours) == pytest.approx(50 - 10)
+    assert value(of_games_without_score, finals(5), finals(0), *theirs) == pytest.approx(0 - 50)
+
+
+def test_losses_are_shares_of_what_was_learned_beyond_random_play():
+    """However much random play scores, to fall back to it is to lose everything."""
+    levels = {"low": 0.0, "high": 1000.0}
+
+    def played(game, score):
+        return [run(final=score) | {"game": game}]
+
+    difference = functools.partial(measures.difference_of_losses, random=lambda record: levels[record["game"]])
+    ours = played("high", 1050), played("high", 1100)  # half, but 5 % of the raw score
+    theirs = played("low", 90), played("low", 100)
+    assert value(difference, *ours, *theirs) == pytest.approx(50 - 10)
+    assert value(difference, played("high", 1000), ours[1], *theirs) == pytest.approx(100 - 10)
+    assert value(difference, played("high", 900), played("high", 950), *theirs) == pytest.approx(0 - 10)
 
 
 def test_the_end_of_the_log_is_its_last_tenth_over_columns_and_runs():
@@ -65,13 +81,68 @@ def test_the_end_of_the_log_is_its_last_tenth_over_columns_and_runs():
         rows = [[0.99, 0.5]] * 18 + [list(ends)] * 2
         return {"series": {"columns": ["gamma_2", "gamma_3"], "rows": rows}, "evaluation": {"mean": 0.0}}
 
-    both = functools.partial(measures.logged_at_the_end, columns=("gamma_2", "gamma_3"))
+    both = functools.partial(measures.logged, columns=("gamma_2", "gamma_3"), at_the_end=True)
     assert value(both, [logged(0.9, 0.7), logged(0.8, 0.4)]) == pytest.approx(0.7)
-    one = functools.partial(measures.logged_at_the_end, columns=("gamma_3",))
+    start = functools.partial(measures.logged, columns=("gamma_2", "gamma_3"), at_the_end=False)
+    assert value(start, [logged(0.9, 0.7), logged(0.8, 0.4)]) == pytest.approx((0.99 + 0.5) / 2)
+    one = functools.partial(measures.logged, columns=("gamma_3",), at_the_end=True)
     weights = np.array([[1.0, 0.0], [0.25, 0.75]])
     np.testing.assert_allclose(one([[logged(0.9, 0.7), logged(0.8, 0.4)]])([weights]), [0.7, 0.25 * 0.7 + 0.75 * 0.4])
-    with pytest.raises(ValueError, match="logged_at_the_end: the record keeps no column"):
-        value(functools.partial(measures.logged_at_the_end, columns=("gamma_1",)), [logged(0.9, 0.7)])
+    with pytest.raises(ValueError, match="logged: the record keeps no column"):
+        value(functools.partial(measures.logged, columns=("gamma_1",), at_the_end=True), [logged(0.9, 0.7)])
+
+
+def of_heads(*ends):
+    """A run whose gamma and alpha of heads 1 to 3 are 0.99 but for the last tenth of the log."""
+    columns = [f"{name}_{head}" for name in ("gamma", "alpha") for head in (1, 2, 3)]
+    return {"series": {"columns": columns, "rows": [[0.99] * 6] * 9 + [list(ends)]}}
+
+
+def test_heads_are_alike_where_they_differ_less_from_each_other_than_from_the_main_one():
+    ratio = functools.partial(measures.ratio_of_head_distances, metaparameters=("gamma", "alpha"))
+    alike = of_heads(0.9, 0.5, 0.6, 0.8, 0.8, 0.7)  # 0.1 and 0.1 apart; 0.35 and 0.05 from the main one
+    assert value(ratio, [alike]) == pytest.approx(0.2 / 0.4)
+    unlike = of_heads(0.9, 0.8, 0.4, 0.8, 0.8, 0.8)  # 0.4 apart, 0.3 from the main one
+    assert value(ratio, [alike, unlike]) == pytest.approx(0.6 / 0.7)
+    assert value(ratio, [of_heads(*[0.99] * 6)]) == measures.RATIO_CAP  # nothing was tuned
+    weights = [np.array([[1.0, 0.0], [0.0, 1.0]])]
+    np.testing.assert_allclose(ratio([[alike, unlike]])(weights), [0.2 / 0.4, 0.4 / 0.3])
+
+
+def test_heads_that_move_independently_are_as_far_from_each_other_as_from_the_main_one():
+    rng = np.random.default_rng(3)
+    ratio = functools.partial(measures.ratio_of_head_distances, metaparameters=("gamma", "alpha"))
+    assert value(ratio, [of_heads(*rng.random(6)) for _ in range(2000)]) == pytest.approx(1, abs=0.05)
+
+
+def test_a_share_of_the_log_counts_equal_columns_half():
+    rows = [[0.99, 0.99, 0.99, 0.99], [0.98, 0.97, 0.96, 0.97], [0.9, 0.8, 0.95, 0.9], [0.5, 0.5, 0.6, 0.505]]
+    record = {"series": {"columns": ["alpha_rho_1", "alpha_c_1", "alpha_rho_2", "alpha_c_2"], "rows": rows}}
+    pairs = {"columns": ("alpha_rho_1", "alpha_rho_2"), "others": ("alpha_c_1", "alpha_c_2")}
+    above = functools.partial(measures.share_of_log_above, **pairs, factor=1)
+    assert value(above, [record]) == pytest.approx(100 * (0.5 + 1 + 1 + 0.5 + 0.5 + 0 + 1 + 1) / 8)
+    nearly = functools.partial(measures.share_of_log_above, **pairs, factor=0.98)
+    assert value(nearly, [record]) == 100
+    untuned = {"series": record["series"] | {"rows": rows[:1] * 4}}
+    assert value(above, [untuned]) == 50
+    np.testing.assert_allclose(above([[record, untuned]])([np.array([[0.0, 1.0], [0.5, 0.5]])]), [50, 59.375])
+
+
+def test_a_score_is_compared_with_the_number_of_a_publication():
+    runs = [record | {"task": "walker_walk"} for record in finals(400, 300)]
+    above = functools.partial(measures.score_above, numbers={"walker_walk": 311.0, "cheetah_run": 213.9})
+    assert value(above, runs) == pytest.approx(39)
+    np.testing.assert_allclose(above([runs])([np.array([[1.0, 0.0]])]), [89])
+
+
+def test_a_trend_is_a_probability_over_pairs_of_agents_in_their_order():
+    rising = [finals(1, 2), finals(3, 4), finals(5, 6)]
+    assert value(measures.trend, *rising) == 1
+    assert value(measures.trend, *rising[::-1]) == 0
+    assert value(measures.trend, rising[1], rising[0], rising[2]) == pytest.approx(2 / 3)
+    assert value(measures.trend, finals(1, 2), finals(1, 2), finals(1, 2)) == 0.5
+    ours, theirs = finals(1, 3), finals(2, 3, 0)
+    assert value(measures.trend, ours, theirs) == value(measures.improvement, theirs, ours)  # of two agents
 
 
 def test_pairs_of_runs_are_counted_one_by_one():
@@ -279,6 +350,7 @@ def test_weights_of_settings_near_the_best_stand_for_resampled_runs():
         "contraction_difference",
         "won",
         "place",
+        "trend",
     ],
 )
 def test_weights_stand_for_resampled_runs(name):
