@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,9 @@ DIGITS = 12
 SAMPLED = "sampled_hparams"
 """What the runs of a claim about a sweep need, of which each has settings of its own."""
 MIN_BOOTSTRAP_RUNS = 4
-"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
+"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95.
+
+However many tasks there are, since a single one may make nearly all of an aggregate's spread."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +37,14 @@ class Claim:
         over_tasks: from [tasks, R], or what `of_task` returns for each task, to [R].
         needs: what a record must hold, as for `run_measures.holds`.
         min_runs: of an agent on a task; at least two where agents are compared.
+        in_pairs: each two agents are compared with each other before the results are, so that their settings are to be
+            alike within a pair alone.
         together: all agents are compared at once and must have runs; otherwise one other agent at a time, those
             without runs are left out, and the weakest comparison is the result.
         task_interval: of one task, from the number on it and how many runs of each agent there are, for an average
             over tasks; None for a bootstrap of whole runs.
         resamples: of a bootstrap interval.
+        interval_runs: fewest runs of an agent on a task for an interval.
         learned: which of the agents must have learned on a task; None for a claim about no score.
         learned_median: whether the median of an agent's runs must have, not their mean.
         level: the score on learning curves that the claim is about on a task, by the runs of each agent, which must
@@ -54,9 +60,11 @@ class Claim:
     over_tasks: Callable[[np.ndarray], np.ndarray]
     needs: tuple[str, ...] = ()
     min_runs: int = 1
+    in_pairs: bool = False
     together: bool = False
     task_interval: Callable[..., statistics.Interval | None] | None = None
     resamples: int = statistics.RESAMPLES
+    interval_runs: int = MIN_BOOTSTRAP_RUNS
     learned: learning.Enough | None = None
     learned_median: bool = False
     level: Callable[[Sequence[Records]], float] | None = None
@@ -95,7 +103,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     compared: list[str] = []
     foreign = False
     for others in opponents:
-        tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs)
+        tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs, claim.interval_runs)
         usable, unusable = _usable(printed, claim, tasks, references)
         reasons += unusable
         total = comparisons.TASK_SETS.get(printed.task, 1)
@@ -135,10 +143,10 @@ def find_claim(printed: PublishedRow) -> Claim:
     name, protocol = str(printed.claim), printed.protocol
     if name == "rank_correlation" and "correlated_with" in protocol:
         claim = _rank_correlation(protocol["correlated_with"])
-    elif name == "logged_at_the_end" and "columns" in protocol:
-        claim = _logged_at_the_end(protocol["columns"])
+    elif name in _OF_LOG and "columns" in protocol:
+        claim = _of_log(name, protocol["columns"])
     elif name in _OF_NORMALISED and printed.normaliser is not None:
-        claim = _human_normalised(_OF_NORMALISED[name], printed.normaliser)
+        claim = _human_normalised(name, printed.normaliser)
     elif name in CLAIMS:
         claim = CLAIMS[name]
     else:
@@ -267,7 +275,7 @@ def _usable(
     """The tasks whose runs can answer a claim, and why the others cannot, in words."""
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
-        reason = foreign_settings(printed, by_agent, references.differences)
+        reason = foreign_settings(printed, claim, by_agent, references.differences)
         reason = reason or _without_learning(printed, claim, task, by_agent, references, len(tasks))
         if reason:
             reasons.append(reason)
@@ -276,16 +284,20 @@ def _usable(
     return usable, reasons
 
 
-def foreign_settings(printed: PublishedRow, by_agent: Sequence[Records], differences: Differences) -> str:
+def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:
     """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none.
 
     Fields of `protocol["open_settings"]` are none: the paper does not print what they were.
 
     Args:
         printed: the row.
+        claim: of the row.
         by_agent: one run or more of each agent, ours first.
         differences: see `References`.
     """
+    if claim.in_pairs and len(by_agent) > 2:
+        pairs = (foreign_settings(printed, claim, pair, differences) for pair in (by_agent[:2], by_agent[2:]))
+        return next(filter(None, pairs), "")
     ours, *others = [differences(group[0]) for group in by_agent]
     not_printed = printed.protocol.get("open_settings", ())
     for group, theirs in zip(by_agent[1:], others):
@@ -327,7 +339,9 @@ def _measure(
     numbers = [claim.of_task(by_agent)(_equal(by_agent)) for by_agent in counted]
     value = _rounded(claim.over_tasks(np.stack(numbers))[0])
     interval = None
-    if claim.task_interval is None:
+    if claim.over_tasks is _largest:
+        interval = _largest_interval(claim, every)
+    elif claim.task_interval is None:
         interval = bootstrap_interval(claim, every, rng, best=best)
     elif best is not None and any(len(runs) > best for by_agent in every for runs in by_agent):
         interval = _reselected_interval(claim, every, best, rng)
@@ -339,8 +353,8 @@ def _measure(
     notes = []
     if "split_by" in printed.protocol:
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
-    if claim.task_interval is None and min(len(group) for by_agent in every for group in by_agent) < MIN_BOOTSTRAP_RUNS:
-        notes.append(f"an interval takes {MIN_BOOTSTRAP_RUNS} runs of each agent")
+    if min(len(group) for by_agent in every for group in by_agent) < claim.interval_runs:
+        notes.append(f"an interval takes {claim.interval_runs} runs of each agent")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
@@ -366,6 +380,21 @@ def _reselected_interval(
     tail = _tail(tasks, intervals.LEVEL)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail]))
     return (low, high) if low < high else None
+
+
+def _largest_interval(claim: Claim, tasks: Sequence[Sequence[Records]]) -> statistics.Interval | None:
+    """The interval of the largest of the tasks' means over runs, from Student's of each at Bonferroni's level.
+
+    A bootstrap of the largest would lie too high: of tasks that are alike, chance makes one the largest.
+    """
+    confidence = 1 - (1 - intervals.LEVEL) / len(tasks)
+    of_runs = [claim.of_task(by_agent)([np.eye(len(runs)) for runs in by_agent]) for by_agent in tasks]
+    found = [intervals.mean_interval(values, confidence) for values in of_runs]
+    known = [interval for interval in found if interval is not None]
+    if len(known) < len(found):
+        return None
+    low, high = (_rounded(max(ends)) for ends in zip(*known))
+    return low, high
 
 
 def _equal(by_agent: Sequence[Records]) -> list[np.ndarray]:
@@ -409,6 +438,10 @@ def _sum(numbers: np.ndarray) -> np.ndarray:
     return numbers.sum(axis=0)
 
 
+def _largest(numbers: np.ndarray) -> np.ndarray:
+    return numbers.max(axis=0)
+
+
 def _zero_or_one(agents: int) -> statistics.Interval:
     del agents
     return 0.0, 1.0
@@ -433,6 +466,25 @@ def _percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np
     return 100.0 * (ours - theirs)
 
 
+def _ratio(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
+    """Ours over theirs, of an aggregate over tasks, from [tasks, 2, R] to [R]."""
+    ours, theirs = of_scores(scores)
+    return _over(ours, theirs)
+
+
+def _ratio_of_leads(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
+    """Ours over theirs, over the same of two other agents, of an aggregate over tasks, from [tasks, 4, R] to [R]."""
+    ours, theirs, ours_elsewhere, theirs_elsewhere = of_scores(scores)
+    return _over(_over(ours, theirs), _over(ours_elsewhere, theirs_elsewhere))
+
+
+def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a / b; where b is nothing, 1 if a is nothing as well, and else `task_measures.RATIO_CAP`."""
+    some = b > 0
+    of_nothing = np.where(a > 0, task_measures.RATIO_CAP, 1.0)
+    return np.where(some, np.minimum(a / np.where(some, b, 1.0), task_measures.RATIO_CAP), of_nothing)
+
+
 def _to_level(of_task: OfTask, *needs: str) -> Claim:
     return Claim(
         of_task,
@@ -452,30 +504,49 @@ def _rank_correlation(name: str) -> Claim:
         (f"sampled_hparams.{name}",),
         min_runs=3,
         task_interval=intervals.rank_correlation_interval,
+        interval_runs=intervals.MIN_CORRELATED,
         learned=any,
         learned_median=True,
         reached_by_training=True,
     )
 
 
-def _logged_at_the_end(columns: Sequence[str]) -> Claim:
+def _of_log(name: str, columns: Sequence[str]) -> Claim:
     return Claim(
-        functools.partial(task_measures.logged_at_the_end, columns=columns),
+        functools.partial(_OF_LOG[name], columns=columns),
         _mean,
         tuple(f"series.{column}" for column in columns),
-        reached_by_training=True,
+        reached_by_training=name == "logged_at_the_end",
     )
 
 
-def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Claim:
+_OF_LOG = {
+    "logged_at_the_end": task_measures.logged_at_the_end,
+    "logged_difference": task_measures.logged_difference,
+}
+
+
+def _human_normalised(name: str, normaliser: str) -> Claim:
     measure = functools.partial(task_measures.human_normalised, references=published.normaliser(normaliser))
-    return Claim(measure, functools.partial(_percentage_points, of_scores), learned=any)
+    return Claim(measure, **_OF_NORMALISED[name])
 
 
-_OF_NORMALISED = {
-    "human_normalised_mean_difference": _mean,
-    "human_normalised_median_difference": _median,
-    "human_gap_mean_difference": _mean_gap,
+_RATIO: dict[str, Any] = {"learned": any, "never": "a ratio to nothing"}
+_OF_NORMALISED: Mapping[str, Mapping[str, Any]] = {
+    "human_normalised_median_difference": {
+        "over_tasks": functools.partial(_percentage_points, _median),
+        "learned": any,
+    },
+    "human_normalised_mean_ratio": _RATIO | {"over_tasks": functools.partial(_ratio, _mean)},
+    "human_normalised_median_ratio": _RATIO | {"over_tasks": functools.partial(_ratio, _median)},
+    "human_gap_mean_ratio": _RATIO | {"over_tasks": functools.partial(_ratio, _mean_gap)},
+    "human_normalised_mean_ratio_of_leads": _RATIO
+    | {
+        "over_tasks": functools.partial(_ratio_of_leads, _mean),
+        "learned": learning.each_lead,
+        "together": True,
+        "in_pairs": True,
+    },
 }
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")
 CLAIMS: Mapping[str, Claim] = {
@@ -483,6 +554,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.improvement,
         _mean,
         task_interval=intervals.improvement_interval,
+        interval_runs=1,
         learned=any,
     ),
     "score_difference": Claim(task_measures.score_difference, _mean, learned=any),
@@ -494,6 +566,7 @@ CLAIMS: Mapping[str, Claim] = {
         _mean,
         ("curve",),
         task_interval=intervals.improvement_interval,
+        interval_runs=1,
         learned=all,
         level=task_measures.common_level,
     ),
@@ -523,6 +596,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.gap_widened, _mean, together=True, learned=learning.each_lead, count=_zero_or_one
     ),
     "place": Claim(task_measures.place, _mean, together=True, learned=learning.all_but_one, count=_places),
+    "lowest_return": Claim(task_measures.lowest_return, _mean, ("curve",), reached_by_training=True),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
     "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),
@@ -531,7 +605,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET, reached_by_training=True
     ),
     "contraction_throughout": Claim(
-        task_measures.contraction_throughout, _mean, _RATE_AND_TARGET, reached_by_training=True
+        task_measures.contraction_throughout, _largest, _RATE_AND_TARGET, interval_runs=2, reached_by_training=True
     ),
     "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }

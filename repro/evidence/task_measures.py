@@ -70,6 +70,13 @@ def their_level(by_agent: Sequence[Records]) -> float:
     return _final_level(by_agent[-1])
 
 
+def lowest_return(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """The lowest point of a run's own learning curve, mean over runs of one agent."""
+    (runs,) = by_agent
+    lowest = np.array([min(score for _, score in record["curve"]) for record in runs])
+    return lambda weights: weights[0] @ lowest
+
+
 def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Divergence at the end, mean over runs, in nats."""
     _, end = _divergences(by_agent[0])
@@ -148,6 +155,12 @@ def logged_at_the_end(by_agent: Sequence[Records], columns: Sequence[str]) -> Ca
     (runs,) = by_agent
     end = np.array([run_measures.logged_at_the_end(record, columns) for record in runs])
     return lambda weights: weights[0] @ end
+
+
+def logged_difference(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """As `logged_at_the_end`, ours minus theirs."""
+    ours, theirs = (logged_at_the_end([runs], columns) for runs in by_agent)
+    return lambda weights: ours(weights[:1]) - theirs(weights[1:])
 
 
 def human_normalised(
