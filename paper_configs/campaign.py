@@ -24,6 +24,8 @@ GAMES_57 = tuple(game for game in all_games() if game in published.normaliser("a
 """In alphabetical order."""
 GAMES_5 = ("breakout", "pong", "qbert", "seaquest", "space_invaders")
 GAMES_3 = GAMES_5[:3]
+SWEEP_4 = ("alien", "amidar", "assault", "asterix")
+"""Games of C-trace's sweep."""
 CORRECTIONS = ("vtrace", "one_step", "epsilon", "no_correction")
 LEVELS_5 = (
     "rooms_watermaze",
@@ -135,6 +137,16 @@ STAGES = {
             0.35,
         ),
         Block(
+            "Figures 1 and 2, DDPG, many joints",
+            "refer",
+            "figure_1_ddpg",
+            replays("ddpg", "refer", "er", "refer2"),
+            ("Ant", "Humanoid", "HumanoidStandup"),
+            "desk",
+            5,
+            0.6,
+        ),
+        Block(
             "Figure 1, DDPG annealed",
             "refer",
             "figure_1_ddpg",
@@ -159,7 +171,8 @@ STAGES = {
             "Figure 7, the factors that the text speaks of",
             "refer",
             "figure_7_sensitivity",
-            ("vracer_twice_c", "vracer_half_d", "vracer_twice_b", "vracer_twice_f"),
+            ("vracer_twice_c", "vracer_half_d", "vracer_twice_b", "vracer_twice_f", "vracer_half_f")
+            + ("vracer_half_c", "vracer_twice_n"),
             TWO,
             "desk",
             5,
@@ -169,8 +182,7 @@ STAGES = {
             "Figure 7, the other factors",
             "refer",
             "figure_7_sensitivity",
-            tuple(f"vracer_{change}" for change in ("half_c", "twice_d", "half_b", "half_f"))
-            + tuple(f"vracer_{change}_{factor}" for factor in ("n", "eta") for change in ("half", "twice")),
+            tuple(f"vracer_{change}" for change in ("twice_d", "half_b", "half_n", "half_eta", "twice_eta")),
             TWO,
             "desk",
             2,
@@ -243,11 +255,21 @@ STAGES = {
             0.25,
         ),
         Block(
-            "Figure 10 and n = 3",
+            "Figure 10, lower targets",
             "ctrace",
             "dqn",
-            ("ctrace_gamma5", "ctrace_gamma7", "n_step_3"),
+            ("ctrace_gamma5", "ctrace_gamma7"),
             GAMES_5,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "Appendix E, n of n-step returns",
+            "ctrace",
+            "dqn",
+            ("n_step_3", "n_step_5"),
+            SWEEP_4,
             "desk",
             5,
             0.25,
@@ -259,7 +281,7 @@ STAGES = {
             ("n_step_5", "retrace", "ctrace"),
             GAMES_3,
             "desk",
-            3,
+            4,  # two more than the paper's, fewer have no interval
             0.6,
         ),
     ),

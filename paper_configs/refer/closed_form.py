@@ -1,11 +1,11 @@
-"""Numbers of arXiv 1807.05827 that need no training: Sections 3 and 4, Figure 2's bound, Figure 8's outputs.
+"""Numbers of arXiv 1807.05827 that need no training: Sections 3 and 4, Figure 2's bound, Appendices A and E.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
 
 import ml_collections
 
-from paper_configs.refer import figure_1_ddpg, figure_4_vracer
+from paper_configs.refer import figure_1_ddpg, figure_3_naf, figure_4_vracer
 from repro.config import resolve
 
 SCALES = figure_1_ddpg.SCALES
@@ -33,6 +33,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         "quadratic_outputs_humanoid",
         "gaussian_outputs_humanoid",
         "cost_over_acer",
+        "ddpg_cost_over_vracer",
+        "naf_cost_over_vracer",
     )
     config.scale = scale
 
@@ -47,6 +49,8 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.vracer = resolve(figure_4)  # its network and batch
     figure_4.agent = "acer"
     config.acer = resolve(figure_4)  # likewise
+    config.ddpg = resolve(published)  # likewise
+    config.naf = resolve(figure_3_naf.get_config("paper"))  # likewise
 
     config.refer = published.refer  # D and the step of beta; Appendix A
     config.memory = published.memory  # N; Appendix A

@@ -28,9 +28,9 @@ def shares(
     """Returns the part of its protocol with which runs can answer a row, in (0, 1], for each row that they can answer.
 
     The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
-    tasks at hand over those of the row. Of several comparisons, each counts alike. What depends on results, as whether
-    a score shows learning, or which games a row is about, is taken to come out well; settings that a claim does not
-    accept answer nothing, and neither do fewer runs than a verdict takes.
+    tasks at hand over those of the row. Of several comparisons, each counts alike. Fewer runs than a verdict or the
+    interval of a claim takes answer nothing, and neither do settings that it does not accept. What depends on results,
+    as whether a score shows learning, or which games a row is about, is taken to come out well.
 
     Args:
         runs: with canonical names of tasks, or the name of a set that is learned together; each once.
@@ -97,6 +97,7 @@ def _share(
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
     claim = claims.find_claim(printed)
     min_runs, opponents = claims.find_opponents(printed, claim)
+    min_runs = max(min_runs, claim.interval_runs)
     total = comparisons.TASK_SETS.get(printed.task, 1)
     of_all = []
     needs = [need for need in claim.needs if need == claims.SAMPLED]
@@ -104,7 +105,7 @@ def _share(
         tasks = {
             task: by_agent
             for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs, needs).items()
-            if not claims.foreign_settings(printed, by_agent, differences)
+            if not claims.foreign_settings(printed, claim, by_agent, differences)
         }
         if claim.takes_all_tasks and len(tasks) < total:
             tasks = {}

@@ -25,7 +25,9 @@ SAMPLED = "sampled_hparams"
 COUNT_REACH = 0.25
 """Of a count that is known, to either side: less than half a step, so that a margin of half a task holds no other."""
 MIN_BOOTSTRAP_RUNS = 4
-"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95."""
+"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95.
+
+However many tasks there are, since a single one may make nearly all of an aggregate's spread."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +39,14 @@ class Claim:
         over_tasks: from [tasks, R], or what `of_task` returns for each task, to [R].
         needs: what a record must hold, as for `run_measures.holds`.
         min_runs: of an agent on a task; at least two where agents are compared.
+        in_pairs: each two agents are compared with each other before the results are, so that their settings are to be
+            alike within a pair alone.
         together: all agents are compared at once and must have runs; otherwise one other agent at a time, those
             without runs are left out, and the weakest comparison is the result.
         task_interval: of one task, from the number on it and how many runs of each agent there are, for an average
             over tasks; None for a bootstrap of whole runs.
         resamples: of a bootstrap interval.
+        interval_runs: fewest runs of an agent on a task for an interval.
         learned: which of the agents must have learned on a task; None for a claim about no score.
         learned_median: whether the median of an agent's runs must have, not their mean.
         learned_best: how many of an agent's runs must have, as the best of a search; None for their mean.
@@ -59,9 +64,11 @@ class Claim:
     over_tasks: Callable[[np.ndarray], np.ndarray]
     needs: tuple[str, ...] = ()
     min_runs: int = 1
+    in_pairs: bool = False
     together: bool = False
     task_interval: Callable[..., statistics.Interval | None] | None = None
     resamples: int = statistics.RESAMPLES
+    interval_runs: int = MIN_BOOTSTRAP_RUNS
     learned: learning.Enough | None = None
     learned_median: bool = False
     learned_best: int | None = None
@@ -105,7 +112,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     compared: list[str] = []
     foreign = False
     for others in opponents:
-        tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs)
+        tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs, claim.interval_runs)
         usable, unusable = _usable(printed, claim, tasks, references)
         reasons += unusable
         total = comparisons.TASK_SETS.get(printed.task, 1)
@@ -147,7 +154,7 @@ def find_claim(printed: PublishedRow) -> Claim:
     if make is not None and set(fields) <= set(protocol):
         claim = make(*(protocol[field] for field in fields))
     elif name in _OF_NORMALISED and printed.normaliser is not None:
-        claim = _human_normalised(_OF_NORMALISED[name], printed.normaliser)
+        claim = _human_normalised(name, printed.normaliser)
     elif name in CLAIMS:
         claim = CLAIMS[name]
     else:
@@ -294,7 +301,7 @@ def _usable(
     """The tasks whose runs can answer a claim, and why the others cannot, in words."""
     usable, reasons = {}, []
     for task, by_agent in tasks.items():
-        reason = foreign_settings(printed, by_agent, references.differences)
+        reason = foreign_settings(printed, claim, by_agent, references.differences)
         reason = reason or _without_learning(printed, claim, task, by_agent, references, len(tasks))
         if reason:
             reasons.append(reason)
@@ -303,16 +310,20 @@ def _usable(
     return usable, reasons
 
 
-def foreign_settings(printed: PublishedRow, by_agent: Sequence[Records], differences: Differences) -> str:
+def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:
     """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none.
 
     Fields of `protocol["open_settings"]` are none: the paper does not print what they were.
 
     Args:
         printed: the row.
+        claim: of the row.
         by_agent: one run or more of each agent, ours first.
         differences: see `References`.
     """
+    if claim.in_pairs and len(by_agent) > 2:
+        pairs = (foreign_settings(printed, claim, pair, differences) for pair in (by_agent[:2], by_agent[2:]))
+        return next(filter(None, pairs), "")
     ours, *others = [differences(group[0]) for group in by_agent]
     not_printed = printed.protocol.get("open_settings", ())
     for group, theirs in zip(by_agent[1:], others):
@@ -365,7 +376,9 @@ def _measure(
     together = [comparisons.learned_together(of_tasks) for of_tasks in of_agents]
     matched = all(comparisons.are_same_runs(of_tasks) for of_tasks, shared in zip(of_agents, together) if shared)
     interval = None
-    if claim.task_interval is None:
+    if claim.over_tasks is _largest:
+        interval = _largest_interval(claim, every)
+    elif claim.task_interval is None:
         interval = bootstrap_interval(claim, every, rng, best=best, together=together) if matched else None
     elif best is not None and any(len(runs) > best for by_agent in every for runs in by_agent):
         interval = _reselected_interval(claim, every, best, rng)
@@ -378,8 +391,8 @@ def _measure(
     notes = []
     if "split_by" in printed.protocol:
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
-    if claim.task_interval is None and min(len(group) for by_agent in every for group in by_agent) < MIN_BOOTSTRAP_RUNS:
-        notes.append(f"an interval takes {MIN_BOOTSTRAP_RUNS} runs of each agent")
+    if min(len(group) for by_agent in every for group in by_agent) < claim.interval_runs:
+        notes.append(f"an interval takes {claim.interval_runs} runs of each agent")
     if claim.task_interval is None and not matched:
         notes.append("an interval takes the same runs on all tasks that an agent learns together")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
@@ -407,6 +420,21 @@ def _reselected_interval(
     tail = _tail(tasks, intervals.LEVEL)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail]))
     return (low, high) if low < high else None
+
+
+def _largest_interval(claim: Claim, tasks: Sequence[Sequence[Records]]) -> statistics.Interval | None:
+    """The interval of the largest of the tasks' means over runs, from Student's of each at Bonferroni's level.
+
+    A bootstrap of the largest would lie too high: of tasks that are alike, chance makes one the largest.
+    """
+    confidence = 1 - (1 - intervals.LEVEL) / len(tasks)
+    of_runs = [claim.of_task(by_agent)([np.eye(len(runs)) for runs in by_agent]) for by_agent in tasks]
+    found = [intervals.mean_interval(values, confidence) for values in of_runs]
+    known = [interval for interval in found if interval is not None]
+    if len(known) < len(found):
+        return None
+    low, high = (_rounded(max(ends)) for ends in zip(*known))
+    return low, high
 
 
 def _equal(by_agent: Sequence[Records]) -> list[np.ndarray]:
@@ -460,6 +488,10 @@ def _sum(numbers: np.ndarray) -> np.ndarray:
     return numbers.sum(axis=0)
 
 
+def _largest(numbers: np.ndarray) -> np.ndarray:
+    return numbers.max(axis=0)
+
+
 def _zero_or_one(agents: int) -> statistics.Interval:
     del agents
     return 0.0, 1.0
@@ -493,6 +525,25 @@ def _percentage_points(of_scores: Callable[[np.ndarray], np.ndarray], scores: np
     return 100.0 * (ours - theirs)
 
 
+def _ratio(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
+    """Ours over theirs, of an aggregate over tasks, from [tasks, 2, R] to [R]."""
+    ours, theirs = of_scores(scores)
+    return _over(ours, theirs)
+
+
+def _ratio_of_leads(of_scores: Callable[[np.ndarray], np.ndarray], scores: np.ndarray) -> np.ndarray:
+    """Ours over theirs, over the same of two other agents, of an aggregate over tasks, from [tasks, 4, R] to [R]."""
+    ours, theirs, ours_elsewhere, theirs_elsewhere = of_scores(scores)
+    return _over(_over(ours, theirs), _over(ours_elsewhere, theirs_elsewhere))
+
+
+def _over(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a / b; where b is nothing, 1 if a is nothing as well, and else `task_measures.RATIO_CAP`."""
+    some = b > 0
+    of_nothing = np.where(a > 0, task_measures.RATIO_CAP, 1.0)
+    return np.where(some, np.minimum(a / np.where(some, b, 1.0), task_measures.RATIO_CAP), of_nothing)
+
+
 def _to_level(of_task: OfTask, *needs: str) -> Claim:
     return Claim(
         of_task,
@@ -512,6 +563,7 @@ def _rank_correlation(name: str) -> Claim:
         (f"sampled_hparams.{name}",),
         min_runs=3,
         task_interval=intervals.rank_correlation_interval,
+        interval_runs=intervals.MIN_CORRELATED,
         learned=any,
         learned_median=True,
         reached_by_training=True,
@@ -524,6 +576,11 @@ def _of_log(of_task: OfTask, columns: Sequence[str]) -> Claim:
 
 def _logged(at_the_end: bool, columns: Sequence[str]) -> Claim:
     return _of_log(functools.partial(task_measures.logged, columns=columns, at_the_end=at_the_end), columns)
+
+
+def _logged_difference(columns: Sequence[str]) -> Claim:
+    claim = _of_log(functools.partial(task_measures.logged_difference, columns=columns), columns)
+    return dataclasses.replace(claim, reached_by_training=False)
 
 
 def _share_of_log_above(columns: Sequence[str], others: Sequence[str], factor: float) -> Claim:
@@ -558,25 +615,36 @@ def _difference_from_publication(place: tuple[str, str]) -> Claim:
     )
 
 
-def _human_normalised(of_scores: Callable[[np.ndarray], np.ndarray], normaliser: str) -> Claim:
+def _human_normalised(name: str, normaliser: str) -> Claim:
     measure = functools.partial(task_measures.human_normalised, references=published.normaliser(normaliser))
-    return Claim(measure, functools.partial(_percentage_points, of_scores), learned=any)
+    return Claim(measure, **_OF_NORMALISED[name])
 
 
 _OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
     "rank_correlation": (_rank_correlation, ("correlated_with",)),
     "logged_at_the_start": (functools.partial(_logged, False), ("columns",)),
     "logged_at_the_end": (functools.partial(_logged, True), ("columns",)),
+    "logged_difference": (_logged_difference, ("columns",)),
     "share_of_log_above": (_share_of_log_above, ("columns", "others", "factor")),
     "ratio_of_head_distances": (_ratio_of_head_distances, ("metaparameters",)),
     "difference_from_publication": (_difference_from_publication, ("publication",)),
 }
 """Function that makes a claim, and the fields of the protocol that it takes."""
-_OF_NORMALISED = {
-    "human_normalised_mean_difference": _mean,
-    "human_normalised_median_difference": _median,
-    "human_capped_mean_difference": _mean_capped,
-    "human_gap_mean_difference": _mean_gap,
+_DIFFERENCE: dict[str, Any] = {"learned": any}
+_RATIO: dict[str, Any] = {"learned": any, "never": "a ratio to nothing"}
+_OF_NORMALISED: Mapping[str, Mapping[str, Any]] = {
+    "human_normalised_median_difference": _DIFFERENCE | {"over_tasks": functools.partial(_percentage_points, _median)},
+    "human_capped_mean_difference": _DIFFERENCE | {"over_tasks": functools.partial(_percentage_points, _mean_capped)},
+    "human_normalised_mean_ratio": _RATIO | {"over_tasks": functools.partial(_ratio, _mean)},
+    "human_normalised_median_ratio": _RATIO | {"over_tasks": functools.partial(_ratio, _median)},
+    "human_gap_mean_ratio": _RATIO | {"over_tasks": functools.partial(_ratio, _mean_gap)},
+    "human_normalised_mean_ratio_of_leads": _RATIO
+    | {
+        "over_tasks": functools.partial(_ratio_of_leads, _mean),
+        "learned": learning.each_lead,
+        "together": True,
+        "in_pairs": True,
+    },
 }
 _RATE_AND_TARGET = ("series.contraction", "series.contraction_target")
 CLAIMS: Mapping[str, Claim] = {
@@ -584,6 +652,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.improvement,
         _mean,
         task_interval=intervals.improvement_interval,
+        interval_runs=1,
         learned=any,
     ),
     "score_difference": Claim(task_measures.score_difference, _mean, learned=any),
@@ -596,6 +665,7 @@ CLAIMS: Mapping[str, Claim] = {
         _mean,
         ("curve",),
         task_interval=intervals.improvement_interval,
+        interval_runs=1,
         learned=all,
         level=task_measures.common_level,
     ),
@@ -635,6 +705,7 @@ CLAIMS: Mapping[str, Claim] = {
         learned_best=task_measures.SEARCH_BEST,
         reached_by_training=True,
     ),
+    "lowest_return": Claim(task_measures.lowest_return, _mean, ("curve",), reached_by_training=True),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),
     "divergence_distance_ratio": Claim(task_measures.distance, _geometric_mean, ("series.kl",)),
@@ -643,7 +714,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET, reached_by_training=True
     ),
     "contraction_throughout": Claim(
-        task_measures.contraction_throughout, _mean, _RATE_AND_TARGET, reached_by_training=True
+        task_measures.contraction_throughout, _largest, _RATE_AND_TARGET, interval_runs=2, reached_by_training=True
     ),
     "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }

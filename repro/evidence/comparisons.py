@@ -110,12 +110,18 @@ def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, need
 
 
 def runs_by_task(
-    printed: PublishedRow, runs: Runs, others: Sequence[str], min_runs: int = 2, needs: Sequence[str] = ()
+    printed: PublishedRow,
+    runs: Runs,
+    others: Sequence[str],
+    min_runs: int = 2,
+    needs: Sequence[str] = (),
+    interval_runs: int = 1,
 ) -> dict[str, list[Records]]:
     """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
 
-    Of several such scales it is the largest, whose budget is nearest to the paper's, unless `protocol["scale"]` names
-    the only one. All records are returned, also where only the best of them count (`best_runs`).
+    Of several such scales it is the largest, whose budget is nearest to the paper's, but not one with too few runs for
+    an interval where a smaller one has enough. `protocol["scale"]` may name the only one. All records are returned,
+    also where only the best of them count (`best_runs`).
 
     Args:
         printed: names our agent and the tasks.
@@ -123,13 +129,15 @@ def runs_by_task(
         others: the agents to compare with, as `protocol["against"]` names them.
         min_runs: of each agent.
         needs: what a run must hold to count, as for `run_measures.holds`.
+        interval_runs: of each agent for an interval.
     """
-    found = {}
+    found: dict[str, list[Records]] = {}
     scales = (printed.protocol["scale"],) if "scale" in printed.protocol else SCALES
     for task in _tasks(printed, runs):
         for scale in scales:
             by_agent = list(_usable(printed, runs, task, others, needs, (scale,)).values())
-            if min(map(len, by_agent)) >= min_runs:
+            fewest, before = (min(map(len, groups), default=0) for groups in (by_agent, found.get(task, ())))
+            if fewest >= max(min_runs, min(before, interval_runs)):
                 found[task] = by_agent
     return found
 

@@ -85,6 +85,13 @@ def their_level(by_agent: Sequence[Records]) -> float:
     return _final_level(by_agent[-1])
 
 
+def lowest_return(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """The lowest point of a run's own learning curve, mean over runs of one agent."""
+    (runs,) = by_agent
+    lowest = np.array([min(score for _, score in record["curve"]) for record in runs])
+    return lambda weights: weights[0] @ lowest
+
+
 def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Divergence at the end, mean over runs, in nats."""
     _, end = _divergences(by_agent[0])
@@ -219,6 +226,12 @@ def ratio_of_head_distances(
         return np.where(differ, np.minimum(weights[0] @ between / np.where(differ, apart, 1.0), RATIO_CAP), RATIO_CAP)
 
     return ratio
+
+
+def logged_difference(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """What the log holds at the end of training, as `logged` has it, ours minus theirs."""
+    ours, theirs = (logged([runs], columns, at_the_end=True) for runs in by_agent)
+    return lambda weights: ours(weights[:1]) - theirs(weights[1:])
 
 
 def human_normalised(

@@ -4,7 +4,7 @@ import pytest
 
 from paper_configs import campaign
 from repro.environments.dmlab_levels import DMLAB30
-from repro.evidence import answerable, commands, comparisons, published
+from repro.evidence import answerable, claims, commands, comparisons, published
 from repro.evidence.commands import Run
 
 FIVE_LEVELS = (
@@ -47,9 +47,7 @@ def test_the_largest_scale_counts_as_in_the_rows():
 
 def test_a_claim_needs_two_runs_of_both_agents_on_one_task_at_one_scale():
     both = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "HalfCheetah", 5)]
-    claims = {place for place, row in rows_of(answerable.shares(both)).items() if row.claim == "improvement"}
-    assert len(claims) == 1
-    (place,) = claims
+    (place,) = (place for place, row in rows_of(answerable.shares(both)).items() if row.claim == "improvement")
     assert answerable.shares(both)[place] == pytest.approx(0.1 * 0.1)  # a tenth of the budget, one of ten tasks
     alone = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "HalfCheetah", 1)]
     assert place not in answerable.shares(alone)
@@ -57,6 +55,31 @@ def test_a_claim_needs_two_runs_of_both_agents_on_one_task_at_one_scale():
     assert place not in answerable.shares(apart)
     elsewhere = [*vracer("vracer_refer", "HalfCheetah", 5), *vracer("vracer_er", "Hopper", 5)]
     assert place not in answerable.shares(elsewhere)
+
+
+def test_a_claim_that_is_resampled_needs_as_many_runs_as_its_interval():
+    """Three runs have a value, and no verdict; neither have two of a larger scale beside four of a smaller one."""
+
+    def r2d2(seeds, scale="desk"):
+        agents = ("n_step_5", "retrace", "ctrace")
+        return [Run("ctrace", "r2d2", agent, "pong", scale, i) for agent in agents for i in range(1, seeds + 1)]
+
+    def tables(runs):
+        return {row.table for row in rows_of(answerable.shares(runs)).values()}
+
+    assert tables(r2d2(3)) == {"Figure 13"}  # Student's interval
+    assert tables(r2d2(4)) == {"Figure 4", "Figure 12", "Figure 13"}
+    four = answerable.shares(r2d2(4))
+    both = answerable.shares([*r2d2(4), *r2d2(2, "paper")])
+    figure_12 = [place for place, row in rows_of(four).items() if row.table == "Figure 12"]
+    assert [both[place] for place in figure_12] == [four[place] for place in figure_12]
+
+
+def test_the_campaign_s_runs_of_dqn_and_r2d2_answer_every_row_about_them_but_those_of_lambda():
+    runs = [run for block in campaign.STAGES["C-trace"] for run in block.runs()]
+    found = rows_of(answerable.shares(runs)).values()
+    rows = [row for row in published.load("ctrace").rows if row.experiment in ("dqn", "r2d2")]
+    assert [row.column for row in rows if row not in found and "lambda" not in row.column] == []
 
 
 def test_what_cannot_run_here_and_random_players_answer_nothing():
@@ -126,7 +149,7 @@ def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compare
 def test_figure_5_compares_agents_whose_numbers_of_environments_are_not_printed(scale, of_five, of_four):
     """At desk nothing is swept; and batches of IMPALA and A2C are smaller than the paper's, not those of A3C."""
 
-    def claims(levels):
+    def answered(levels):
         agents = ("impala", "a2c", "a3c")
         runs = [
             Run("impala", "dmlab_figure5", agent, name, scale, i)
@@ -136,8 +159,8 @@ def test_figure_5_compares_agents_whose_numbers_of_environments_are_not_printed(
         ]
         return sorted(row.claim for row in rows_of(answerable.shares(runs)).values())
 
-    assert claims(FIVE_LEVELS) == of_five
-    assert claims(FIVE_LEVELS[:4]) == of_four
+    assert answered(FIVE_LEVELS) == of_five
+    assert answered(FIVE_LEVELS[:4]) == of_four
 
 
 def tasks_of(row):
@@ -170,7 +193,7 @@ def test_every_claim_can_be_answered_by_runs_of_all_its_agents_at_the_paper_s_sc
                 Run(paper, experiment, agent, task, "paper", seed)
                 for experiment, agent in dict.fromkeys(agents)
                 for task in tasks_of(row)
-                for seed in range(1, (row.n_seeds or 5) + 1)
+                for seed in range(1, max(row.n_seeds or 5, claims.MIN_BOOTSTRAP_RUNS) + 1)
             ]
             if (paper, place) not in answerable.shares(runs):
                 found.append((paper, row.table, row.column))

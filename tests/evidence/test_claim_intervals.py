@@ -297,3 +297,36 @@ def test_runs_of_some_tasks_only_give_no_interval_over_those_learned_together(tm
     row = make_table(tmp_path, made[1:], random=random_records(GAMES, experiment="atari_57"), **claimed)[0]
     assert (row.interval, row.verdict) == (None, "undecided")
     assert row.note == "an interval takes the same runs on all tasks that an agent learns together"
+
+
+def _games(true, noise, runs, rng):
+    """One agent's runs on each game, with a contraction rate above its target by these means."""
+    columns = ["contraction", "contraction_target"]
+    return {
+        f"game_{i}": [
+            [{"series": {"columns": columns, "rows": [[mean + noise * rng.standard_normal(), 0.0]]}}
+             for _ in range(runs)]
+        ]
+        for i, mean in enumerate(true)
+    }  # fmt: skip
+
+
+def test_the_largest_of_games_has_an_interval_of_its_own(monkeypatch):
+    """With four runs on 57 games at the margin itself it is seldom surely above, where a bootstrap nearly always is.
+
+    Nor is it surely below where a single game is above.
+    """
+    claim, rng = claims.CLAIMS["contraction_throughout"], np.random.default_rng(0)
+    ends = [claims._largest_interval(claim, list(_games([0.003] * 57, 0.001, 4, rng).values())) for _ in range(100)]
+    assert np.mean([low > 0.003 for low, _ in ends]) <= 0.05
+    one = [
+        claims._largest_interval(claim, list(_games([0.0] * 56 + [0.003], 0.001, 4, rng).values())) for _ in range(100)
+    ]
+    assert np.mean([high < 0.003 for _, high in one]) <= 0.05
+    resampled = claims.bootstrap_interval(claim, list(_games([0.003] * 57, 0.001, 4, rng).values()), rng)
+    assert resampled[0] > 0.003
+    far = _games([0.0, 0.0, 0.0, 0.03], 0.0005, 4, rng)
+    low, high = claims._largest_interval(claim, list(far.values()))
+    assert 0.003 < low < 0.03 < high
+    equal = _games([0.0, 0.0], 0.0, 4, rng)
+    assert claims._largest_interval(claim, list(equal.values())) is None

@@ -3,8 +3,8 @@
 import pytest
 
 from repro.evidence import comparisons, intervals, published
-from tests.evidence.claim_rows import GAMES, RANDOM, make_table
-from tests.evidence.synthetic_records import make_record, random_records
+from tests.evidence.claim_rows import GAMES, RANDOM, make_table, printed_claim
+from tests.evidence.synthetic_records import make_groups, make_record, random_records
 
 CLAIM = {
     "task": "atari5",
@@ -195,3 +195,17 @@ def test_a_set_of_tasks_is_answered_by_its_members_alone(tmp_path, task, members
     assert row(members).value == 1.0
     assert row(foreign).value is None
     assert row((*members, *foreign)).seeds == row(members).seeds
+
+
+def test_a_scale_with_too_few_runs_for_an_interval_gives_way_to_a_smaller_one_with_enough():
+    def counted(smaller, larger, interval_runs):
+        made = [make_record(seed, "pong", scale=scale) for scale, n in (("desk", smaller), ("paper", larger))
+                for seed in range(1, n + 1)]  # fmt: skip
+        runs = {key: group.every for key, group in make_groups(made).items()}
+        found = comparisons.runs_by_task(printed_claim("divergence"), runs, (), 1, interval_runs=interval_runs)
+        return [(record["scale"]) for record in found["pong"][0]]
+
+    assert counted(4, 2, 4) == ["desk"] * 4
+    assert counted(4, 2, 1) == ["paper"] * 2
+    assert counted(5, 4, 4) == ["paper"] * 4
+    assert counted(2, 3, 4) == ["paper"] * 3  # neither has enough

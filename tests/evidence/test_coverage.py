@@ -134,6 +134,21 @@ def test_a_percentile_bootstrap_of_fewer_runs_would_hold_it_too_seldom(monkeypat
     assert bootstrap(None, 1, 2, np.random.default_rng(0)) < MIN_COVERAGE
 
 
+def test_more_tasks_do_not_make_up_for_fewer_runs():
+    """One task makes nearly all of the spread, as a game of high scores does in a mean over games."""
+    claim = claims.Claim(
+        lambda by_agent: lambda weights: weights[0] @ by_agent[0], lambda numbers: numbers.mean(axis=0), resamples=999
+    )
+    rng, scale, held = np.random.default_rng(0), np.array([100.0] + [1.0] * 19)[:, None, None], {}
+    for runs in (2, 4):
+        scores = (scale * rng.standard_normal((20, 1, runs)) for _ in range(BOOTSTRAP_REPEATS))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(claims, "MIN_BOOTSTRAP_RUNS", 2)
+            ends = [claims.bootstrap_interval(claim, item, rng) for item in scores]
+        held[runs] = np.mean([low <= 0.0 <= high for low, high in ends])
+    assert held[2] < MIN_COVERAGE < held[4]
+
+
 @pytest.mark.parametrize(("runs", "best"), [(24, 3), (30, 5), (10, 3)])
 def test_the_mean_of_the_best_runs_is_held_less_often_than_said(runs, best):
     """Of normal scores in 85 to 95 % of cases: no resample knows of better runs than the best of all."""

@@ -54,14 +54,16 @@ COUNTS = {
     "refer": {
         "Section 3": 2,
         "Section 4": 2,
-        "Figure 1": 13,
+        "Appendix A": 2,
+        "Appendix C": 1,
+        "Figure 1": 14,
         "Figure 2": 6,
         "Figure 3": 5,
-        "Figure 4": 9,
+        "Figure 4": 10,
         "Figure 5": 4,
         "Figure 6": 4,
-        "Figure 7": 4,
-        "Figure 8": 6,
+        "Figure 7": 8,
+        "Figure 8": 7,
     },
     "stac": {
         "Abstract": 8 + 3,
@@ -78,7 +80,7 @@ COUNTS = {
         "Section 10": 5,
     },
 }
-CTRACE_COUNTS = {"Figure 4": 13, "Appendix E": 7, "Figure 10": 2, "Figure 12": 3, "Figure 13": 1}
+CTRACE_COUNTS = {"Figure 4": 13, "Appendix E": 7, "Figure 10": 6, "Figure 12": 2, "Figure 13": 1}
 TASKS = (
     "rooms_watermaze",
     "rooms_keys_doors_puzzle",
@@ -340,7 +342,7 @@ def test_refer_numbers_follow_from_their_formulas():
 def test_c_trace_targets_the_contraction_of_ten_steps():
     """Rates are compared with the target of their rows, so that 0 stands for gamma^10."""
     rows = [row for row in published.load("ctrace").rows if "R2D2, rate minus target" in row.column]
-    assert len(rows) == 3
+    assert len(rows) == 2
     for row in rows:
         assert row.value == 0
         assert f"the printed gamma^10, {0.997**10:.6f} with gamma = 0.997" in row.note
@@ -348,8 +350,7 @@ def test_c_trace_targets_the_contraction_of_ten_steps():
 
 def test_c_trace_s_rows_that_nothing_answers_name_no_agent():
     rows = [row for row in published.load("ctrace").rows if row.agent is None]
-    assert {row.unit for row in rows} == {"ratio of relative gaps", "best learning rate"}
-    assert len(rows) == 3
+    assert [row.unit for row in rows] == ["best learning rate"] * 2
 
 
 def test_every_row_says_what_it_is():

@@ -214,6 +214,23 @@ def test_about_is_read_both_ways():
     )
 
 
+def test_what_is_comparable_robust_or_similar_has_a_margin_that_is_ours():
+    words = ("comparable", "robust to the choice", "similar", "minor", "negligible", "match", "roughly", "closely")
+    rows = [
+        row for row in ROWS if row.paper in ("ctrace", "refer") and row.margin is not None and row.agent is not None
+    ]
+    rows = [row for row in rows if any(word in row.statement for word in words) and row.claim is not None]
+    assert len(rows) >= 20
+    for row in rows:
+        assert row.assumed is not None, row.column
+    aggregates = [row for row in rows if row.unit == "ratio of aggregates"]
+    assert len(aggregates) == 12
+    for row in aggregates:
+        assert row.tolerance() == pytest.approx((1 / 1.1, 1.1))
+        assert "set before any run" in row.margin_note
+        assert (judge(row, 0.95, 1.05), judge(row, 0.7, 1.4)) == ("agrees", "undecided")
+
+
 def test_the_same_share_of_problems_has_the_same_finding_whatever_their_number():
     shares = [row for row in published.load("ctrace").rows if row.column.endswith("less bias at every n")]
     assert len(shares) == 1 + 18

@@ -30,8 +30,9 @@ OF_SCORES = [
     ("tasks_won_share", {}),
     ("place", {}),
     ("human_capped_mean_difference", {"normaliser": "atari57"}),
-    ("human_gap_mean_difference", {"normaliser": "atari57"}),
-    ("human_normalised_mean_difference", {"normaliser": "atari57"}),
+    ("human_gap_mean_ratio", {"normaliser": "atari57"}),
+    ("human_normalised_mean_ratio", {"normaliser": "atari57"}),
+    ("human_normalised_median_ratio", {"normaliser": "atari57"}),
     ("human_normalised_median_difference", {"normaliser": "atari57"}),
 ]
 

@@ -145,6 +145,19 @@ def test_a_trend_is_a_probability_over_pairs_of_agents_in_their_order():
     assert value(measures.trend, ours, theirs) == value(measures.improvement, theirs, ours)  # of two agents
 
 
+def test_a_difference_of_logs_is_ours_minus_theirs():
+    def logged(*values):
+        return {"series": {"columns": ["beta"], "rows": [[value] for value in values]}}
+
+    of_task = functools.partial(measures.logged_difference, columns=["beta"])
+    assert value(of_task, [logged(9, 0.25), logged(9, 0.75)], [logged(9, 0.125)]) == 0.5 - 0.125
+
+
+def test_the_lowest_return_is_that_of_each_run():
+    runs = [run(0, -8, 4), run(-2, 0, 1)]
+    assert value(measures.lowest_return, runs) == (-8 - 2) / 2
+
+
 def test_pairs_of_runs_are_counted_one_by_one():
     ours = [run(0, 6, 6, 6), run(0, 0, 6, 6)]  # mean 0 3 6 6, level 6: 20, 30
     theirs = [run(0, 0, 8, 8), run(0, 0, 0, 8)]  # 30, 40

@@ -1,7 +1,7 @@
 """What needs no training: fixed points of beta, DDPG's largest divergence, network outputs, cost of a gradient.
 
-Each number is worked out with the code that trains, on several cases. They must all agree, except for the cost, which
-depends on the task.
+Each number is worked out with the code that trains, on several cases. They must all agree, except for the costs, which
+depend on the task.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from repro.distributions import gaussian
 from repro.environments.mujoco import TASKS, MujocoEnvironment, make_mujoco
 from repro.papers.refer import gradient_cost
 from repro.papers.refer.beta_update import update_beta
+from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.training.experiment import Experiment, FindExperiment
@@ -65,9 +66,15 @@ def _answers(
         yield f"{form}_outputs_humanoid", StudyResult("network outputs", values, protocol, exact=True)
     acer = find_experiment(config.acer)
     ratios = np.array([cost_over_acer(config, acer, _environment(config, task, seed)) for task in TASKS[:cases]])
-    products = "floating-point operations of both gradient steps' matrix products, ACER's from episodes that last until"
-    protocol = f"{products} the time limit; one value for each of the Gym tasks, in their alphabetical order"
+    products = "floating-point operations of both gradient steps' matrix products"
+    tasks = "one value for each of the Gym tasks, in their alphabetical order"
+    protocol = f"{products}, ACER's from episodes that last until the time limit; {tasks}"
     yield "cost_over_acer", StudyResult("orders of magnitude between costs", -np.log10(ratios), protocol, exact=True)
+    for method in ("ddpg", "naf"):
+        ratios = np.array(
+            [cost_over_vracer(config, config[method], _environment(config, task, seed)) for task in TASKS[:cases]]
+        )
+        yield f"{method}_cost_over_vracer", StudyResult("ratio of costs", ratios, f"{products}; {tasks}", exact=True)
 
 
 def fixed_points(config: ml_collections.ConfigDict, num_far_policy: int, starts: int) -> np.ndarray:
@@ -113,9 +120,19 @@ def outputs_of_advantage(
 
 def cost_over_acer(config: ml_collections.ConfigDict, acer: Experiment, environment: MujocoEnvironment) -> float:
     """Operations of a gradient step of V-RACER over those of one of continuous ACER, both with published settings."""
-    vracer = _vracer(config.vracer, environment, config.vracer.network.advantage, np.random.default_rng(0))
-    ours = gradient_cost.vracer_cost(vracer, config.vracer.learner.batch_size, environment.state_size)
-    return ours / gradient_cost.acer_cost(acer, environment)
+    return _replay_cost(config.vracer, environment) / gradient_cost.acer_cost(acer, environment)
+
+
+def cost_over_vracer(
+    config: ml_collections.ConfigDict, other: ml_collections.ConfigDict, environment: MujocoEnvironment
+) -> float:
+    """Operations of a gradient step of another agent over those of one of V-RACER, both with published settings."""
+    return _replay_cost(other, environment) / _replay_cost(config.vracer, environment)
+
+
+def _replay_cost(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> int:
+    agent = ReplayExperiment(config).make_agent(environment, np.random.default_rng(0))
+    return gradient_cost.replay_cost(agent, config.learner.batch_size, environment.state_size)
 
 
 def _vracer(

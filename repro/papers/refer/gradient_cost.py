@@ -1,4 +1,4 @@
-"""What a gradient step of V-RACER costs beside one of continuous ACER (Section 4), counted in the graphs of both."""
+"""What a gradient step costs, counted in its graph: V-RACER's, DDPG's and NAF's (Appendix A), ACER's (Section 4)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tf_agents.agents import tf_agent
 
 from repro.environments import specs
 from repro.environments.mujoco import MujocoEnvironment
-from repro.papers.refer.vracer import VRacer
+from repro.papers.refer.fused import FusedAgent
 from repro.training.experiment import Experiment
 
 
-def vracer_cost(agent: VRacer, batch_size: int, state_size: int) -> int:
+def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
     """Floating-point operations of one gradient step from `batch_size` steps.
 
     Args:
@@ -23,9 +23,9 @@ def vracer_cost(agent: VRacer, batch_size: int, state_size: int) -> int:
         batch_size: B.
         state_size: S.
     """
-    vectors = {"state": state_size} | dict.fromkeys(("action", "mean", "std"), agent.action_size)
-    batch = {name: tf.TensorSpec([batch_size, size]) for name, size in vectors.items()}
-    batch |= {name: tf.TensorSpec([batch_size]) for name in ("q_ret", "v_tbc", "weight")}
+    sizes = dict.fromkeys(("state", "next_state"), [state_size])
+    sizes |= dict.fromkeys(("action", "mean", "std"), [agent.action_size])
+    batch = {name: tf.TensorSpec([batch_size, *sizes.get(name, ())]) for name in (*agent.FIELDS, "weight")}
     return operations(agent.gradient_step, tf.TensorSpec([3]), batch)
 
 
