@@ -1,5 +1,26 @@
-"""Keeps third-party messages out of the tests' output."""
+"""Keeps third-party messages out of the tests' output, and begins with the tests that wait."""
+
+from pathlib import Path
 
 from repro import cli
 
 cli.quiet()
+
+WAITING = tuple(
+    Path(__file__).parent / name
+    for name in (
+        "test_machines.py",
+        "test_kill_and_resume.py",
+        "launch/test_campaign.py",
+        "test_faults.py",
+        "launch/test_ray_runs.py",
+        "launch/test_ray_actors.py",
+        "test_commands.py",
+    )
+)
+"""Their tests wait for other processes most of the time. One worker has them from the start, while the others compute;
+at the end they would wait alone."""
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path not in WAITING)

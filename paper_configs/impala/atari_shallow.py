@@ -98,7 +98,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.num_env_frames = 200_000
+        config.num_env_frames = 100_000
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8
         config.env.max_frames = 8_000

@@ -158,7 +158,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.num_env_frames = 100_000
+        config.num_env_frames = 50_000
         config.network.torso = "shallow"
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8

@@ -145,7 +145,7 @@ def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., Poli
     def batched(spec: Any) -> Any:
         return tf.nest.map_structure(lambda leaf: tf.TensorSpec([num_envs, *leaf.shape], leaf.dtype), spec)
 
-    @tf.function
+    @tf.function(autograph=False)
     def act(observation: Any, step_type: tf.Tensor, policy_state: Any, seed: tf.Tensor) -> PolicyStep:
         time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
         return policy.action(time_step, policy_state, seed)

@@ -70,7 +70,7 @@ def _body(operator: Callable[..., tf.Tensor], length: int, batch: int) -> Callab
     random = np.random.default_rng(0)
     log_rho, r_t, v_tm1, v_t = (tf.constant(random.normal(size=(length, batch)), tf.float32) for _ in range(4))
     discount_t = tf.fill([length, batch], GAMMA)
-    compiled = tf.function(operator)
+    compiled = tf.function(operator, autograph=False)
 
     def body() -> int:
         compiled(log_rho, discount_t, r_t, v_tm1, v_t).numpy()

@@ -41,7 +41,7 @@ def to_frames(stacks: np.ndarray) -> Frames:
     return Frames(np.concatenate([older, stacks[..., -1]], axis=1))
 
 
-@tf.function(jit_compile=True)
+@tf.function(jit_compile=True, autograph=False)
 def to_stacks(frames: Frames, step_type: tf.Tensor) -> tf.Tensor:
     """Stacks of `Frames`, uint8 [B, rows, height, width, STACK], to the bit those that were played.
 

@@ -67,7 +67,7 @@ class Learner:
         def train_on_stacks(trajectory: Any, *arguments: Any) -> tf_agent.LossInfo:
             return train_on(with_stacks(trajectory), *arguments)
 
-        compiled = tf.function(train_on_stacks, jit_compile=True) if jit_compile else train_on_stacks
+        compiled = tf.function(train_on_stacks, jit_compile=True, autograph=False) if jit_compile else train_on_stacks
 
         def split(loss_info: tf_agent.LossInfo) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
             """The scalars, in the order of `_names`, and what has a value for each sequence."""
@@ -83,24 +83,27 @@ class Learner:
                 stacked = tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.MEAN, stacked)
             return stacked, per_sequence
 
-        @tf.function
+        @tf.function(autograph=False)
         def step(*batch: Any) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
             stacked, per_sequence = strategy.run(train_replica, args=batch)
             parts = {name: strategy.experimental_local_results(value) for name, value in per_sequence.items()}
             joined = {name: tf.concat(values, axis=0) for name, values in parts.items()}
             return strategy.experimental_local_results(stacked)[0], joined
 
-        @tf.function(jit_compile=jit_compile or None)
+        @tf.function(jit_compile=jit_compile or None, autograph=False)
         def train_several(batches: Any, count: tf.Tensor) -> tf.Tensor:
             def train_next(i: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
                 scalars, _ = split(train_on_stacks(tf.nest.map_structure(lambda x: x[i], batches)))
                 return i + 1, rows.write(i, scalars)
 
-            rows = tf.TensorArray(tf.float32, len(tf.nest.flatten(batches)[0]))
+            rows = tf.TensorArray(tf.float32, tf.nest.flatten(batches)[0].shape[0])
             return tf.while_loop(lambda i, _: i < count, train_next, (0, rows))[1].stack()
 
-        self._step = step
-        self._steps = tf.function(lambda batches, count: strategy.run(train_several, args=(batches, count)))
+        @tf.function(autograph=False)
+        def steps(batches: Any, count: tf.Tensor) -> tf.Tensor:
+            return strategy.run(train_several, args=(batches, count))
+
+        self._step, self._steps = step, steps
         self._compiled: dict[Any, Callable[..., Any]] = {}  # of these two, those that were called
 
     def with_train(self, train: Callable[..., tf_agent.LossInfo]) -> Learner:
@@ -125,7 +128,7 @@ class Learner:
                 variable.assign(context.all_reduce(tf.distribute.ReduceOp.SUM, value))
 
         with suppress_stderr():
-            tf.function(lambda: self._strategy.run(take))()
+            tf.function(lambda: self._strategy.run(take), autograph=False)()
 
     def to_device(self, trajectory: Any) -> Any:
         """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over their replicas.

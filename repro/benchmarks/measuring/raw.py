@@ -38,7 +38,7 @@ def emulation_bodies(environments: Sequence[AtariEnvironment]) -> list[Callable[
 def inference_body(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], int]:
     """The products of one policy call. Returns agent steps."""
 
-    @tf.function
+    @tf.function(autograph=False)
     def act(observation: Any) -> Any:
         step_type = tf.zeros([num_envs], tf.int32)
         time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
@@ -57,7 +57,7 @@ def learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
     environment.close()
     unrolls = random_unrolls(agent, learner.batch_size, learner.unroll_length).arrays
     batch = with_stacks(tf.nest.map_structure(as_tensor, unrolls))
-    graph = tf.function(agent.train).get_concrete_function(batch).graph
+    graph = tf.function(agent.train, autograph=False).get_concrete_function(batch).graph
     return _body(products(graph), learner.batch_size * learner.unroll_length)
 
 
@@ -100,7 +100,7 @@ def _needed(graph: FuncGraph) -> list[tf.Operation]:
 
 def _body(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:
     """All products in one call of a compiled function."""
-    compiled = tf.function(lambda: [product() for product in found]).get_concrete_function()
+    compiled = tf.function(lambda: [product() for product in found], autograph=False).get_concrete_function()
 
     def body() -> int:
         compiled()

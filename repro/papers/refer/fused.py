@@ -108,7 +108,7 @@ class FusedAgent(abc.ABC):
         self.steps_per_call = steps_per_call
         self.state_mean = tf.Variable(tf.zeros(state_size), trainable=False)
         self.state_std = tf.Variable(tf.ones(state_size), trainable=False)
-        self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla)
+        self._train: Callable[..., Any] = tf.function(self._steps, jit_compile=compile_with_xla, autograph=False)
         self._compiled = False
         self.sync_normalizer()
 
@@ -220,11 +220,13 @@ class FusedAgent(abc.ABC):
         arrays = [
             tf.TensorArray(tf.float32, self.steps_per_call, element_shape=shape) for _ in UpdateOutput._fields[:-1]
         ]
-        sums = tf.zeros(len(self.NAMES))
-        for k in tf.range(self.steps_per_call):
+
+        def learn_next(k: tf.Tensor, arrays: list[tf.TensorArray], sums: tf.Tensor) -> tuple[Any, ...]:
             *steps, means = self.gradient_step(scalars[k], {name: x[k] for name, x in batches.items()})
-            arrays = [array.write(k, x) for array, x in zip(arrays, steps)]
-            sums += means
+            return k + 1, [array.write(k, x) for array, x in zip(arrays, steps)], sums + means
+
+        start = 0, arrays, tf.zeros(len(self.NAMES))
+        _, arrays, sums = tf.while_loop(lambda k, *_: k < self.steps_per_call, learn_next, start)
         rho, value, advantage, error = (array.stack() for array in arrays)
         return UpdateOutput(rho, value, advantage, error, sums / self.steps_per_call)
 

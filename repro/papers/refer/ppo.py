@@ -114,7 +114,7 @@ class Ppo:
         self._policy_optimizer.build([self._policy.variable])
         self._value_optimizer.build([self._value.variable])
         self.train_step_counter = tf.Variable(0, trainable=False, dtype=tf.int64)
-        self._train: Callable[..., tf.Tensor] = tf.function(self._passes, jit_compile=compile_with_xla)
+        self._train: Callable[..., tf.Tensor] = tf.function(self._passes, jit_compile=compile_with_xla, autograph=False)
         self._compiled = False
         self.sync_acting_weights()
 
@@ -194,11 +194,12 @@ class Ppo:
     def _passes(self, rollout: RolloutBatch, indices: tf.Tensor) -> tf.Tensor:
         experience = self.experience(rollout)
         count = indices.shape[0]
-        sums = tf.zeros(len(NAMES))
-        for k in tf.range(count):
+
+        def learn_next(k: tf.Tensor, sums: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             minibatch = Experience(*[tf.gather(x, indices[k]) for x in experience])
-            sums += self.gradient_step(minibatch, rollout.std)
-        return sums / count
+            return k + 1, sums + self.gradient_step(minibatch, rollout.std)
+
+        return tf.while_loop(lambda k, _: k < count, learn_next, (0, tf.zeros(len(NAMES))))[1] / count
 
     def gradient_step(self, minibatch: Experience, behaviour_std: tf.Tensor) -> tf.Tensor:
         """One gradient step of either network, as `train` compiles K of them; returns the means of `NAMES`.
