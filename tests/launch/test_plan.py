@@ -38,17 +38,17 @@ def test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first():
     steps = list(plan.order({"first": (dear, alone, cheap), "second": (block("later", BOTH, ("Ant",), hours=0.1),)}))
     assert [step.block.purpose for step in steps] == ["cheap", "dear", "alone", "later"]
     assert [step.stage for step in steps] == ["first", "first", "first", "second"]
-    assert [step.rows for step in steps] == [2, 0, 0, 0]  # against plain replay, and how the divergence grows
-    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(2 * 0.1 * 0.1 * 0.4)
+    assert [step.rows for step in steps] == [1, 0, 0, 0]  # against plain replay
+    assert steps[0].full_rows == pytest.approx(steps[1].full_rows) == pytest.approx(0.1 * 0.1 * 0.4)
     assert steps[2].full_rows == 0
     assert [step.core_hours for step in steps] == pytest.approx([4.0, 36.0, 0.02, 0.4])
 
 
 def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
-    refer = block("refer", ("vracer_refer",), ("Hopper",))
-    er = block("er", ("vracer_er",), ("Hopper",))
+    refer = block("refer", ("vracer_refer",), ("Hopper",), seeds=4)
+    er = block("er", ("vracer_er",), ("Hopper",), seeds=4)
     steps = list(plan.order({"first": (refer, er)}))
-    assert [step.rows for step in steps] == [1, 1]  # the comparison needs both
+    assert [step.rows for step in steps] == [1, 1]  # how its divergence grows; the comparison needs both
 
 
 def test_a_run_of_two_blocks_belongs_to_the_first():
