@@ -49,7 +49,7 @@ def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
     refer = block("refer", ("vracer_refer",), ("Hopper",), 5)
     er = block("er", ("vracer_er",), ("Hopper",), 5)
     steps = list(plan.order({"first": (refer, er)}))
-    assert [step.rows for step in steps] == [1, 1]  # the comparison needs both
+    assert [step.rows for step in steps] == [1, 1]  # how its divergence grows; the comparison needs both
 
 
 def test_a_run_of_two_blocks_belongs_to_the_first():
