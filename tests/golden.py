@@ -38,6 +38,8 @@ SEED = 3
 BATCH = 4
 UPDATES = 4
 DIGITS = 7
+ROUNDING = 1e-6
+"""Of the largest displacement of a variable; a smaller one is rounding, which depends on the processor."""
 TOLERANCE = 1e-3
 """Relative to a value and to the largest of its series. Two threads in place of one change at most 0.006 of it, XLA in
 place of the graph 0.1, but for ACER's dueling samples, which have other random numbers there."""
@@ -472,7 +474,10 @@ def _sequences(spec: Any, num_actions: int, steps: int) -> Any:
 
 
 def _displacement(trackable: Any) -> Callable[[], float]:
-    """Returns how far the variables that are learned have moved since this call."""
+    """Returns how far the variables that are learned have moved since this call, a geometric mean over them.
+
+    Those that have moved by rounding alone, as the bias of an advantage whose mean is taken off it, do not count.
+    """
     import tensorflow as tf
 
     found = tf.train.TrackableView(trackable).descendants()
@@ -481,7 +486,7 @@ def _displacement(trackable: Any) -> Callable[[], float]:
 
     def moved() -> float:
         norms = [np.linalg.norm(variable.numpy() - before) for variable, before in zip(learned, start, strict=True)]
-        return math.exp(np.mean([math.log(norm) for norm in norms if norm > 0]))
+        return math.exp(np.mean([math.log(norm) for norm in norms if norm > ROUNDING * max(norms)]))
 
     return moved
 
