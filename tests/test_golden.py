@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 from repro.config import agents
 from repro.evidence import behaviour, records, staleness
@@ -75,3 +76,12 @@ def test_committed_files_are_as_the_program_writes_them():
         assert behaviour.behaviour_path(staleness.CONFIGS_DIR, paper).read_text() == golden._text(known)
         for name, found in known.items():
             assert tuple(found.agents) == tuple(golden.CASES[f"{paper}.{name}"].agents)
+
+
+def test_what_moves_by_rounding_alone_is_no_displacement():
+    moved_far, moved_less, rounded = (tf.Variable([1.0, 1.0]) for _ in range(3))
+    displacement = golden._displacement(tf.train.Checkpoint(a=moved_far, b=moved_less, c=rounded))
+    moved_far.assign([1.0, 1.4])
+    moved_less.assign([1.1, 1.0])
+    rounded.assign([1.0, 1.0 + 2e-7])
+    assert displacement() == pytest.approx(0.2, rel=1e-5)  # the geometric mean of 0.4 and 0.1
