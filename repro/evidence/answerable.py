@@ -107,6 +107,8 @@ def _share(
             for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs, needs).items()
             if not claims.foreign_settings(printed, claim, by_agent, differences)
         }
+        if claim.count is not None:
+            tasks = {task: by_agent for task, by_agent in tasks.items() if claims.can_be_ordered(by_agent, len(tasks))}
         if claim.takes_all_tasks and len(tasks) < total:
             tasks = {}
         of_all.append(sum(_part(printed, task, others, min_runs, held, configs_dir) for task in tasks) / total)

@@ -186,7 +186,7 @@ def _support(printed: PublishedRow, result: ClaimResult) -> float:
     """How far a comparison speaks for a row, on a scale of its own: of several, the least decides."""
     if printed.better == "equal" and printed.value is not None:
         if printed.margin is not None and printed.margin[0] == "factor":
-            return -abs(math.log(result.value / printed.value))
+            return -abs(math.log(result.value / printed.value)) if result.value > 0 else -math.inf
         return -abs(result.value - printed.value)
     return -result.value if printed.better in ("less", "under") else result.value
 
@@ -232,7 +232,7 @@ def bootstrap_interval(
         counts = [resample(group) if of_all is None else of_all for group, of_all in zip(by_agent, shared)]
         numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
     if claim.count is not None:
-        return _count_interval(claim, tasks, numbers, 1 - (1 - confidence) / len(tasks))
+        return _count_interval(claim, tasks, numbers, confidence)
     tail = _tail(tasks, confidence, together)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
     return (low, high) if low < high else None
@@ -247,13 +247,13 @@ def _count_interval(
         claim: with a `count`.
         tasks: as for `bootstrap_interval`.
         numbers: of each task.
-        confidence: of a task's interval.
+        confidence: of all tasks together.
     """
     assert claim.count is not None
     ends = []
     for by_agent, resampled in zip(tasks, numbers):
-        if _can_be_ordered(by_agent, confidence):
-            tail = _tail([by_agent], confidence)
+        if can_be_ordered(by_agent, len(tasks), confidence):
+            tail = _tail([by_agent], _of_each(len(tasks), confidence))
             low = np.quantile(resampled, tail, method="lower")
             ends.append((float(low), float(np.quantile(resampled, 1 - tail, method="higher"))))
         else:
@@ -279,13 +279,24 @@ def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Seque
     return (1 - statistics.expanded_level(confidence, min(sizes), freedom)) / 2
 
 
-def _can_be_ordered(by_agent: Sequence[Records], confidence: float) -> bool:
-    """Whether there are so many runs that those of one agent can lie above all of another's by more than chance.
+def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = intervals.LEVEL) -> bool:
+    """Returns whether there are so many runs that those of one agent can lie above another's by more than chance.
 
-    One of binom(n + m, n) orders of n and m runs of the same kind is so.
+    One of binom(n + m, n) orders of n and m runs of the same kind has all of one above all of the other.
+
+    Args:
+        by_agent: the runs of each agent on a task.
+        tasks: how many tasks are decided like this one.
+        confidence: of all of them together.
     """
     ours, *others = map(len, by_agent)
-    return all(1 / math.comb(ours + n, n) <= (1 - confidence) / 2 for n in others)
+    tail = (1 - _of_each(tasks, confidence)) / 2
+    return all(1 / math.comb(ours + n, n) <= tail for n in others)
+
+
+def _of_each(tasks: int, confidence: float) -> float:
+    """Bonferroni's level of each of several intervals for a level of all of them."""
+    return 1 - (1 - confidence) / tasks
 
 
 def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:
@@ -427,14 +438,13 @@ def _largest_interval(claim: Claim, tasks: Sequence[Sequence[Records]]) -> stati
 
     A bootstrap of the largest would lie too high: of tasks that are alike, chance makes one the largest.
     """
-    confidence = 1 - (1 - intervals.LEVEL) / len(tasks)
+    confidence = _of_each(len(tasks), intervals.LEVEL)
     of_runs = [claim.of_task(by_agent)([np.eye(len(runs)) for runs in by_agent]) for by_agent in tasks]
-    found = [intervals.mean_interval(values, confidence) for values in of_runs]
-    known = [interval for interval in found if interval is not None]
-    if len(known) < len(found):
+    if min(map(len, of_runs)) < claim.interval_runs:
         return None
-    low, high = (_rounded(max(ends)) for ends in zip(*known))
-    return low, high
+    found = [intervals.mean_interval(values, confidence) or (values[0], values[0]) for values in of_runs]
+    low, high = (_rounded(max(ends)) for ends in zip(*found))
+    return (low, high) if low < high else None
 
 
 def _equal(by_agent: Sequence[Records]) -> list[np.ndarray]:
@@ -641,7 +651,7 @@ _OF_NORMALISED: Mapping[str, Mapping[str, Any]] = {
     "human_normalised_mean_ratio_of_leads": _RATIO
     | {
         "over_tasks": functools.partial(_ratio_of_leads, _mean),
-        "learned": learning.each_lead,
+        "learned": all,  # or a lead is over nothing
         "together": True,
         "in_pairs": True,
     },
@@ -714,7 +724,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.contraction_at_the_end, _mean, _RATE_AND_TARGET, reached_by_training=True
     ),
     "contraction_throughout": Claim(
-        task_measures.contraction_throughout, _largest, _RATE_AND_TARGET, interval_runs=2, reached_by_training=True
+        task_measures.contraction_throughout, _largest, _RATE_AND_TARGET, reached_by_training=True
     ),
     "contraction_difference": Claim(task_measures.contraction_difference, _mean, ("series.contraction",)),
 }

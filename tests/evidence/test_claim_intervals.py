@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from repro.evidence import claims, intervals, random_player, statistics
+from repro.evidence import claims, comparisons, intervals, random_player, statistics
 from repro.evidence.references import References
 from tests.evidence.claim_rows import (
     CORRELATION,
@@ -227,6 +227,15 @@ def test_answers_depend_on_the_generator_only():
     assert (third.value, third.runs) == (first.value, first.runs)
 
 
+def test_a_ratio_that_is_not_positive_is_farthest_from_any_factor():
+    row = dataclasses.replace(printed_claim("improvement", against=["other"]), value=1.0, margin=("factor", 1.1))
+    row = dataclasses.replace(row, better="equal")
+    values = [0.9, 3.0, 0.25, 0.0]
+    results = [comparisons.ClaimResult(value, None, [], [], (), "") for value in values]
+    assert sorted(values, key=lambda value: claims._support(row, results[values.index(value)])) == values[::-1]
+    assert claims._support(row, dataclasses.replace(results[0], value=-0.1)) == claims._support(row, results[-1])
+
+
 TOGETHER = 30
 """Tasks that each run of an agent learns."""
 
@@ -330,3 +339,6 @@ def test_the_largest_of_games_has_an_interval_of_its_own(monkeypatch):
     assert 0.003 < low < 0.03 < high
     equal = _games([0.0, 0.0], 0.0, 4, rng)
     assert claims._largest_interval(claim, list(equal.values())) is None
+    without_spread = claims._largest_interval(claim, [*far.values(), *_games([0.0], 0.0, 4, rng).values()])
+    assert 0.003 < without_spread[0] < 0.03 < without_spread[1]
+    assert claims._largest_interval(claim, list(_games([0.0, 0.03], 0.0005, 3, rng).values())) is None

@@ -91,6 +91,13 @@ VARIANTS = [
         "tests/evidence/test_answerable.py::test_a_claim_that_is_resampled_needs_as_many_runs_as_its_interval",
     ),
     Variant(
+        "plan: runs too few for any order answer a count",
+        "repro/evidence/answerable.py",
+        "if claim.count is not None:",
+        "if claim.count is None:",
+        "tests/evidence/test_answerable.py::test_a_count_needs_so_many_runs_that_each_task_can_be_decided",
+    ),
+    Variant(
         "claim: games below C-trace's target make up for those above",
         CLAIMS,
         "task_measures.contraction_throughout, _largest,",
@@ -100,7 +107,7 @@ VARIANTS = [
     Variant(
         "claim: the largest of many tasks has the interval of one",
         CLAIMS,
-        "confidence = 1 - (1 - intervals.LEVEL) / len(tasks)\n    of_runs",
+        "confidence = _of_each(len(tasks), intervals.LEVEL)\n    of_runs",
         "confidence = intervals.LEVEL\n    of_runs",
         f"{TEST_CLAIM_INTERVALS}::test_the_largest_of_games_has_an_interval_of_its_own",
     ),
@@ -177,8 +184,8 @@ VARIANTS = [
     Variant(
         "claim: counts at the level of a single task",
         CLAIMS,
-        "return _count_interval(claim, tasks, numbers, 1 - (1 - confidence) / len(tasks))",
-        "return _count_interval(claim, tasks, numbers, 0.5)",
+        "tail = _tail([by_agent], _of_each(len(tasks), confidence))",
+        "tail = _tail([by_agent], confidence)",
         f"{TEST_CLAIM_INTERVALS}::test_counts_cover_the_true_one_where_agents_differ_little",
     ),
     Variant(
@@ -198,7 +205,7 @@ VARIANTS = [
     Variant(
         "claim: a count without spread is known whatever the runs",
         CLAIMS,
-        "if _can_be_ordered(by_agent, confidence):",
+        "if can_be_ordered(by_agent, len(tasks), confidence):",
         "if by_agent:",
         f"{TEST_CLAIM_INTERVALS}::test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number",
     ),
