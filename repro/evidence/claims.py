@@ -490,6 +490,11 @@ def _mean(numbers: np.ndarray) -> np.ndarray:
     return numbers.mean(axis=0)
 
 
+def _root_of_mean(squares: np.ndarray) -> np.ndarray:
+    """Root of the mean over tasks; 0 where that is negative, as an estimate of nothing may be."""
+    return np.sqrt(np.maximum(squares.mean(axis=0), 0.0))
+
+
 def _median(numbers: np.ndarray) -> np.ndarray:
     return np.median(numbers, axis=0)
 
@@ -606,7 +611,10 @@ def _ratio_of_head_distances(metaparameters: Sequence[str]) -> Claim:
 
 
 def _difference_from_publication(place: tuple[str, str]) -> Claim:
-    """Ours minus the numbers of another publication.
+    """Distance of our scores from the numbers of another publication, over that of random play from them.
+
+    Each is the root of the mean square over the tasks, so that none makes up for another; tasks on which we have not
+    learned count as the others do. Random play has 1.
 
     Args:
         place: name of its table in `paper_configs/published/context/`, and the column there.
@@ -617,11 +625,13 @@ def _difference_from_publication(place: tuple[str, str]) -> Claim:
     numbers = {task: cells[index] for task, cells in table.rows.items()}
     known = {task: number for task, number in numbers.items() if number is not None}
     return Claim(
-        functools.partial(task_measures.score_above, numbers=known),
-        _mean,
-        learned=all,
+        functools.partial(task_measures.squared_distances_from, numbers=known),
+        functools.partial(_ratio, _root_of_mean),
+        learned=learning.whether_or_not,
         belongs=lambda by_agent: by_agent[0][0]["task"] in known,
         reached_by_training=True,
+        above_random=True,
+        never="a ratio to nothing",
     )
 
 

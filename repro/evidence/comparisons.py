@@ -233,7 +233,7 @@ def key_of(record: Mapping[str, Any]) -> Key:
 
 
 def learned_together(of_tasks: Sequence[Records]) -> bool:
-    """Returns whether an agent learned several tasks together, so that what is luck on one may be luck on the others.
+    """Returns whether an agent learned several tasks together, so that chance may raise or lower all at once.
 
     Args:
         of_tasks: its runs on each task.

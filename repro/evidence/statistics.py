@@ -31,7 +31,7 @@ def stratified_interval(
 ) -> Interval:
     """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
 
-    Runs that learned all tasks together are resampled whole, since what is luck on one task may be luck on the others.
+    Runs that learned all tasks together are resampled whole, since chance may raise or lower all of a run's scores.
 
     Args:
         scores: at least two runs of every task.

@@ -24,6 +24,9 @@ SEARCH_BEST = 5
 MIN_RANK_VARIANCE = 1e-12
 """Variance of ranks that is no rounding; two ranks differ by half the weight of a run or more."""
 
+MIN_PAIRS = 1e-9
+"""Weight of pairs of different runs that is no rounding; it is 0 where one run has all weight."""
+
 
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
@@ -86,9 +89,12 @@ def their_level(by_agent: Sequence[Records]) -> float:
 
 
 def lowest_return(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """The lowest point of a run's own learning curve, mean over runs of one agent."""
+    """The lowest point of a run's own learning curve, mean over runs of one agent.
+
+    The first point, which the untrained policy made, counts only where it is the only one.
+    """
     (runs,) = by_agent
-    lowest = np.array([min(score for _, score in record["curve"]) for record in runs])
+    lowest = np.array([min(score for _, score in record["curve"][1:] or record["curve"]) for record in runs])
     return lambda weights: weights[0] @ lowest
 
 
@@ -144,16 +150,33 @@ def score_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights]
     return lambda weights: weights[0] @ ours - weights[1] @ theirs
 
 
-def score_above(by_agent: Sequence[Records], numbers: Mapping[str, float]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Our final evaluation, mean over runs, minus the number of another publication.
+def squared_distances_from(
+    by_agent: Sequence[Records], numbers: Mapping[str, float], random: Callable[[Record], float]
+) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Squared distances of our mean of final evaluations and of random play from another publication's number, [2, R].
+
+    Ours is the mean product of the distances of two different runs, which the runs' spread does not make larger, as it
+    does the square of their mean; of a single run it is the square.
 
     Args:
         by_agent: of one agent, on a task of `numbers`.
         numbers: of each task.
+        random: from a record to what a random player scores in its game.
     """
     (runs,) = by_agent
-    scores, number = np.array(_scores(runs), np.float64), numbers[runs[0]["task"]]
-    return lambda weights: weights[0] @ scores - number
+    number = numbers[runs[0]["task"]]
+    apart = np.array(_scores(runs), np.float64) - number
+
+    def squared(weights: BootstrapWeights) -> np.ndarray:
+        (of_run,) = weights
+        mean = of_run @ apart
+        pairs = 1.0 - (of_run**2).sum(axis=-1)
+        several = pairs > MIN_PAIRS
+        products = (mean**2 - of_run**2 @ apart**2) / np.where(several, pairs, 1.0)
+        ours = np.where(several, products, mean**2)
+        return np.stack([ours, np.full_like(ours, (random(runs[0]) - number) ** 2)])
+
+    return squared
 
 
 def difference_of_losses(

@@ -42,7 +42,7 @@ def compare_agents(scores: Mapping[str, statistics.Scores], learned_together: bo
 
     Args:
         scores: agent to task to the scores of its runs, the reference first.
-        learned_together: whether each run learned all tasks, so that what is luck on one may be luck on the others.
+        learned_together: whether each run learned all tasks, so that chance may raise or lower all at once.
 
     Returns:
         The reference and the others in the given order; nothing where there is none to compare it with.

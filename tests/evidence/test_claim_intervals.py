@@ -273,17 +273,17 @@ def test_improvement_over_tasks_learned_together_takes_them_as_dependent(togethe
     assert at_least <= held / trials <= at_most
 
 
-def multitask_runs(agent, lucks, experiment="atari_57"):
-    """Runs whose score on each game is 20 and their luck, the same on all games."""
-    return make_runs(agent, *[{"final": 20.0 + luck} for luck in lucks], games=GAMES, experiment=experiment)
+def multitask_runs(agent, shifts, experiment="atari_57"):
+    """Runs whose score on each game is 20 and a shift of their own, the same on all games."""
+    return make_runs(agent, *[{"final": 20.0 + shift} for shift in shifts], games=GAMES, experiment=experiment)
 
 
 @pytest.mark.parametrize(("experiment", "wide"), [("atari_57", True), ("atari_shallow", False)])
 def test_the_interval_of_a_claim_is_over_runs_where_they_learned_the_tasks_together(tmp_path, experiment, wide):
-    """Luck of -6 to 6 on all five games: together they tell no more than one; of separate runs, as much as five."""
-    lucks = [-6.0, -3.0, 0.0, 3.0, 6.0]
-    made = multitask_runs("impala_multitask", lucks, experiment=experiment)
-    made += multitask_runs("other", [luck - 2 for luck in lucks], experiment=experiment)
+    """Shifts of -6 to 6 on all five games: together they tell no more than one; of separate runs, as much as five."""
+    shifts = [-6.0, -3.0, 0.0, 3.0, 6.0]
+    made = multitask_runs("impala_multitask", shifts, experiment=experiment)
+    made += multitask_runs("other", [shift - 2 for shift in shifts], experiment=experiment)
     to_other = {"experiment": experiment, "agent": "impala_multitask", "protocol": TO_OTHER}
     players = random_records(GAMES, experiment=experiment)
     row = make_table(tmp_path, made, task="atari5", claim="score_difference", unit="u", value=0, better="above",

@@ -1,6 +1,7 @@
 """Claims about curves, logs and places: which rows are answered, from which records, with what interval and verdict."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -312,24 +313,49 @@ def test_a_trend_is_of_agents_that_have_learned_but_for_one(tmp_path):
     assert make_row(tmp_path, made, **claim).value is None  # all agents or none
 
 
+CONTROL = {"pong": "walker_walk", "alien": "humanoid_run", "amidar": "cartpole_swingup"}
+"""A3C has 311 on walker_walk, 558.4 on cartpole_swingup and nothing on humanoid_run."""
+CONSISTENT = {"claim": "difference_from_publication", "unit": "u", "value": 0, "better": "equal", "n_seeds": 4}
+CONSISTENT |= {"margin": ["absolute", 0.2], "margin_note": "m", "task": "dm_control_features"}
+CONSISTENT |= {"protocol": {"publication": ["dm_control_a3c", "A3C, features, 1e8 steps"]}}
+
+
+def on_control(made):
+    return [record | {"task": CONTROL[record["task"]]} for record in made]
+
+
+def control_runs(game, level):
+    return on_control(make_runs("impala_shallow", *[{"final": level + i} for i in range(4)], games=(game,)))
+
+
+def compare_with_a3c(tmp_path, *made):
+    return make_row(tmp_path, sum(made, []), random=on_control(RANDOM[:3]), **CONSISTENT)
+
+
 def test_scores_are_compared_with_a_publication_on_the_tasks_that_it_has(tmp_path):
-    """A3C has 311 on walker_walk and nothing on humanoid_run."""
-    control = {"pong": "walker_walk", "alien": "humanoid_run", "amidar": "cartpole_swingup"}
-
-    def moved(made):
-        return [record | {"task": control[record["task"]]} for record in made]
-
-    claim = {"claim": "difference_from_publication", "unit": "u", "value": 0, "better": "equal", "n_seeds": 4}
-    claim |= {"margin": ["absolute", 50], "margin_note": "m", "task": "dm_control_features"}
-    claim |= {"protocol": {"publication": ["dm_control_a3c", "A3C, features, 1e8 steps"]}}
-    runs = [{"final": 340.0 + i} for i in range(4)]
-    made, players = moved(make_runs("impala_shallow", *runs, games=GAMES[:2])), moved(RANDOM[:3])
-    row = make_row(tmp_path, made, random=players, **claim)
-    assert row.value == pytest.approx(np.mean([r["evaluation"]["mean"] for r in made[:4]]) - 311)
+    walker = control_runs("pong", 320.0)
+    random = on_control(RANDOM[:1])[0]["evaluation"]["mean"]
+    row = compare_with_a3c(tmp_path, walker, control_runs("alien", 340.0))
+    apart = [record["evaluation"]["mean"] - 311 for record in walker]
+    squared = np.mean([a * b for a, b in itertools.combinations(apart, 2)])
+    assert row.value == pytest.approx(np.sqrt(squared) / (311 - random))
     assert (row.finding, row.shortfalls) == ("agrees", ("2 of 28 tasks",))
-    assert make_row(tmp_path, made[4:], random=players, **claim).verdict == "not run"
-    low = moved(make_runs("impala_shallow", *runs, games=("amidar",)))
-    assert make_row(tmp_path, [*made, *low], random=players, **claim).value < -80  # 558 there
+    assert compare_with_a3c(tmp_path, control_runs("alien", 340.0)).verdict == "not run"
+
+
+def test_scores_that_differ_from_a_publication_on_each_task_are_not_consistent_with_it_in_the_mean(tmp_path):
+    """700 above it on one task and 700 below it on another."""
+    row = compare_with_a3c(tmp_path, control_runs("pong", 1011.0), control_runs("amidar", -141.6))
+    assert (row.finding, row.shortfalls) == ("contradicts", ("2 of 28 tasks",))
+    assert row.value > 0.4
+
+
+def test_a_task_that_was_not_learned_counts_beside_a_publication(tmp_path):
+    """Random play is as far from it as random play, on any task."""
+    failed = control_runs("amidar", RANDOM[2]["evaluation"]["mean"])
+    assert compare_with_a3c(tmp_path, control_runs("pong", 320.0), failed).finding == "contradicts"
+    assert compare_with_a3c(tmp_path, failed).value == pytest.approx(1.0, abs=0.02)
+    assert make_row(tmp_path, control_runs("amidar", 0.0), random=(), **CONSISTENT).value is None
 
 
 def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():

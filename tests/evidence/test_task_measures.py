@@ -128,11 +128,29 @@ def test_a_share_of_the_log_counts_equal_columns_half():
     np.testing.assert_allclose(above([[record, untuned]])([np.array([[0.0, 1.0], [0.5, 0.5]])]), [50, 59.375])
 
 
-def test_a_score_is_compared_with_the_number_of_a_publication():
-    runs = [record | {"task": "walker_walk"} for record in finals(400, 300)]
-    above = functools.partial(measures.score_above, numbers={"walker_walk": 311.0, "cheetah_run": 213.9})
-    assert value(above, runs) == pytest.approx(39)
-    np.testing.assert_allclose(above([runs])([np.array([[1.0, 0.0]])]), [89])
+NEAR_A3C = functools.partial(
+    measures.squared_distances_from, numbers={"walker_walk": 311.0, "cheetah_run": 213.9}, random=lambda _: 31.0
+)
+
+
+def on_walker(*scores):
+    return [record | {"task": "walker_walk"} for record in finals(*scores)]
+
+
+def test_a_squared_distance_from_a_publication_is_a_product_of_two_runs():
+    runs = on_walker(400, 200, 321)
+    both = NEAR_A3C([runs])([np.array([[1 / 3, 1 / 3, 1 / 3], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])])
+    pairs = (89 * -111 + 89 * 10 + -111 * 10) / 3
+    np.testing.assert_allclose(both, [[pairs, 89 * -111, 89**2], [280**2] * 3])
+
+
+def test_the_spread_of_runs_is_no_distance_from_a_publication():
+    """Of four runs with a std of 100 about the number the squared mean is 2500 on average."""
+    rng = np.random.default_rng(0)
+    made = [on_walker(*(311 + 100 * rng.normal(size=4))) for _ in range(2000)]
+    squares = [NEAR_A3C([runs])([np.full((1, 4), 0.25)])[0, 0] for runs in made]
+    assert np.mean(squares) == pytest.approx(0, abs=4 * np.std(squares) / np.sqrt(2000))
+    assert np.std(squares) < 5000
 
 
 def test_a_trend_is_a_probability_over_pairs_of_agents_in_their_order():
@@ -154,8 +172,9 @@ def test_a_difference_of_logs_is_ours_minus_theirs():
 
 
 def test_the_lowest_return_is_that_of_each_run():
-    runs = [run(0, -8, 4), run(-2, 0, 1)]
-    assert value(measures.lowest_return, runs) == (-8 - 2) / 2
+    runs = [run(0, -8, 4), run(-20, 3, 1)]
+    assert value(measures.lowest_return, runs) == (-8 + 1) / 2  # an untrained policy's -20 is not what training does
+    assert value(measures.lowest_return, [run(-20)]) == -20
 
 
 def test_pairs_of_runs_are_counted_one_by_one():
