@@ -212,7 +212,8 @@ def bootstrap_interval(
         rng: for the resamples.
         confidence: probability content in (0, 1).
         best: how many runs of each agent count; None for all.
-        together: for each agent, whether its i-th run of each task is the same one; None where none is.
+        together: for each agent, whether its i-th run of each task is the same one, or of the same settings; None where
+            none is. Of no matter for a count, whose tasks have intervals of their own.
 
     Returns:
         None with fewer than `MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one number that is
@@ -225,7 +226,8 @@ def bootstrap_interval(
     def resample(group: Records) -> np.ndarray:
         return rng.multinomial(len(group), np.full(len(group), 1 / len(group)), size=claim.resamples)
 
-    together = together or [False] * len(tasks[0])
+    if together is None or claim.count is not None:
+        together = [False] * len(tasks[0])
     shared = [resample(group) if is_shared else None for group, is_shared in zip(tasks[0], together)]
     numbers = []
     for by_agent in tasks:
@@ -268,8 +270,8 @@ def _count_interval(
 def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Sequence[bool] = ()) -> float:
     """The share of resamples below an interval, and above it.
 
-    Where runs learned all tasks together, theirs may be all the spread that there is: the degrees of freedom are those
-    of the agent with the fewest.
+    Where runs learned all tasks together, or have the same settings on all, theirs may be all the spread that there is:
+    the degrees of freedom are those of the agent with the fewest.
     """
     sizes = [len(group) for by_agent in tasks for group in by_agent]
     freedom = sum(sizes) - len(sizes)
@@ -384,15 +386,16 @@ def _measure(
     numbers = [claim.of_task(by_agent)(_equal(by_agent)) for by_agent in counted]
     value = _rounded(claim.over_tasks(np.stack(numbers))[0])
     of_agents = list(zip(*every))
-    together = [comparisons.learned_together(of_tasks) for of_tasks in of_agents]
+    together = [comparisons.are_dependent(of_tasks) for of_tasks in of_agents]
     matched = all(comparisons.are_same_runs(of_tasks) for of_tasks, shared in zip(of_agents, together) if shared)
+    matched = matched or claim.count is not None  # whose tasks have intervals of their own
     interval = None
     if claim.over_tasks is _largest:
         interval = _largest_interval(claim, every)
     elif claim.task_interval is None:
         interval = bootstrap_interval(claim, every, rng, best=best, together=together) if matched else None
     elif best is not None and any(len(runs) > best for by_agent in every for runs in by_agent):
-        interval = _reselected_interval(claim, every, best, rng)
+        interval = _reselected_interval(claim, every, best, rng, together, matched)
     if interval is None and claim.task_interval is not None:
         at_tasks = [float(number[0]) for number in numbers]
         interval = _averaged_interval(claim.task_interval, counted, at_tasks, any(together))
@@ -405,31 +408,55 @@ def _measure(
     if min(len(group) for by_agent in every for group in by_agent) < claim.interval_runs:
         notes.append(f"an interval takes {claim.interval_runs} runs of each agent")
     if claim.task_interval is None and not matched:
-        notes.append("an interval takes the same runs on all tasks that an agent learns together")
+        notes.append("an interval takes the same seeds on all tasks that an agent learns together or in a sweep")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))
 
 
 def _reselected_interval(
-    claim: Claim, tasks: Sequence[Sequence[Records]], best: int, rng: np.random.Generator
+    claim: Claim,
+    tasks: Sequence[Sequence[Records]],
+    best: int,
+    rng: np.random.Generator,
+    together: Sequence[bool],
+    matched: bool,
 ) -> statistics.Interval | None:
     """As `bootstrap_interval`, of a number that is no function of weights: one that is of the chosen runs alone.
 
-    None with fewer than `MIN_BOOTSTRAP_RUNS`, or where all resamples are one number.
+    Args:
+        claim: whose number is a mean over tasks.
+        tasks, best, rng, together: see there.
+        matched: whether the i-th runs of the tasks are of one seed where `together` takes them as such; otherwise the
+            ends of the tasks' own intervals are averaged, as if they were fully dependent.
+
+    Returns:
+        None with fewer than `MIN_BOOTSTRAP_RUNS`, or where all resamples are one number.
     """
     if min(len(runs) for by_agent in tasks for runs in by_agent) < MIN_BOOTSTRAP_RUNS:
         return None
+
+    def resample(runs: Records) -> np.ndarray:
+        return rng.integers(len(runs), size=(statistics.CURVE_RESAMPLES, len(runs)))
+
+    shared = [resample(runs) if is_shared and matched else None for runs, is_shared in zip(tasks[0], together)]
     numbers = []
     for by_agent in tasks:
+        picks = [resample(runs) if of_all is None else of_all for runs, of_all in zip(by_agent, shared)]
         resampled = []
-        for _ in range(statistics.CURVE_RESAMPLES):
-            samples = [[runs[i] for i in rng.integers(len(runs), size=len(runs))] for runs in by_agent]
+        for of_agents in zip(*picks):
+            samples = [[runs[i] for i in of_agent] for runs, of_agent in zip(by_agent, of_agents)]
             chosen = [comparisons.best_of(sample, best) for sample in samples]
             resampled.append(claim.of_task(chosen)(_equal(chosen))[0])
         numbers.append(resampled)
-    tail = _tail(tasks, intervals.LEVEL)
-    low, high = map(_rounded, np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail]))
+    if matched:
+        tail = _tail(tasks, intervals.LEVEL, together)
+        ends = np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail])
+    else:
+        tails = [_tail([by_agent], intervals.LEVEL) for by_agent in tasks]
+        of_tasks = [np.quantile(resampled, [tail, 1 - tail]) for resampled, tail in zip(numbers, tails)]
+        ends = claim.over_tasks(np.array(of_tasks))
+    low, high = map(_rounded, ends)
     return (low, high) if low < high else None
 
 
@@ -464,7 +491,7 @@ def _averaged_interval(
         of_task: as in `Claim`.
         counted: the runs that count, of each agent on each task.
         numbers: of the tasks.
-        dependent: whether some agent learned them together.
+        dependent: whether some agent learned them together, or by the same sampled settings.
     """
     found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
     known = [interval for interval in found if interval is not None]
@@ -679,7 +706,14 @@ CLAIMS: Mapping[str, Claim] = {
     "difference_of_losses": Claim(
         task_measures.difference_of_losses, _mean, together=True, learned=learning.both_before, above_random=True
     ),
-    "trend": Claim(task_measures.trend, _mean, together=True, learned=learning.all_but_one),
+    "trend": Claim(
+        task_measures.trend,
+        _mean,
+        together=True,
+        task_interval=intervals.trend_interval,
+        interval_runs=1,
+        learned=learning.all_but_one,
+    ),
     "speed": Claim(
         task_measures.frames_to_level,
         _mean,
@@ -719,7 +753,7 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.near_best,
         _mean,
         ("curve",),
-        min_runs=2 * task_measures.SEARCH_BEST,
+        min_runs=task_measures.SEARCH_RUNS,
         task_interval=_share_interval,
         learned=any,
         learned_best=task_measures.SEARCH_BEST,

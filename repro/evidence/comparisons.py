@@ -241,6 +241,18 @@ def learned_together(of_tasks: Sequence[Records]) -> bool:
     return len(of_tasks) > 1 and all(tasks_of(record["config"]) for records in of_tasks for record in records)
 
 
+def are_dependent(of_tasks: Sequence[Records]) -> bool:
+    """Returns whether what moves an agent's score on one task by chance may move it on the others.
+
+    So it is with tasks learned together and with settings that seeds sampled: a seed has the same ones on all tasks.
+
+    Args:
+        of_tasks: its runs on each task.
+    """
+    searched = all(record.get("sampled_hparams") for records in of_tasks for record in records)
+    return learned_together(of_tasks) or (len(of_tasks) > 1 and searched)
+
+
 def are_same_runs(of_tasks: Sequence[Records]) -> bool:
     """Returns whether the records of each task, one a run, are of the runs of the others, in the same order."""
     return len({tuple((record["scale"], record["seed"]) for record in records) for records in of_tasks}) == 1

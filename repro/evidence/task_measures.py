@@ -21,6 +21,8 @@ RATIO_CAP = 1000.0
 """Stands for a ratio that has no bound, as that of frames where a level is not reached; larger ones count as it."""
 SEARCH_BEST = 5
 """Runs of a search whose mean final evaluation is its best, as in ACER's Figure 2."""
+SEARCH_RUNS = 30
+"""Runs of such a search, as in ACER's Section 6: of fewer, more are near to the best five."""
 MIN_RANK_VARIANCE = 1e-12
 """Variance of ranks that is no rounding; two ranks differ by half the weight of a run or more."""
 
@@ -366,7 +368,8 @@ def near_best(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.nd
     """Share of our runs of a search whose gain is at least half of that of its best.
 
     The gain is the final evaluation minus the score of untrained policies, the first points of the curves. The best is
-    the mean of `SEARCH_BEST` runs, since the highest of many runs depends on their number.
+    the mean of `SEARCH_BEST` runs. It depends on the number of runs, if less than the highest does: of lognormal gains
+    (1) 44 % are near the best of 10, and 22 % near that of 30. So a claim takes `SEARCH_RUNS`.
 
     Args:
         by_agent: of one agent, whose records have curves.

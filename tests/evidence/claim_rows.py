@@ -57,12 +57,12 @@ def make_row(tmp_path, made, **changes):
 
 
 def make_runs(agent, *runs, games=("pong",), scale="paper", experiment="atari_shallow"):
-    """Records; each of `runs` changes one: `to` its curve's end, reached evenly at `by`; kl, pace, final."""
+    """Records; each of `runs` changes one: `to` its curve's end, reached evenly at `by`; kl, pace, final, delta."""
     made = []
     for game, (seed, run) in itertools.product(games, enumerate(runs, start=1)):
         record = make_record(seed, game, experiment, agent, final=run.get("final", 15.0), scale=scale, episodes=5)
         frames = np.linspace(0, record["num_env_frames"], 101)[1:]
-        record["sampled_hparams"] = {"delta": run.get("delta", 1.0)}
+        record |= {"sampled_hparams": {"delta": run["delta"]}} if "delta" in run else {}
         record["curve"] = [[int(x), run.get("to", 10.0) * min(1.0, i / run.get("by", 100))]
                            for i, x in enumerate(frames, start=1)]  # fmt: skip
         start, end = run.get("kl", (1.0, 1.0))

@@ -97,9 +97,9 @@ def test_the_best_are_those_of_each_resample():
 
 
 def test_the_best_three_of_many_runs_have_an_interval(tmp_path):
-    made = make_runs("impala_shallow", *[{"final": 40.0 + 2 * i} for i in range(12)], games=GAMES)
-    made += make_runs("other", *[{"final": 20.0 + 2 * i} for i in range(12)], games=GAMES)
-    claimed = {"claim": "score_difference", "unit": "u", "value": 15, "better": "above", "n_seeds": 12}
+    made = make_runs("impala_shallow", *[{"final": 40.0 + 2 * i, "delta": 1.0} for i in range(12)], games=GAMES)
+    made += make_runs("other", *[{"final": 20.0 + 2 * i, "delta": 1.0} for i in range(12)], games=GAMES)
+    claimed = {"claim": "score_difference", "unit": "u", "value": 10, "better": "above", "n_seeds": 12}
     row = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER | {"best": 3}, **claimed)
     best = [np.mean(sorted(r["evaluation"]["mean"] for r in made if r["agent"] == name and r["task"] == "pong")[-3:])
             for name in ("impala_shallow", "other")]  # fmt: skip
@@ -184,26 +184,25 @@ def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
         if of.task_interval is None:
             found = claims.bootstrap_interval(of, [agents], rng, best=best)
         else:
-            found = claims._reselected_interval(of, [agents], best, rng)
+            found = claims._reselected_interval(of, [agents], best, rng, [False] * 2, matched=True)
         wrong += found is None or not found[0] <= even <= found[1]
     assert wrong <= 0.15 * trials
 
 
-@pytest.mark.parametrize(("shift", "probability", "decided"), [(0.0, 0.5, 0.8), (0.4, 0.7063, 0.0)])
-def test_a_trend_over_five_agents_is_decided_by_four_runs_of_each_on_two_tasks(shift, probability, decided):
-    """Whether it lies within a quarter of even odds: where there is none nearly always, where it is strong seldom."""
-    rng, trials, held, within = np.random.default_rng(11), 80, 0, 0
-    claim = dataclasses.replace(claims.CLAIMS["trend"], resamples=499)
+@pytest.mark.parametrize(
+    ("shift", "within", "beyond"), [(0.0, 0.97, 0.0), (0.4, 0.15, 0.02), (1.0, 0.0, 0.65), (4.0, 0.0, 1.0)]
+)
+def test_a_trend_over_five_agents_is_decided_by_four_runs_of_each_on_two_tasks(shift, within, beyond):
+    """How often it surely lies within a quarter of even odds, and how often surely not; no shift, and full order."""
+    rng, trials, found = np.random.default_rng(11), 200, np.zeros(2)
+    claim = claims.CLAIMS["trend"]
     for _ in range(trials):
-        tasks = [
-            [[{"evaluation": {"mean": x}} for x in rng.standard_normal(4) + shift * place] for place in range(5)]
-            for _ in range(2)
-        ]
-        low, high = claims.bootstrap_interval(claim, tasks, rng)
-        held += low <= probability <= high
-        within += low >= 0.25 and high <= 0.75
-    assert held >= 0.88 * trials
-    assert abs(within / trials - decided) < 0.2
+        scores = rng.standard_normal((2, 5, 4)) + shift * np.arange(5)[:, None]
+        tasks = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
+        numbers = [float(claim.of_task(by_agent)(claims._equal(by_agent))[0]) for by_agent in tasks]
+        low, high = claims._averaged_interval(claim.task_interval, tasks, numbers, dependent=False)
+        found += low >= 0.25 and high <= 0.75, low > 0.75
+    np.testing.assert_allclose(found / trials, [within, beyond], atol=0.1)
 
 
 def test_even_odds_are_not_surpassed_by_rounding(tmp_path):
@@ -240,9 +239,10 @@ TOGETHER = 30
 """Tasks that each run of an agent learns."""
 
 
-def multitask_scores(rng, runs=5):
-    """Scores [tasks, agents, runs] of two agents that do not differ; half of the variance is shared by all tasks."""
-    return np.sqrt(0.5) * (rng.standard_normal((2, runs)) + rng.standard_normal((TOGETHER, 2, runs)))
+def multitask_scores(rng, runs=5, tasks=TOGETHER, shared=0.5):
+    """Scores [tasks, agents, runs] of two agents that do not differ; all tasks share this part of the variance."""
+    of_all, own = rng.standard_normal((2, runs)), rng.standard_normal((tasks, 2, runs))
+    return np.sqrt(shared) * of_all + np.sqrt(1 - shared) * own
 
 
 @pytest.mark.parametrize(("together", "at_least", "at_most"), [(True, 0.9, 0.99), (False, 0.0, 0.45)])
@@ -273,17 +273,41 @@ def test_improvement_over_tasks_learned_together_takes_them_as_dependent(togethe
     assert at_least <= held / trials <= at_most
 
 
-def multitask_runs(agent, shifts, experiment="atari_57"):
+@pytest.mark.parametrize(
+    ("together", "matched", "at_least", "at_most"),
+    [([True] * 2, True, 0.85, 0.99), ([True] * 2, False, 0.88, 1.0), ([False] * 2, True, 0.0, 0.8)],
+)
+def test_the_best_of_settings_that_are_the_same_on_all_tasks(monkeypatch, together, matched, at_least, at_most):
+    """Two agents of twelve settings do not differ; tasks resampled apart would say so more often than one in twenty."""
+    monkeypatch.setattr(statistics, "CURVE_RESAMPLES", 99)
+    rng, trials, held = np.random.default_rng(9), 80, 0
+    claim = claims.CLAIMS["improvement"]
+    for _ in range(trials):
+        scores = multitask_scores(rng, runs=12, tasks=6, shared=0.8)
+        tasks = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
+        low, high = claims._reselected_interval(claim, tasks, 3, rng, together, matched)
+        held += low <= 0.5 <= high
+    assert at_least <= held / trials <= at_most
+
+
+def multitask_runs(agent, shifts, experiment="atari_57", **changes):
     """Runs whose score on each game is 20 and a shift of their own, the same on all games."""
-    return make_runs(agent, *[{"final": 20.0 + shift} for shift in shifts], games=GAMES, experiment=experiment)
+    runs = [changes | {"final": 20.0 + shift} for shift in shifts]
+    return make_runs(agent, *runs, games=GAMES, experiment=experiment)
 
 
-@pytest.mark.parametrize(("experiment", "wide"), [("atari_57", True), ("atari_shallow", False)])
-def test_the_interval_of_a_claim_is_over_runs_where_they_learned_the_tasks_together(tmp_path, experiment, wide):
-    """Shifts of -6 to 6 on all five games: together they tell no more than one; of separate runs, as much as five."""
+@pytest.mark.parametrize(
+    ("experiment", "changes", "wide"),
+    [("atari_57", {}, True), ("atari_shallow", {"delta": 1.0}, True), ("atari_shallow", {}, False)],
+)
+def test_the_interval_of_a_claim_is_over_runs_where_they_depend_on_each_other(tmp_path, experiment, changes, wide):
+    """Shifts of -6 to 6 on all five games: they tell no more than one game where the games were learned together.
+
+    Nor where the runs are of a search, whose settings are the same on all games; of separate runs, as much as five.
+    """
     shifts = [-6.0, -3.0, 0.0, 3.0, 6.0]
-    made = multitask_runs("impala_multitask", shifts, experiment=experiment)
-    made += multitask_runs("other", [shift - 2 for shift in shifts], experiment=experiment)
+    made = multitask_runs("impala_multitask", shifts, experiment=experiment, **changes)
+    made += multitask_runs("other", [shift - 2 for shift in shifts], experiment=experiment, **changes)
     to_other = {"experiment": experiment, "agent": "impala_multitask", "protocol": TO_OTHER}
     players = random_records(GAMES, experiment=experiment)
     row = make_table(tmp_path, made, task="atari5", claim="score_difference", unit="u", value=0, better="above",
@@ -305,7 +329,15 @@ def test_runs_of_some_tasks_only_give_no_interval_over_those_learned_together(tm
     claimed = {"task": "atari5", "claim": "score_difference", "unit": "u", "value": 0, "better": "above"} | names
     row = make_table(tmp_path, made[1:], random=random_records(GAMES, experiment="atari_57"), **claimed)[0]
     assert (row.interval, row.verdict) == (None, "undecided")
-    assert row.note == "an interval takes the same runs on all tasks that an agent learns together"
+    assert row.note == "an interval takes the same seeds on all tasks that an agent learns together or in a sweep"
+
+
+def test_a_number_of_tasks_has_an_interval_where_a_run_of_a_search_is_missing(tmp_path):
+    """Each task is decided on its own, so that the settings need not be the same."""
+    made = multitask_runs("impala_shallow", range(20, 26), experiment="atari_shallow", delta=1.0)
+    made += multitask_runs("other", range(-6, 0), experiment="atari_shallow", delta=1.0)
+    row = make_row(tmp_path, made[1:], task="atari5", protocol=TO_OTHER, **(WON | {"value": 5}))
+    assert (row.value, row.interval, row.note) == (5.0, (4.75, 5.25), "")
 
 
 def _games(true, noise, runs, rng):

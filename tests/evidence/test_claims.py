@@ -305,12 +305,26 @@ def test_a_trend_is_of_agents_that_have_learned_but_for_one(tmp_path):
     rising = make_runs("c", *[{"final": 100.0 + i} for i in range(5)])
     row = make_row(tmp_path, [*made, *rising], **claim)
     assert row.value == pytest.approx((15 / 25 + 1 + 1) / 3)
-    assert row.interval[0] < row.value < row.interval[1]
+    assert row.interval == pytest.approx(intervals.trend_interval(row.value, 5, 5, 5))
     at_random = make_runs("c", *[{"final": -1000.0}] * 5)
     assert make_row(tmp_path, [*made, *at_random], **claim).value == pytest.approx((15 / 25 + 0 + 0) / 3)
     at_random += make_runs("b", *[{"final": -1000.0}] * 5)
     assert make_row(tmp_path, [*made[:5], *at_random], **claim).value is None
     assert make_row(tmp_path, made, **claim).value is None  # all agents or none
+
+
+def test_a_trend_of_agents_whose_runs_lie_apart_contradicts_that_there_is_none(tmp_path):
+    """Where all resamples are one number."""
+    claim = {"claim": "trend", "unit": "u", "value": 0.5, "better": "equal", "margin": ["absolute", 0.25]}
+    claim |= {"margin_note": "m", "n_seeds": 4, "protocol": {"against": ["b", "c"]}}
+    made = [
+        run
+        for place, agent in enumerate(("impala_shallow", "b", "c"))
+        for run in make_runs(agent, *[{"final": 50.0 * place + i} for i in range(4)])
+    ]
+    row = make_row(tmp_path, made, **claim)
+    assert (row.value, row.verdict) == (1.0, "contradicts")
+    assert 0.75 < row.interval[0] < row.interval[1] == 1.0
 
 
 CONTROL = {"pong": "walker_walk", "alien": "humanoid_run", "amidar": "cartpole_swingup"}

@@ -17,6 +17,9 @@ CLAIM = {
 }
 
 
+SEARCH = {"sampled_hparams": {"x": 1.0}}
+
+
 def _rows(tmp_path, made, random=RANDOM, **changes):
     return make_table(tmp_path, made, CLAIM | changes, random=random)
 
@@ -34,7 +37,7 @@ def _averaged(*tasks):
 def _runs(agent, finals, games=GAMES, experiment="atari_shallow", **changes):
     """Runs whose curves begin too late to tell of untrained policies."""
     made = [
-        make_record(seed, game, experiment, agent, final=final, **changes) | {"sampled_hparams": {"x": 1.0}}
+        make_record(seed, game, experiment, agent, final=final, **changes)
         for game in games
         for seed, final in enumerate(finals, start=1)
     ]
@@ -122,13 +125,21 @@ def test_a_statement_without_a_claim_is_not_answered_by_final_returns(tmp_path):
     assert make_table(tmp_path, made, statement)[0].verdict == "not run"
 
 
+def test_tasks_depend_on_each_other_where_sampled_settings_are_the_same_on_all():
+    swept, fixed = _runs("impala_shallow", (1.0, 2.0), **SEARCH), _runs("impala_shallow", (1.0, 2.0))
+    assert comparisons.are_dependent([swept[:2], swept[2:4]])
+    assert not comparisons.are_dependent([fixed[:2], fixed[2:4]])
+    assert not comparisons.are_dependent([swept[:2]])
+
+
 def test_only_the_best_runs_count_where_the_paper_searched(tmp_path):
-    made = _runs("impala_shallow", (500.0, 1.0, 510.0)) + _runs("other", (2.0, 400.0, 410.0))
+    """Three settings on five tasks tell no more than on one, and so decide nothing."""
+    made = _runs("impala_shallow", (500.0, 1.0, 510.0), **SEARCH) + _runs("other", (2.0, 400.0, 410.0), **SEARCH)
     whole = _row(tmp_path, made)
     best = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"best": 2})
     assert 0.5 < whole.value < 1.0
     assert (best.value, best.seeds) == (1.0, (1, 2, 3))
-    assert (best.finding, best.note) == ("agrees", "the best 2 of 3 runs of each agent count")
+    assert (best.finding, best.note) == ("undecided", "the best 2 of 3 runs of each agent count")
     assert best.shortfalls == ("3 settings differ",)
     five = _row(tmp_path, made, protocol=CLAIM["protocol"] | {"best": 5})
     assert (five.value, five.note) == (whole.value, "")
@@ -137,14 +148,15 @@ def test_only_the_best_runs_count_where_the_paper_searched(tmp_path):
 def test_runs_to_choose_the_best_from_are_equally_many_and_judged_by_the_fewest(tmp_path):
     protocol = CLAIM["protocol"] | {"best": 2}
     unequal = "unequal numbers of runs to choose from"
-    made = _runs("impala_shallow", (500.0, 1.0, 510.0), scale="paper") + _runs("other", (2.0, 400.0), scale="paper")
+    search = SEARCH | {"scale": "paper"}
+    made = _runs("impala_shallow", (500.0, 1.0, 510.0), **search) + _runs("other", (2.0, 400.0), **search)
     row = _row(tmp_path, made, protocol=protocol)
-    assert (row.value, row.seeds, row.verdict, row.shortfalls) == (1.0, (1, 2), "agrees", (unequal,))
+    assert (row.value, row.seeds, row.verdict, row.shortfalls) == (1.0, (1, 2), "undecided", (unequal,))
     assert row.note == "the best 2 of 2 to 3 runs of each agent count"
-    made += _runs("other", (2.0, 400.0, 401.0), GAMES[:1], scale="paper")[2:]
+    made += _runs("other", (2.0, 400.0, 401.0), GAMES[:1], **search)[2:]
     assert _row(tmp_path, made, protocol=protocol).shortfalls == (unequal,)
     assert _row(tmp_path, made, task=GAMES[0], protocol=protocol).shortfalls == ()
-    made += _runs("third", (3.0, 4.0), GAMES[:1], scale="paper")  # not the weakest, but one that the claim is about
+    made += _runs("third", (3.0, 4.0), GAMES[:1], **search)  # not the weakest, but one that the claim is about
     both = protocol | {"against": ["other", "third"]}
     row = _row(tmp_path, made, task=GAMES[0], protocol=both)
     assert (row.value, row.seeds, row.shortfalls) == (1.0, (1, 2), (unequal,))

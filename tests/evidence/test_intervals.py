@@ -1,5 +1,6 @@
 """Intervals in closed form against scipy's distributions and their own defining equations."""
 
+import itertools
 import math
 
 import numpy as np
@@ -119,6 +120,25 @@ def test_more_runs_or_less_confidence_narrow_the_interval_of_improvement():
     widths = [np.ptp(intervals.improvement_interval(0.7, runs, runs)) for runs in (2, 3, 5, 10, 40)]
     assert widths == sorted(widths, reverse=True)
     assert np.ptp(intervals.improvement_interval(0.7, 5, 5, 0.5)) < widths[2]
+
+
+@pytest.mark.parametrize("runs", [(3, 3, 3), (2, 6, 3), (5, 1, 2, 4)])
+def test_the_ends_of_an_interval_of_a_trend_lie_as_far_as_the_orders_of_equal_agents_do(runs):
+    """At an end of even odds the number is z times the standard deviation of all orders away, here of a sample."""
+    rng = np.random.default_rng(1)
+    agents = np.split(rng.random((20_000, sum(runs))), np.cumsum(runs)[:-1], axis=1)
+    pairs = itertools.combinations(agents, 2)
+    numbers = np.mean([(late[:, :, None] > early[:, None]).mean((1, 2)) for early, late in pairs], axis=0)
+    assert numbers.mean() == pytest.approx(0.5, abs=0.01)
+    number = 0.5 + 1.959964 * numbers.std()
+    assert intervals.trend_interval(number, *runs)[0] == pytest.approx(0.5, abs=0.005)
+
+
+@pytest.mark.parametrize("probability", PROBABILITIES)
+def test_a_trend_of_two_agents_is_an_improvement(probability):
+    improvement = intervals.improvement_interval(probability, 5, 5)
+    assert intervals.trend_interval(probability, 5, 5) == pytest.approx(improvement)
+    assert 0 < np.ptp(intervals.trend_interval(probability, 5, 5, 5)) < np.ptp(improvement)
 
 
 @pytest.mark.parametrize("runs", [4, 5, 30])

@@ -21,6 +21,7 @@ TEST_FINDINGS = "tests/evidence/test_findings.py"
 TEST_SENTENCES = "tests/evidence/test_sentences.py"
 TEST_REFERENCES = "tests/evidence/test_references.py"
 TEST_CLAIM_INTERVALS = "tests/evidence/test_claim_intervals.py"
+TEST_INTERVALS = "tests/evidence/test_intervals.py"
 TEST_ACER = "tests/evidence/test_acer_rows.py"
 TEST_RANDOM = "tests/evidence/test_random_player.py"
 
@@ -177,7 +178,7 @@ VARIANTS = [
     Variant(
         "claim: the best runs are a sample of their own",
         CLAIMS,
-        "samples = [[runs[i] for i in rng.integers(len(runs), size=len(runs))] for runs in by_agent]",
+        "samples = [[runs[i] for i in of_agent] for runs, of_agent in zip(by_agent, of_agents)]",
         "samples = [[comparisons.best_of(r, best)[i] for i in rng.integers(best, size=best)] for r in by_agent]",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_equal_agents_seldom_differ_surely",
     ),
@@ -387,9 +388,58 @@ VARIANTS = [
     Variant(
         "claim: a trend of agents of which one has learned",
         CLAIMS,
-        "task_measures.trend, _mean, together=True, learned=learning.all_but_one",
-        "task_measures.trend, _mean, together=True, learned=any",
+        "task_interval=intervals.trend_interval,\n        interval_runs=1,\n        learned=learning.all_but_one",
+        "task_interval=intervals.trend_interval,\n        interval_runs=1,\n        learned=any",
         f"{TEST_CLAIMS}::test_a_trend_is_of_agents_that_have_learned_but_for_one",
+    ),
+    Variant(
+        "claim: a trend that takes pairs of agents for independent",
+        "repro/evidence/intervals.py",
+        "(agents - 1 - 2 * place) ** 2 / n",
+        "(agents - 1) / n",
+        f"{TEST_INTERVALS}::test_the_ends_of_an_interval_of_a_trend_lie_as_far_as_the_orders_of_equal_agents_do",
+    ),
+    Variant(
+        "claim: no interval of a trend that all runs follow",
+        CLAIMS,
+        "        task_interval=intervals.trend_interval,\n",
+        "",
+        f"{TEST_CLAIMS}::test_a_trend_of_agents_whose_runs_lie_apart_contradicts_that_there_is_none",
+    ),
+    Variant(
+        "claim: settings of a search as if they were others on each task",
+        COMPARISONS,
+        "learned_together(of_tasks) or (len(of_tasks) > 1 and searched)",
+        "learned_together(of_tasks)",
+        f"{TEST_CLAIM_INTERVALS}::test_the_interval_of_a_claim_is_over_runs_where_they_depend_on_each_other",
+    ),
+    Variant(
+        "claim: the best of a search, resampled apart on each task",
+        CLAIMS,
+        "resample(runs) if is_shared and matched else None for",
+        "None for",
+        f"{TEST_CLAIM_INTERVALS}::test_the_best_of_settings_that_are_the_same_on_all_tasks",
+    ),
+    Variant(
+        "claim: the best of different seeds, resampled apart on each task",
+        CLAIMS,
+        "    if matched:\n        tail",
+        "    if True:\n        tail",
+        f"{TEST_CLAIM_INTERVALS}::test_the_best_of_settings_that_are_the_same_on_all_tasks",
+    ),
+    Variant(
+        "claim: no number of tasks where a run of a search is missing",
+        CLAIMS,
+        "matched = matched or claim.count is not None",
+        "matched = bool(matched)",
+        f"{TEST_CLAIM_INTERVALS}::test_a_number_of_tasks_has_an_interval_where_a_run_of_a_search_is_missing",
+    ),
+    Variant(
+        "claim: few settings near the best five",
+        MEASURES,
+        "SEARCH_RUNS = 30",
+        "SEARCH_RUNS = 10",
+        f"{TEST_ACER}::test_sensitivity_overall_is_the_share_of_settings_near_the_best",
     ),
     Variant(
         "claim: the distance of one auxiliary head alone",
