@@ -7,7 +7,7 @@ the row's set, or over those of them that `protocol["split_by"]` chooses by the 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -228,16 +228,23 @@ def bootstrap_interval(
 
     if together is None or claim.count is not None:
         together = [False] * len(tasks[0])
-    shared = [resample(group) if is_shared else None for group, is_shared in zip(tasks[0], together)]
     numbers = []
-    for by_agent in tasks:
-        counts = [resample(group) if of_all is None else of_all for group, of_all in zip(by_agent, shared)]
+    for by_agent, counts in zip(tasks, _resample_tasks(tasks, together, resample)):
         numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
     if claim.count is not None:
         return _count_interval(claim, tasks, numbers, confidence)
     tail = _tail(tasks, confidence, together)
     low, high = map(_rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
     return (low, high) if low < high else None
+
+
+def _resample_tasks(
+    tasks: Sequence[Sequence[Records]], shared: Sequence[bool], resample: Callable[[Records], np.ndarray]
+) -> Iterator[list[np.ndarray]]:
+    """For each task the resamples of each agent's runs, which are the same ones on all tasks where they are shared."""
+    of_all_tasks = [resample(runs) if is_shared else None for runs, is_shared in zip(tasks[0], shared)]
+    for by_agent in tasks:
+        yield [resample(runs) if of_all is None else of_all for runs, of_all in zip(by_agent, of_all_tasks)]
 
 
 def _count_interval(
@@ -439,10 +446,9 @@ def _reselected_interval(
     def resample(runs: Records) -> np.ndarray:
         return rng.integers(len(runs), size=(statistics.CURVE_RESAMPLES, len(runs)))
 
-    shared = [resample(runs) if is_shared and matched else None for runs, is_shared in zip(tasks[0], together)]
     numbers = []
-    for by_agent in tasks:
-        picks = [resample(runs) if of_all is None else of_all for runs, of_all in zip(by_agent, shared)]
+    shared = [is_shared and matched for is_shared in together]
+    for by_agent, picks in zip(tasks, _resample_tasks(tasks, shared, resample)):
         resampled = []
         for of_agents in zip(*picks):
             samples = [[runs[i] for i in of_agent] for runs, of_agent in zip(by_agent, of_agents)]

@@ -124,7 +124,7 @@ def test_more_runs_or_less_confidence_narrow_the_interval_of_improvement():
 
 @pytest.mark.parametrize("runs", [(3, 3, 3), (2, 6, 3), (5, 1, 2, 4)])
 def test_the_ends_of_an_interval_of_a_trend_lie_as_far_as_the_orders_of_equal_agents_do(runs):
-    """At an end of even odds the number is z times the standard deviation of all orders away, here of a sample."""
+    """At an end of even odds the number is z times the std of all orders away, here of a sample."""
     rng = np.random.default_rng(1)
     agents = np.split(rng.random((20_000, sum(runs))), np.cumsum(runs)[:-1], axis=1)
     pairs = itertools.combinations(agents, 2)

@@ -87,7 +87,9 @@ def test_scores_of_policies_that_never_learned_are_not_compared(tmp_path, claim,
 
 
 def test_a_curve_that_begins_late_tells_nothing_of_untrained_policies():
-    at = lambda *frames: {"curve": [[count, 7.0 + count] for count in frames], "config": {"env": {}}}  # noqa: E731
+    def at(*frames):
+        return {"curve": [[count, 7.0 + count] for count in frames], "config": {"env": {}}}
+
     assert run_measures.untrained_score(at(0, 50)) == 7.0
     assert run_measures.untrained_score(at(5, 50)) == 12.0
     assert run_measures.untrained_score(at(6, 50)) is None

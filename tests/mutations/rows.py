@@ -73,8 +73,8 @@ VARIANTS = [
     Variant(
         "claim: runs that learned all tasks are resampled on each apart",
         CLAIMS,
-        "shared = [resample(group) if is_shared else None for",
-        "shared = [None for",
+        "resample(runs) if is_shared else None for",
+        "None for",
         f"{TEST_CLAIM_INTERVALS}::test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once",
     ),
     Variant(
@@ -416,8 +416,8 @@ VARIANTS = [
     Variant(
         "claim: the best of a search, resampled apart on each task",
         CLAIMS,
-        "resample(runs) if is_shared and matched else None for",
-        "None for",
+        "shared = [is_shared and matched for is_shared in together]",
+        "shared = [False for _ in together]",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_settings_that_are_the_same_on_all_tasks",
     ),
     Variant(
