@@ -68,7 +68,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.rmsprop_decay = 0.99  # assumed: as in the authors' released code, the table has none
     config.learner.rmsprop_momentum = 0.0  # Table F.1
     config.learner.rmsprop_epsilon = 0.01  # inside the square root, as TensorFlow 1 has it; Table F.1
-    config.learner.clip_global_norm = 40.0  # Table F.1
+    config.learner.clip_global_norm = 40.0  # 0 = none; Table F.1
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 2  # threads; assumed: one per core of a two-core machine

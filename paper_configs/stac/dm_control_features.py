@@ -73,7 +73,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.learner.rmsprop_decay = 0.99  # Table 3
     config.learner.rmsprop_momentum = 0.0  # IMPALA, Table F.1
     config.learner.rmsprop_epsilon = 0.1  # Table 3 (assumed: inside the square root, as TensorFlow 1 has it)
-    config.learner.clip_global_norm = 40.0  # IMPALA, Table F.1; assumed: Table 3 has no clip
+    config.learner.clip_global_norm = 40.0  # 0 = none; IMPALA, Table F.1; assumed: Table 3 has no clip
 
     config.runtime = ml_collections.ConfigDict()
     config.runtime.num_actors = 1  # threads; assumed: simulations are cheap beside the learner

@@ -38,6 +38,11 @@ def std_from_raw(raw: tf.Tensor) -> tf.Tensor:
     return tf.sqrt(tf.nn.softplus(raw))
 
 
+def std_from_raw_numpy(raw: np.ndarray) -> np.ndarray:
+    """`std_from_raw` in NumPy, for acting; of numbers up to 88 in float32, whose exponential does not overflow."""
+    return np.sqrt(np.log1p(np.exp(raw)))
+
+
 def raw_from_variance(variance: float) -> float:
     """The raw output whose variance under `std_from_raw` is `variance`, above 0: log(exp(variance) - 1)."""
     return math.log(math.expm1(variance))

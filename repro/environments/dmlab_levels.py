@@ -81,9 +81,6 @@ OTHER = {
 
 LEVELS = DMLAB30 | OTHER
 
-GENERATED_PICTURES = ("psychlab_arbitrary_visuomotor_mapping", "psychlab_continuous_recognition")
-"""Their photographs (Brady et al. 2008) never came with DeepMind Lab; it makes pictures of its own instead."""
-
 
 def level_name(task: str) -> str:
     """Returns this suite's name of a level, a key of `LEVELS`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -47,8 +48,6 @@ class RandomJob(RecordedJob):
 
         started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         seed = SEED_OFFSET + self.seed
-        environment = make_evaluation_environment(self.config, NUM_ENVS, seed)
-        policy = UniformPolicy(environment.time_step_spec, environment.action_spec)
         frames = 0
 
         def count(game: Episode) -> None:
@@ -59,10 +58,12 @@ class RandomJob(RecordedJob):
             self._returns.append(game.score)
 
         self._returns.clear()
-        try:
-            games = play(policy, environment, EPISODES, seed, count)
-        except KeyboardInterrupt:
-            raise Stopped from None
+        with contextlib.closing(make_evaluation_environment(self.config, NUM_ENVS, seed)) as environment:
+            policy = UniformPolicy(environment.time_step_spec, environment.action_spec)
+            try:
+                games = play(policy, environment, EPISODES, seed, count)
+            except KeyboardInterrupt:
+                raise Stopped from None
         seconds = time.monotonic() - began
         if not quiet:
             Console().print(f"{self.label}: {EPISODES} episodes in {seconds:.0f} s", highlight=False)

@@ -98,9 +98,9 @@ class MultiHeadActorCritic(SequenceNetwork):
             state: core state before the first step, as from `initial_state`.
 
         Returns:
-            acting_logits: of the heads that act, float32 [B, T, 1, K], or [B, T, P, K] for `random`.
-            logits: outputs of every head's policy, float32 [B, T, P, K].
-            values: of every head, float32 [B, T, P].
+            acting_outputs: of the policies that act, float32 [B, T, 1, K], or [B, T, P, K] for `random`.
+            outputs: of every head's policy, float32 [B, T, P, K]; of P + 1 for `average`.
+            values: of every head, float32 [B, T, P]; of P + 1 for `average`.
             state: core state after the last step.
 
         Raises:
@@ -109,12 +109,11 @@ class MultiHeadActorCritic(SequenceNetwork):
         features = self._torso(fold_time(observation))  # [B T, F]
         if self._core is not None:
             core_input = unfold_time(features, observation)  # [B, T, F]
-            outputs, state = self._core(core_input, step_type == StepType.FIRST, state)
-            features = fold_time(outputs)  # [B T, units]
+            core_output, state = self._core(core_input, step_type == StepType.FIRST, state)
+            features = fold_time(core_output)  # [B T, units]
         policies = [unfold_time(head(features), observation) for head in self._policies]  # P of [B, T, K]
         if self.acting == "average":
             policies.append(tf.add_n(policies) / len(policies))
-        logits = tf.stack(policies, axis=2)
+        outputs = tf.stack(policies, axis=2)
         values = tf.concat([unfold_time(head(features), observation) for head in self._values], axis=-1)
-        acting_logits = logits[:, :, self.acting_heads]
-        return acting_logits, logits, values, state
+        return outputs[:, :, self.acting_heads], outputs, values, state

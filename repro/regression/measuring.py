@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -46,7 +47,8 @@ def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
             policy, environment = experiment.load_policy(
                 directory.checkpoints, environments, EVALUATION_SEED + seed, _say
             )
-            games = play(policy, environment, run.episodes, EVALUATION_SEED + seed, lambda _: None)
+            with contextlib.closing(environment):
+                games = play(policy, environment, run.episodes, EVALUATION_SEED + seed, lambda _: None)
             values["evaluation"] = float(np.mean([game.score for game in games]))
     return values
 

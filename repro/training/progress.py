@@ -13,7 +13,7 @@ import tensorflow as tf
 from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
-from repro.training.trainer import Update
+from repro.training.trainer import RECENT_GAMES, Update
 
 POINTS = 500
 """Rows that a whole run leaves in its CSV file."""
@@ -64,7 +64,7 @@ class Progress:
             RunDirectoryError: the disk is full or not writable. A row that was cut short is left out at a resume.
         """
         mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
-        texts = [f"return {mean_return} ({min(update.games, 100)} episodes)"]
+        texts = [f"return {mean_return} ({min(update.games, RECENT_GAMES)} episodes)"]
         if update.actor_restarts:
             texts.append(f"{update.actor_restarts} restarted actors")
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet

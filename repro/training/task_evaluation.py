@@ -38,7 +38,7 @@ def evaluate_tasks(
     Args:
         experiments: of each task.
         policy: chooses the actions on all of them.
-        environment: games of the first task.
+        environment: games of the first task; closed after them.
         episodes, seed: as for `evaluate_task`.
         run_dir: folder of the run.
         together: whether the agent learned several tasks.
@@ -64,8 +64,7 @@ def evaluate_tasks(
                 f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
             ) from error
         write_json(path, {"tasks": evaluations} if together else evaluations[task])
-        if len(experiments) > 1:
-            environment.close()
+        environment.close()
     return evaluations
 
 

@@ -29,6 +29,8 @@ RECENT_GAMES = 100
 class EpisodeLog:
     """The last games' returns. Who brings the unrolls appends: actors at once, from their threads, or a source.
 
+    Every method but `set_state` may be called from any thread.
+
     Attributes:
         games: that counted so far.
         frames: learned from so far, set by the loop; a game enters the window of `trailing_returns` with this number.
@@ -50,7 +52,7 @@ class EpisodeLog:
         self._lock = threading.Lock()
 
     def append(self, episode: Episode) -> None:
-        """Counts a game, from any thread."""
+        """Counts a game."""
         with self._lock:
             self._recent.append(episode)
             self.games += 1
@@ -72,21 +74,33 @@ class EpisodeLog:
 
     @property
     def collected(self) -> tuple[int, float]:
-        games = self._collected_games
-        return games, self._collected_sum / games if games else float("nan")
+        with self._lock:
+            games, total = self._collected_games, self._collected_sum
+        return games, total / games if games else float("nan")
 
     def clear_collected(self) -> None:
         """Collects from none on, as after a comparison of a population."""
-        self._collected_games, self._collected_sum = 0, 0.0
+        with self._lock:
+            self._collected_games, self._collected_sum = 0, 0.0
+
+    def evaluation(self, frames: int) -> dict[str, Any] | None:
+        """Returns `TrailingReturns.evaluation` after so many frames; None where training brings none along.
+
+        Raises:
+            NoEpisodeError: no game ended so far.
+        """
+        with self._lock:
+            return self.trailing_returns.evaluation(frames) if self.trailing_returns else None
 
     def get_state(self) -> dict[str, Any]:
-        recent = np.array([episode[:2] for episode in tuple(self._recent)], np.float64).reshape(-1, 2)  # no task
-        collected = np.array([self._collected_games, self._collected_sum])
-        state: dict[str, Any] = {"games": self.games, "recent": recent, "collected": collected}
-        if self.trailing_returns:
-            state["window"] = self.trailing_returns.get_state()
-        if self.task_returns:
-            state["tasks"] = self.task_returns.get_state()
+        with self._lock:
+            recent = np.array([episode[:2] for episode in self._recent], np.float64).reshape(-1, 2)  # no task
+            collected = np.array([self._collected_games, self._collected_sum])
+            state: dict[str, Any] = {"games": self.games, "recent": recent, "collected": collected}
+            if self.trailing_returns:
+                state["window"] = self.trailing_returns.get_state()
+            if self.task_returns:
+                state["tasks"] = self.task_returns.get_state()
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -324,7 +338,7 @@ class Trainer(abc.ABC):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
-        trailing_returns, made = self._episodes.trailing_returns, self.updates - self.skipped_updates
+        evaluation, made = self._episodes.evaluation(self.frames), self.updates - self.skipped_updates
         return {
             "gradient_steps": self.gradient_steps,
             f"num_env_{self.unit}": made * self.frames_per_update,
@@ -332,7 +346,7 @@ class Trainer(abc.ABC):
             "games": self._episodes.games,
             "policy_lag": {"mean": self._lag_sum / made if made else 0.0, "max": self._lag_max},
             **({"actor_restarts": self.actor_restarts} if self.actor_restarts else {}),
-            **({"evaluation": trailing_returns.evaluation(self.frames)} if trailing_returns else {}),
+            **({"evaluation": evaluation} if evaluation else {}),
         }
 
     def _restore(self) -> None:

@@ -1,5 +1,6 @@
 """The record of a random player: whom it plays as, what it holds, and that it is not stale at once."""
 
+import contextlib
 import importlib
 
 import numpy as np
@@ -9,6 +10,7 @@ from tf_agents.specs import BoundedTensorSpec
 from tf_agents.trajectories import time_step as ts
 
 from repro.acting.uniform_policy import UniformPolicy
+from repro.environments import make
 from repro.evidence import random_player, records, rows, staleness
 from repro.launch import random_job
 from repro.launch.random_job import RandomJob
@@ -60,6 +62,26 @@ def test_a_stopped_player_leaves_no_record(tmp_path):
     with pytest.raises(Stopped):
         job.run([0], quiet=True)
     assert not job.recorded()
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_it_closes_its_environment(tmp_path, monkeypatch, stopped):
+    closed = []
+
+    def make_noting(config, num_envs, seed):
+        environment = make_evaluation_environment(config, num_envs, seed)
+        monkeypatch.setattr(environment, "close", lambda: closed.append(num_envs))
+        return environment
+
+    make_evaluation_environment = make.make_evaluation_environment
+    monkeypatch.setattr(make, "make_evaluation_environment", make_noting)
+    config = importlib.import_module("paper_configs.refer.figure_4_vracer").get_config("desk")
+    job = RandomJob(config, "Hopper", 1, tmp_path)
+    if stopped:
+        job.stop()
+    with pytest.raises(Stopped) if stopped else contextlib.nullcontext():
+        job.run([0], quiet=True)
+    assert closed == [2]
 
 
 def test_a_changed_environment_makes_it_stale(tmp_path):

@@ -61,7 +61,7 @@ def inference_bodies(
 
 
 def random_unrolls(agent: tf_agent.TFAgent, size: int, length: int) -> UnrollGroup:
-    """A batch of unrolls full of noise, in which no episode ends; floats lie in [0.5, 1], as deviations may too."""
+    """A batch of unrolls of noise, in which no episode ends; floats lie in [0.5, 1], as standard deviations may."""
     random = np.random.default_rng(0)
     group = UnrollGroup(agent.collect_data_spec, size, length)
     for array in tf.nest.flatten(group.arrays):

@@ -179,10 +179,11 @@ class SequenceExperiment(abc.ABC):
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         check_schedule(config, self.SCHEDULES)
         devices.check_compute_dtype(config, warn)
-        environment = self.make_environment(self.envs_per_actor, 0)
+        environment = self.make_environment(self.envs_per_actor, 0)  # shows the specs
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environment, self._seeds(seed)[0])
+        environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog()
         if runtime.schedule == "lockstep":

@@ -143,7 +143,7 @@ class Ppo:
     def sync_acting_weights(self) -> None:
         """Copies the current weights and statistics to those that `act` reads."""
         *self._acting, raw = self._policy.numpy()
-        self.std = np.sqrt(np.log1p(np.exp(raw)))
+        self.std = gaussian.std_from_raw_numpy(raw)
         self._offset, self._scale = self.state_mean.numpy(), 1.0 / (self.state_std.numpy() + EPSILON)
 
     def act(self, state: np.ndarray) -> np.ndarray:

@@ -13,9 +13,6 @@ from repro.papers.refer.advantages import advantage, num_coefficients
 from repro.papers.refer.fused import FlatWeights, FusedAgent, PolicyOutput, UpdateOutput, flatten
 from repro.papers.refer.loss import Policies, Variant, vracer_loss
 
-NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "std")
-"""Names of the scalars that `train` returns."""
-
 
 class VRacerSettings(NamedTuple):
     """Fields of a configuration that V-RACER reads.
@@ -47,7 +44,7 @@ class VRacer(FusedAgent):
         compile_with_xla: whether `train` is compiled with XLA.
     """
 
-    NAMES = NAMES
+    NAMES = ("loss", "value_loss", "policy_loss", "kl", "near", "std")
     FIELDS: ClassVar[tuple[str, ...]] = ("state", "action", "mean", "std", "q_ret", "v_tbc")
 
     def __init__(
@@ -83,7 +80,7 @@ class VRacer(FusedAgent):
     def sync_acting_weights(self) -> None:
         """Copies the current weights to those that `act` reads."""
         *self._acting, raw = self._network.numpy()
-        self._std = np.sqrt(np.log1p(np.exp(raw)))
+        self._std = gaussian.std_from_raw_numpy(raw)
 
     def act(self, state: np.ndarray) -> PolicyOutput:
         """Value and policy of one state, float32 [S], with the acting weights."""

@@ -46,6 +46,23 @@ def test_a_replay_that_the_system_does_not_grant_is_refused(tmp_path, monkeypatc
         build(tmp_path, agent)
 
 
+def test_only_the_environments_of_actors_stay_open(tmp_path, monkeypatch):
+    made, closed = [], []
+
+    def make_noting(*args, **kwargs):
+        environment = make_environment(*args, **kwargs)
+        made.append(environment)
+        monkeypatch.setattr(environment, "close", lambda: closed.append(environment))
+        return environment
+
+    make_environment = experiment_module.make_environment
+    monkeypatch.setattr(experiment_module, "make_environment", make_noting)
+    experiment, trainer = build(tmp_path, "retrace")
+    assert len(made) - len(closed) == experiment.num_actors
+    trainer.close()
+    assert set(map(id, made)) == set(map(id, closed))
+
+
 @pytest.mark.parametrize(("agent", "field", "size"), [("retrace", "frames", 3), ("r2d2_retrace", "sequences", 0)])
 def test_a_replay_of_no_sequence_is_refused(tmp_path, agent, field, size):
     with pytest.raises(ValueError, match=rf"replay\.{field}={size} hold no sequence: choose more"):

@@ -48,6 +48,18 @@ def test_eager_graph_and_xla_make_the_same_update(acting):
             assert compiled[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
 
 
+@pytest.mark.parametrize("tuned", [(), STAC])
+def test_a_clip_of_0_is_none(tuned):
+    results = []
+    for clip in (0.0, 1e9, 0.01):
+        agent = make_agent(tuned, clip_global_norm=clip)
+        step(agent, random_batch(agent, 4, seed=0), "eager")
+        results.append(np.concatenate([np.ravel(x) for x in variables_of(agent)]))
+    none, far, near = results
+    np.testing.assert_array_equal(none, far)
+    assert np.abs(none - near).max() > 1e-3
+
+
 def test_two_replicas_make_the_update_of_one_device_with_the_whole_batch(tmp_path):
     result = two_replicas.run("tests.papers.stac.two_replicas", tmp_path)
     two_replicas.assert_same_updates(result, loss_rtol=1e-4)

@@ -1,0 +1,22 @@
+"""What an evaluation leaves behind."""
+
+import types
+
+import pytest
+
+from repro.training import task_evaluation
+
+
+@pytest.mark.parametrize("tasks", [("pong",), ("pong", "qbert")])
+def test_the_environment_of_each_task_is_closed(tmp_path, monkeypatch, tasks):
+    closed = []
+
+    def make(task, *_):
+        return types.SimpleNamespace(num_envs=2, close=lambda: closed.append(task))
+
+    monkeypatch.setattr(task_evaluation, "evaluate_task", lambda *_: {"mean": 1.0})
+    monkeypatch.setattr(task_evaluation, "make_evaluation_environment", make)
+    experiments = {task: types.SimpleNamespace(config=task) for task in tasks}
+    several = len(tasks) > 1
+    task_evaluation.evaluate_tasks(experiments, None, make(tasks[0]), 2, 1, tmp_path, together=several)
+    assert closed == list(tasks)
