@@ -7,10 +7,13 @@ VTRACE = "repro/tabular/vtrace.py"
 STUDY = "repro/training/problem_study.py"
 IMPALA = "repro/papers/impala/theorems.py"
 ACER = "repro/papers/acer/theorems.py"
+CTRACE = "repro/papers/ctrace/theorems.py"
+UPDATES = "repro/papers/ctrace/update_errors.py"
 STAC = "repro/papers/stac/theorems.py"
 TEST_V_TARGETS = "tests/ops/test_v_targets_theorems.py"
 TEST_IMPALA = "tests/papers/impala/test_theorems.py"
 TEST_ACER = "tests/papers/acer/test_theorems.py"
+TEST_CTRACE = "tests/papers/ctrace/test_theorems.py"
 TEST_STAC = "tests/papers/stac/test_theorems.py"
 ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_from_short_ones"
 
@@ -154,6 +157,48 @@ VARIANTS = [
         "if c == 1.0:",
         "if c == -1.0:",
         f"{TEST_ACER}::test_another_trained_retrace_is_seen",
+    ),
+    Variant(
+        "C-trace theorems: Eq. (5) with a ratio of the first action",
+        CTRACE,
+        "return 1 - (1 - mdp.discount) * total.sum(axis=1)",
+        "return 1 - (1 - mdp.discount) * np.minimum(1.0, pi / mu).ravel() * total.sum(axis=1)",
+        f"{TEST_CTRACE}::test_the_operators_of_the_agents_targets_are_the_closed_forms",
+    ),
+    Variant(
+        "C-trace theorems: the state that is left visited again",
+        CTRACE,
+        "transitions[..., 0] = 0.0",
+        "transitions[..., 1] = 0.0",
+        f"{TEST_CTRACE}::test_the_rate_grows_where_pi_and_mu_differ_after_the_first_step",
+    ),
+    Variant(
+        "C-trace theorems: periodic policy that begins with pi",
+        CTRACE,
+        "[mu] * (n - 1) + [pi]",
+        "[pi] + [mu] * (n - 1)",
+        f"{TEST_CTRACE}::test_the_periodic_policy_begins_with_mu",
+    ),
+    Variant(
+        "C-trace theorems: last target not given",
+        CTRACE,
+        "rewards[-1] = last_targets[self._pairs[-1]].ravel()",
+        "pass",
+        f"{TEST_CTRACE}::test_the_operators_of_the_agents_targets_are_the_closed_forms",
+    ),
+    Variant(
+        "C-trace theorems: variance instead of its root",
+        UPDATES,
+        "self.variance**0.5 + self.rate",
+        "self.variance + self.rate",
+        f"{TEST_CTRACE}::test_errors_stay_below_their_bounds",
+    ),
+    Variant(
+        "C-trace theorems: bound of seen pairs",
+        UPDATES,
+        "(1 - delta) * q_pi.max()",
+        "q_pi.max()",
+        f"{TEST_CTRACE}::test_variance_and_bias_exceed_their_bound_together",
     ),
     Variant(
         "STAC theorems: conditions exchanged",

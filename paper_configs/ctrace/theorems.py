@@ -1,0 +1,42 @@
+"""C-trace, Sections 2 and 3 and Appendix B: what it proves of its updates, on random finite MDPs.
+
+Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+from paper_configs.finite_mdp import theorems_config
+
+ANSWERS = (
+    "rate",
+    "estimate",
+    "least_rate",
+    "largest_rate",
+    "growth",
+    "growth_printed",
+    "greedy",
+    "uncorrected",
+    "importance",
+    "periodic_policy",
+    "mixture",
+    "error",
+    "squared_error",
+    "trade_off",
+)
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    config = theorems_config("ctrace", ANSWERS, scale)
+    config.alphas = (0.0, 0.25, 0.5, 0.75, 1.0)  # Proposition 3.2 holds for any, and says what is at both ends
+    config.n = (1, 2, 3)  # of n-step returns, at most num_steps; Section 2 and Proposition B.1 hold for any
+    # Of problems for Propositions 2.1 and B.2 and Theorem 2.2; assumed: every update of the whole table is summed.
+    config.update_states = 2
+    config.update_actions = 2
+    config.samples = (1, 2, 3, 4)  # pairs that the rule of Theorem 2.2 sees; assumed: any number
+    config.pairs_concentration = 0.5  # Dirichlet's, of the pairs that it sees; assumed: any distribution
+    return config

@@ -1,0 +1,136 @@
+"""Errors of one update of a whole table Q, as finite sums: C-trace, Propositions 2.1 and B.2 and Theorem 2.2."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from repro.tabular import mdps, operators, paths
+from repro.tabular.mdps import Problem
+from repro.tabular.operators import Method
+from repro.tabular.simulation import sampled_targets
+
+METHODS = (
+    Method("uncorrected", n=1),
+    Method("uncorrected", n=2),
+    Method("importance", n=2),
+    Method("retrace"),
+    Method("retrace", alpha=0.4),
+    Method("tree_backup", alpha=0.4),
+)
+"""Update rules of `sampled_updates`."""
+FAR = 20.0
+"""Standard deviation of a table that is far from every fixed point."""
+NUM_STEPS = 2
+"""Of the trajectory from each pair."""
+
+
+class UpdateErrors(NamedTuple):
+    """Exact quantities of one update T_hat of a table Q, which approximates an operator T.
+
+    Attributes:
+        error: E||T_hat Q - Q^pi|| in sup norm.
+        square: E||T_hat Q - Q^pi||^2, Euclidean as all that follows but `distance`.
+        variance: E||T_hat Q - T Q||^2.
+        rate: Gamma, the contraction rate of T.
+        distance: ||Q - Q_tilde|| in sup norm, Q_tilde the fixed point of T.
+        bias: ||Q_tilde - Q^pi||.
+        size: |X| |A|.
+    """
+
+    error: float
+    square: float
+    variance: float
+    rate: float
+    distance: float
+    bias: float
+    size: int
+
+    @property
+    def bound(self) -> float:
+        """Of `error` (Proposition 2.1)."""
+        return self.variance**0.5 + self.rate * self.distance + self.bias
+
+    @property
+    def bound_of_square(self) -> float:
+        """Of `square` (Proposition B.2)."""
+        return 3 * (self.variance + self.rate**2 * self.size * self.distance**2 + self.bias**2)
+
+
+def update_errors(problem: Problem, method: Method, q: np.ndarray) -> UpdateErrors:
+    """An update from independent trajectories, one from each pair; all combinations of them are summed.
+
+    Args:
+        problem: of so few states and actions that they can be.
+        method: the update rule.
+        q: the table, [S, A].
+    """
+    mdp, pi, mu = problem
+    every = paths.all_paths(mdp, mu, NUM_STEPS)
+    first = every.trajectories.states[0] * mdp.num_actions + every.trajectories.actions[0]
+    targets = sampled_targets(mdp, every.trajectories, pi, mu, [method], q)[0]
+    of_pairs = [np.flatnonzero((first == pair) & (every.probability > 0)) for pair in range(mu.size)]
+    picks = np.stack(np.meshgrid(*of_pairs, indexing="ij"), axis=-1).reshape(-1, mu.size)
+    tables, chances = targets[picks], every.probability[picks].prod(axis=1)  # [K, SA] and [K]
+    op = operators.operator(mdp, pi, mu, method, horizon=NUM_STEPS)
+    values, fixed = mdps.action_values(mdp, pi), operators.fixed_point(op, mdp)
+    return UpdateErrors(
+        error=float(chances @ np.abs(tables - values.ravel()).max(axis=1)),
+        square=float(chances @ ((tables - values.ravel()) ** 2).sum(axis=1)),
+        variance=float(chances @ ((tables - op(q).ravel()) ** 2).sum(axis=1)),
+        rate=operators.contraction_rate(op),
+        distance=float(np.abs(q - fixed).max()),
+        bias=float(np.linalg.norm(fixed - values)),
+        size=mu.size,
+    )
+
+
+def sampled_updates(problem: Problem, rng: np.random.Generator) -> Iterator[UpdateErrors]:
+    """Updates of several methods, from Q = 0, from a random Q far away and from Q^pi."""
+    far = FAR * rng.normal(size=problem.pi.shape)
+    tables = (np.zeros_like(far), far, mdps.action_values(problem.mdp, problem.pi))
+    return (update_errors(problem, method, q) for method in METHODS for q in tables)
+
+
+class TradeOff(NamedTuple):
+    """Both sides of Theorem 2.2 for R_max = 1, and the first without its bias."""
+
+    total: float
+    bound: float
+    root_variance: float
+
+
+def trade_off(problem: Problem, pairs: np.ndarray, samples: int) -> TradeOff:
+    """Theorem 2.2 for a rule whose contraction rate is 0.
+
+    The rule knows P, sees the rewards of `samples` independent pairs, takes the others for 0, and solves for Q. Its
+    supremum is over the two MDPs of the proof for each set of pairs, which have rewards of 1 or -1 in the set alone.
+
+    Args:
+        problem: of so few states and actions that all sets of pairs can be counted; its rewards do not matter.
+        pairs: probability of each pair, [SA], all above 0.
+        samples: at least 1.
+    """
+    mdp, pi, _ = problem
+    size = len(pairs)
+    successors = np.linalg.inv(np.eye(size) - operators.step_matrix(mdp, pi))  # (I - gamma P^pi)^-1
+    outcomes = list(itertools.product(range(size), repeat=samples))
+    chances = np.array([np.prod(pairs[list(outcome)]) for outcome in outcomes])
+    seen = np.array([[pair in outcome for pair in range(size)] for outcome in outcomes])
+    total, bound, alone = 0.0, 0.0, 0.0
+    for members in itertools.product([False, True], repeat=size):
+        rewards = np.array(members, float)
+        delta = chances[(seen & np.array(members)).any(axis=1)].sum()
+        if not 0 < delta < 1:
+            continue
+        q_pi = successors @ rewards
+        bound = max(bound, (1 - delta) * q_pi.max())  # D / (1 - gamma) is the largest entry of Q
+        estimates = (seen * rewards) @ successors.T  # the other MDP of the proof has all signs reversed
+        mean = chances @ estimates
+        root_variance = float(np.sqrt(chances @ ((estimates - mean) ** 2).sum(axis=1)))
+        total = max(total, root_variance + float(np.linalg.norm(mean - q_pi)))
+        alone = max(alone, root_variance)
+    return TradeOff(total, bound, alone)
