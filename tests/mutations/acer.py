@@ -303,15 +303,15 @@ VARIANTS = [
     Variant(
         "continuous ACER: policy gradient not truncated",
         CONTINUOUS_LOSS,
-        "tf.minimum(log_c, log_ratios(steps))",
-        "log_ratios(steps)",
+        "truncated_weight(log_ratios(steps), truncation)",
+        "tf.exp(log_ratios(steps))",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(
         "continuous ACER: policy gradient truncated at 1",
         CONTINUOUS_LOSS,
-        "tf.minimum(log_c, log_ratios(steps))",
-        "tf.minimum(0.0, log_ratios(steps))",
+        "truncated_weight(log_ratios(steps), truncation)",
+        "truncated_weight(log_ratios(steps), 1.0)",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(
@@ -338,8 +338,8 @@ VARIANTS = [
     Variant(
         "continuous ACER: correction where nothing was truncated",
         CONTINUOUS_LOSS,
-        "tf.minimum(0.0, log_c - sampled_log_rho)",
-        "log_c - sampled_log_rho",
+        "correction_weight(sampled_log_rho, truncation)",
+        "1.0 - truncation * tf.exp(-sampled_log_rho)",
         f"{TEST_CONTINUOUS_LOSS}::test_updates_are_those_of_algorithm_3",
     ),
     Variant(

@@ -15,6 +15,7 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.ops import q_targets, recursion, shapes, traces
 from repro.ops.constants import constant
+from repro.papers.acer.loss import correction_weight, truncated_weight
 from repro.papers.acer.trust_region import project, surrogate
 
 TRACES = ("root", "plain")
@@ -184,10 +185,9 @@ def policy_gradient(
         raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
     v, target, sampled_q = constant(steps.v_tm1), constant(target), constant(sampled_q)
     shapes.assert_same_shape("policy_gradient", v_tm1=v, target=target, sampled_q=sampled_q)
-    log_c = math.log(truncation)
     sampled_log_rho = log_ratios(steps._replace(action=sampled_action))
-    weight = tf.exp(tf.minimum(log_c, log_ratios(steps)))  # [T, B], in [0, c]
-    correction = -tf.math.expm1(tf.minimum(0.0, log_c - sampled_log_rho))  # [T, B], in [0, 1]
+    weight = truncated_weight(log_ratios(steps), truncation)  # [T, B]
+    correction = correction_weight(sampled_log_rho, truncation)  # [T, B]
     truncated = (weight * (target - v))[..., tf.newaxis] * mean_gradient(steps.action, steps.mean, steps.std)
     corrected = (correction * (sampled_q - v))[..., tf.newaxis] * mean_gradient(sampled_action, steps.mean, steps.std)
     return truncated + corrected  # [T, B, A]
@@ -251,11 +251,10 @@ def continuous_acer_loss(
     v_target = value_target(log_rho, q_ret, q, steps.v_tm1)
     errors = (tf.where(steps.is_boundary, 0.0, error) for error in (q_ret - q, v_target - steps.v_tm1))
     critic = 0.5 * tf.add_n([tf.square(error) for error in errors])
-    log_c = math.log(settings.truncation)
     extras |= {
         "q": constant(q),
         "value": constant(steps.v_tm1),
-        "importance_weight": tf.exp(tf.minimum(log_c, log_rho)),
-        "truncated": tf.cast(log_rho > log_c, tf.float32),
+        "importance_weight": truncated_weight(log_rho, settings.truncation),
+        "truncated": tf.cast(log_rho > math.log(settings.truncation), tf.float32),
     }
     return ContinuousLoss(policy + critic, policy, critic, extras)
