@@ -626,6 +626,10 @@ def _logged(at_the_end: bool, columns: Sequence[str]) -> Claim:
     return _of_log(functools.partial(task_measures.logged, columns=columns, at_the_end=at_the_end), columns)
 
 
+def _turning_back(columns: Sequence[str]) -> Claim:
+    return _of_log(functools.partial(task_measures.turning_back, columns=columns), columns)
+
+
 def _logged_difference(columns: Sequence[str]) -> Claim:
     claim = _of_log(functools.partial(task_measures.logged_difference, columns=columns), columns)
     return dataclasses.replace(claim, reached_by_training=False)
@@ -678,6 +682,7 @@ _OF_PROTOCOL: Mapping[str, tuple[Callable[..., Claim], tuple[str, ...]]] = {
     "logged_at_the_start": (functools.partial(_logged, False), ("columns",)),
     "logged_at_the_end": (functools.partial(_logged, True), ("columns",)),
     "logged_difference": (_logged_difference, ("columns",)),
+    "turning_back": (_turning_back, ("columns",)),
     "share_of_log_above": (_share_of_log_above, ("columns", "others", "factor")),
     "ratio_of_head_distances": (_ratio_of_head_distances, ("metaparameters",)),
     "difference_from_publication": (_difference_from_publication, ("publication",)),
@@ -765,6 +770,7 @@ CLAIMS: Mapping[str, Claim] = {
         learned_best=task_measures.SEARCH_BEST,
         reached_by_training=True,
     ),
+    "best_score": Claim(task_measures.score, _largest, learned=any),
     "lowest_return": Claim(task_measures.lowest_return, _mean, ("curve",), reached_by_training=True),
     "divergence": Claim(task_measures.divergence, _mean, ("series.kl",)),
     "divergence_growth": Claim(task_measures.growth, _geometric_mean, ("series.kl",)),

@@ -20,6 +20,7 @@ TASK_SETS = {
     "acer_control": 6,
     "dm_control_features": 28,
     "dm_control_pixels": 28,
+    "dm_control_humanoid": 3,
     "rwrl": 12,
     "sweep4": 4,
     "games_retrace_above": 57,
@@ -41,6 +42,7 @@ MEMBERS: Mapping[str, frozenset[str]] = {
         }
     ),
     "acer_control": frozenset({"cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"}),
+    "dm_control_humanoid": frozenset({"humanoid_stand", "humanoid_walk", "humanoid_run"}),
 }
 """The tasks of a set of which its experiments have others as well."""
 OF_ATARI57 = ("atari57", "games_retrace_above", "games_retrace_below")

@@ -27,8 +27,10 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         return "undecided"
     if ours.learned and printed.measure == "evaluation":
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
-        if found == "contradicts" and too_early and _reached_by_training(printed):
-            return "undecided"  # more training may come to it
+        stays_under = printed.claim is None and printed.better == "under"
+        may_turn = "agrees" if stays_under else "contradicts"  # by more training, which raises a score
+        if found == may_turn and too_early and _reached_by_training(printed):
+            return "undecided"
         if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
             return "undecided"  # a score that random play reaches as well
     return found

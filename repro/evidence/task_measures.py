@@ -100,6 +100,11 @@ def lowest_return(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], n
     return lambda weights: weights[0] @ lowest
 
 
+def score(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Final evaluation of one agent, mean over runs."""
+    return lambda weights: _means(by_agent, weights)[0]
+
+
 def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Divergence at the end, mean over runs, in nats."""
     _, end = _divergences(by_agent[0])
@@ -215,6 +220,18 @@ def logged(
     (runs,) = by_agent
     held = np.array([run_measures.logged(record, columns)[int(at_the_end)] for record in runs])
     return lambda weights: weights[0] @ held
+
+
+def turning_back(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """How far columns of the log turn back over how far they go, as `run_measures.turning_back` has it, mean over runs.
+
+    Args:
+        by_agent: of one agent.
+        columns: see there.
+    """
+    (runs,) = by_agent
+    shares = np.array([run_measures.turning_back(record, columns) for record in runs])
+    return lambda weights: weights[0] @ shares
 
 
 def share_of_log_above(

@@ -187,6 +187,7 @@ def tasks_of(row):
         "acer_control": campaign.CONTROL_6,
         "sweep4": ("pong", "breakout", "alien", "amidar"),
         "dmlab30": tuple(DMLAB30)[:2],
+        "dm_control_humanoid": ("humanoid_stand", "humanoid_walk", "humanoid_run"),
     }
     control = ("cartpole_swingup", "walker_walk")
     sets |= dict.fromkeys(("dm_control_features", "dm_control_pixels"), control)

@@ -422,6 +422,32 @@ def test_experts_of_impala_are_compared_with_those_of_a3c_game_by_game():
         assert (deep.verdict, deep.note) == ("not run", "")
 
 
+def test_a_best_score_is_of_the_best_task_and_of_agents_that_have_learned(tmp_path):
+    claim = {"claim": "best_score", "unit": "game score", "value": 900, "better": "under", "task": "atari5"}
+    made = []
+    for game, score in zip(GAMES, (40.0, 60.0, 90.0)):
+        made += make_runs("impala_shallow", *[{"final": score + i} for i in range(5)], games=(game,))
+    row = make_row(tmp_path, made, **claim)
+    assert (row.finding, row.value) == ("agrees", pytest.approx(92, abs=1))
+    assert 89 < row.interval[0] < row.value < row.interval[1] < 96
+    assert make_row(tmp_path, made, **claim | {"value": 50}).finding == "contradicts"
+    unlearned = make_row(tmp_path, made, random=random_records(GAMES, final=1000.0), **claim)
+    assert (unlearned.finding, unlearned.value) == ("not run", None)
+
+
+def test_metaparameters_turn_back_or_not(tmp_path):
+    claim = {"claim": "turning_back", "unit": "u", "value": 0.1, "better": "above", "protocol": {"columns": ["kl"]}}
+    made = make_runs("impala_shallow", *[{}] * 5)
+    for i, record in enumerate(made):
+        record["series"]["rows"] = [[10 * k, k, min(k, 100 - k) + 0.1 * i * k] for k in range(100)]
+    row = make_row(tmp_path, made, **claim)
+    assert (row.finding, row.value) == ("agrees", pytest.approx(0.67, abs=0.03))
+    for i, record in enumerate(made):
+        record["series"]["rows"] = [[10 * k, k, min(k, 80) - 0.02 * i * max(k - 80, 0)] for k in range(100)]
+    row = make_row(tmp_path, made, **claim)
+    assert (row.finding, 0.0 < row.value < 0.03) == ("contradicts", True)
+
+
 def test_the_printed_claims_that_are_answered():
     """Each finds what it needs; how many there are in each table."""
     found = {paper: [row for row in published.load(paper).rows if row.claim] for paper in ("acer", "refer")}

@@ -171,6 +171,16 @@ def test_a_difference_of_logs_is_ours_minus_theirs():
     assert value(of_task, [logged(9, 0.25), logged(9, 0.75)], [logged(9, 0.125)]) == 0.5 - 0.125
 
 
+def test_turning_back_is_that_of_each_run():
+    to_and_fro, up = run(kl=(0.0, 4.0, 3.0)), run(kl=range(10))
+    measure = functools.partial(measures.turning_back, columns=["kl"])
+    assert value(measure, [to_and_fro, up]) == (0.25 + 0.0) / 2
+
+
+def test_a_score_is_the_mean_of_final_evaluations():
+    assert value(measures.score, finals(400, 300, 500)) == 400
+
+
 def test_the_lowest_return_is_that_of_each_run():
     runs = [run(0, -8, 4), run(-20, 3, 1)]
     assert value(measures.lowest_return, runs) == (-8 + 1) / 2  # an untrained policy's -20 is not what training does
