@@ -79,6 +79,11 @@ class ClaimResult:
     candidates: Sequence[Records] | None = None
 
 
+def number_of_tasks(name: str) -> int:
+    """Returns how many tasks a row's `task` stands for: those of a set, or one."""
+    return TASK_SETS.get(name, 1)
+
+
 def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, needs: Sequence[str] = ()) -> ClaimResult:
     """Returns a result with the runs that the best were chosen from; the same result where all runs count.
 
@@ -200,8 +205,8 @@ def tasks_of_aggregate(
         for (paper, experiment, task, agent), found in runs.items()
         if (paper, experiment, agent) == names and found
     )
-    is_whole = printed.measure == "evaluation" and len(ours) == TASK_SETS.get(printed.task, 0)
-    return tuple(ours) if is_whole and printed.statistic != "mean_capped" else ()
+    is_whole = printed.task in TASK_SETS and len(ours) == number_of_tasks(printed.task)
+    return tuple(ours) if is_whole and printed.measure == "evaluation" and printed.statistic != "mean_capped" else ()
 
 
 def _usable(

@@ -1,6 +1,6 @@
 """What our result says of a printed number, and what of the paper's protocol is missing behind it."""
 
-from repro.evidence import claims
+from repro.evidence import claim_kinds
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
@@ -56,7 +56,7 @@ def expected_runs(printed: PublishedRow, learned: bool) -> int:
 
 def _reached_by_training(printed: PublishedRow) -> bool:
     """Whether a row is about what training comes to, as the score of one agent, not about how agents compare."""
-    return printed.claim is None or claims.find_claim(printed).reached_by_training
+    return printed.claim is None or claim_kinds.find_claim(printed).reached_by_training
 
 
 def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, differing: int) -> tuple[str, ...]:

@@ -146,8 +146,9 @@ def answer_aggregate(
         whole = comparisons.tasks_of_aggregate(printed, {key: group.records for key, group in groups.items()})
         units = {record["evaluation"]["unit"] for records in done.values() for record in records}
         if not whole or units != {printed.unit}:
-            total = comparisons.TASK_SETS.get(printed.task, 0)
-            return Result({}, f"{len(done)} of the {total} tasks have a record" if done and total else "")
+            if not done or printed.task not in comparisons.TASK_SETS:
+                return Result({}, "")
+            return Result({}, f"{len(done)} of the {comparisons.number_of_tasks(printed.task)} tasks have a record")
         scores = dict.fromkeys(whole, PLAIN)
     done = {task: records for task, records in done.items() if task in scores}
     if len(done) < len(scores):

@@ -13,6 +13,12 @@ import scipy.stats
 
 RESAMPLES = 9999
 CURVE_RESAMPLES = 999
+MIN_BOOTSTRAP_RUNS = 4
+"""Fewest runs of an agent on a task for a bootstrap interval; with fewer it covers less than 80 % of cases, not 95.
+
+However many tasks there are, since a single one may make nearly all of an aggregate's spread."""
+DIGITS = 12
+"""Significant digits of a value and its interval: thirds of a run sum to one only nearly, which surpasses nothing."""
 
 Scores: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 """Task to the scores of its runs, one or more, all finite; the runs of a task need not be as many as another's."""
@@ -101,6 +107,11 @@ def expanded_level(confidence: float, runs: int, freedom: int) -> float:
     t = scipy.stats.t.ppf(0.5 + confidence / 2, freedom)
     tail = scipy.stats.norm.cdf(-math.sqrt(runs / (runs - 1)) * t)
     return float(np.clip(1 - 2 * tail, confidence, 1 - 1e-12))
+
+
+def rounded(number: float) -> float:
+    """Returns a number to `DIGITS` significant digits."""
+    return float(f"{number:.{DIGITS}g}")
 
 
 def aggregate(scores: Scores, statistic: Statistic) -> float:

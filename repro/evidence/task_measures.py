@@ -30,6 +30,11 @@ MIN_PAIRS = 1e-9
 """Weight of pairs of different runs that is no rounding; it is 0 where one run has all weight."""
 
 
+def equal_weights(by_agent: Sequence[Records]) -> BootstrapWeights:
+    """Returns weights of all runs alike, [1, runs] for each agent, by which a measure gives the number itself."""
+    return [np.full((1, len(runs)), 1 / len(runs)) for runs in by_agent]
+
+
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
     ours, theirs = (np.array(_scores(runs)) for runs in by_agent)

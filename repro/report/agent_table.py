@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from repro.evidence import claims, intervals, statistics
+from repro.evidence import intervals, statistics
 from repro.evidence.results import BOOTSTRAP_SEED
 
 MIN_RUNS = 2
@@ -71,7 +71,7 @@ def _line(
     mean = middle = interval = improvement = improvement_interval = None
     if len(ours) == 1:
         mean, middle = (statistics.aggregate(ours, x) for x in (statistics.mean, statistics.interquartile_mean))
-        if runs >= claims.MIN_BOOTSTRAP_RUNS:
+        if runs >= statistics.MIN_BOOTSTRAP_RUNS:
             rng = np.random.default_rng(BOOTSTRAP_SEED)
             interval = statistics.stratified_interval(ours, statistics.interquartile_mean, rng)
     if reference is not None:

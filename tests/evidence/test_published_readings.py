@@ -9,8 +9,8 @@ import pytest
 from paper_configs.stac import atari, figure_4_robustness
 from repro.environments import rwrl
 from repro.environments.dm_control_task import import_suite
-from repro.evidence import claims, comparisons, published, staleness
-from repro.evidence.claims import find_claim
+from repro.evidence import claim_intervals, claim_kinds, comparisons, published, staleness
+from repro.evidence.claim_kinds import find_claim
 from repro.evidence.verdicts import find
 
 ROWS = [row for paper in published.papers() for row in published.load(paper).rows]
@@ -86,7 +86,7 @@ def test_every_score_may_fall_short_by_a_tenth():
 
 def test_acer_is_ahead_on_all_tasks_by_a_known_count_of_all_six_alone():
     row = one("acer", "Figure 2", "ACER over all other methods", "acer_control")
-    reach = claims.COUNT_REACH / comparisons.TASK_SETS[row.task]
+    reach = claim_intervals.COUNT_REACH / comparisons.TASK_SETS[row.task]
     assert reach < row.margin[1] < 1.1 * reach
     assert judge(row, 1 - reach, 1 + reach) == "agrees"
     assert judge(row, 5 / 6 - reach, 5 / 6 + reach) == "contradicts"
@@ -107,7 +107,7 @@ def test_exact_numbers_are_met_exactly():
 def test_claims_can_be_answered_as_they_are_named():
     for row in ROWS:
         if row.claim is not None:
-            claims.find_claim(row)
+            claim_kinds.find_claim(row)
             assert row.agent
     without = {row.unit for row in ROWS if row.claim is None and row.agent and "against" in row.protocol}
     assert not {unit for unit in without if unit.startswith(("place among 4 corrections", "rank correlation"))}
