@@ -19,6 +19,13 @@ ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_
 
 VARIANTS = [
     Variant(
+        "IMPALA theorems: eta without the first term",
+        IMPALA,
+        "sums = 1 + mdp.discount * following",
+        "sums = mdp.discount * following",
+        f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
         "online V-trace: traces of rho",
         ONLINE_VTRACE,
         "discount * c[x, a] * following",
