@@ -33,26 +33,27 @@ def stratified_interval(
     statistic: Statistic,
     rng: np.random.Generator,
     confidence: float = 0.95,
-    learned_together: bool = False,
+    dependent: bool = False,
 ) -> Interval:
     """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
 
-    Runs that learned all tasks together are resampled whole, since chance may raise or lower all of a run's scores.
+    Runs that learned all tasks together, or by the same settings, are resampled on all at once, since chance may raise
+    or lower all of their scores.
 
     Args:
         scores: at least two runs of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
         rng: for the resamples.
         confidence: probability content in (0, 1).
-        learned_together: whether the i-th score of each task is of the same run.
+        dependent: whether the i-th score of each task is of the same run, or of the same settings.
 
     Raises:
         TypeError: `scores` is not a mapping.
-        ValueError: no task, a task with fewer than two runs, or a score that is not finite; or tasks that were learned
-            together have different numbers of runs.
+        ValueError: no task, a task with fewer than two runs, or a score that is not finite; or tasks that
+            depend on each other have different numbers of runs.
     """
     samples = _checked("stratified_interval", scores)
-    return _interval("stratified_interval", statistic, samples, rng, confidence, learned_together)
+    return _interval("stratified_interval", statistic, samples, rng, confidence, dependent)
 
 
 def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
@@ -194,7 +195,7 @@ def _interval(
     samples: Mapping[str, np.ndarray],
     rng: np.random.Generator,
     confidence: float,
-    learned_together: bool,
+    dependent: bool,
 ) -> Interval:
     sizes = [sample.size for sample in samples.values()]
     if min(sizes) < 2:
@@ -205,13 +206,13 @@ def _interval(
     if all(np.ptp(sample) == 0 for sample in samples.values()):
         value = float(statistic(*samples.values(), axis=-1))
         return value, value
-    freedom = sizes[0] - 1 if learned_together else sum(sizes) - len(sizes)
+    freedom = sizes[0] - 1 if dependent else sum(sizes) - len(sizes)
     result = scipy.stats.bootstrap(
         tuple(samples.values()),
         statistic,
         n_resamples=RESAMPLES,
         vectorized=True,
-        paired=learned_together,
+        paired=dependent,
         confidence_level=expanded_level(confidence, min(sizes), freedom),
         method="percentile",
         rng=rng,

@@ -110,12 +110,14 @@ class PaperSection:
     def compared(self, experiment: str) -> list[agent_table.AgentLine]:
         """Returns the agents of an experiment beside each other over its tasks; nothing with a single task."""
         scores: dict[str, dict[str, Sequence[float]]] = collections.defaultdict(dict)
-        made = self.experiments[experiment]
-        for card in made:
-            for agent, runs in card.scores.items():
-                scores[agent][card.task] = runs
-        together = comparisons.learned_together([runs.records for card in made for runs in card.runs])
-        lines = agent_table.compare_agents(scores, together) if scores else []
+        of_agents: dict[str, list[comparisons.Records]] = collections.defaultdict(list)
+        for card in self.experiments[experiment]:
+            for agent, values in card.scores.items():
+                scores[agent][card.task] = values
+            for runs in card.runs:
+                of_agents[str(runs.row.agent)].append(runs.records)
+        dependent = any(map(comparisons.are_dependent, of_agents.values()))
+        lines = agent_table.compare_agents(scores, dependent) if scores else []
         return lines if any(line.tasks > 1 for line in lines) else []
 
     @functools.cached_property

@@ -409,6 +409,13 @@ VARIANTS = [
         f"{TEST_CLAIMS}::test_a_trend_of_agents_whose_runs_lie_apart_contradicts_that_there_is_none",
     ),
     Variant(
+        "aggregate: settings of a search as if they were others on each task",
+        RESULTS,
+        "comparisons.are_dependent(list(done.values()))",
+        "comparisons.learned_together(list(done.values()))",
+        f"{TEST_RESULTS}::test_the_interval_of_tasks_that_depend_on_each_other_is_over_whole_runs",
+    ),
+    Variant(
         "claim: settings of a search as if they were others on each task",
         COMPARISONS,
         "learned_together(of_tasks) or (len(of_tasks) > 1 and searched)",
