@@ -60,7 +60,7 @@ def test_agents_that_may_be_equal_are_compared_by_weak_words_alone():
 
 def test_every_number_to_be_met_has_a_margin_and_every_margin_a_reason():
     open_ = [row.agent for row in ROWS if row.better == "equal" and row.margin is None]
-    assert open_ == ["retrace_three_steps", "evaluation_late_importance"]  # which nothing decides, as their notes say
+    assert open_ == ["retrace_three_steps", "evaluation_late_importance", "cost_over_acer"]  # which nothing decides, as their notes say
     assert [(row.paper, row.column) for row in ROWS if (row.margin is None) != (row.margin_note is None)] == []
     strict = [row for row in ROWS if row.better in ("above", "under") and row.margin is not None]
     assert all(published.load(row.paper).tables[row.table].get("margin") for row in strict)  # not one of their own
@@ -199,10 +199,6 @@ def test_stac_s_weights_of_the_kl_loss_are_in_order():
 
 
 def test_about_is_read_both_ways():
-    cost = one("refer", "Section 4", "V-RACER against ACER")
-    assert [judge(cost, x, x) for x in (1.3, 1.7, 2, 2.4, 2.9)] == [
-        "contradicts", "agrees", "agrees", "agrees", "contradicts",
-    ]  # fmt: skip
     for task, value in (("Humanoid", 100), ("Walker2d", 50)):
         row = one("refer", "Figure 2", "DDPG with ER", task)
         found = [judge(row, share * value, share * value) for share in (0.4, 0.7, 1.5, 3.0)]
