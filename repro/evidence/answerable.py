@@ -37,10 +37,10 @@ def shares(
         published_dir, configs_dir: published numbers, and the configs, whose budgets count.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
-    for run in runs:
+    for run, seeds in collections.Counter(run._replace(seed=1) for run in runs).items():
         record = _prospect(run.paper, run.experiment, run.agent, run.scale, configs_dir)
         for task in learns_together(run, configs_dir) or (run.task,):
-            held[run.paper, run.experiment, task, run.agent].append(record)
+            held[run.paper, run.experiment, task, run.agent] += [record] * seeds
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
     known = published.papers(published_dir)
     found = {}

@@ -155,8 +155,8 @@ VARIANTS = [
     Variant(
         "campaign: blocks by what they answer, whatever they cost",
         PLAN,
-        "gains[block][1] / hours[block]",
-        "gains[block][1]",
+        "gains[block] / hours[block]",
+        "gains[block]",
         f"{TEST_PLAN}::test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first",
     ),
     Variant(
