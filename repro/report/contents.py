@@ -6,7 +6,7 @@ import functools
 import json
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import markdown_it
 from markupsafe import Markup
@@ -174,17 +174,8 @@ def make_sections(
     """Returns the page's sections, a paper each. Arguments as for `collect`."""
     return [
         _section(paper, rows, contents, results_dir, published_dir, configs_dir)
-        for paper, rows in by_paper(contents.rows).items()
+        for paper, rows in tables.by_paper(contents.rows).items()
     ]
-
-
-def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Returns the rows of each paper, papers in the order of `tables.PAPERS`, any other after them."""
-    found = collections.defaultdict(list)
-    for row in rows:
-        found[row.paper].append(row)
-    order = list(tables.PAPERS)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def results_first(rows: Sequence[Row]) -> list[Row]:
