@@ -346,6 +346,16 @@ STAGES = {
         Block("level of scores in control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
         Block("level of scores of the challenge", "stac", "rwrl", ("random",), CHALLENGES, "desk", 1, 0.01),
         Block("Figure 3 (a), ten tasks", "stac", "dm_control_features", STAC_AGENTS, CONTROL_10, "desk", 4, 0.25),
+        Block(
+            "Figure 3 (a), in how many of the ten tasks",
+            "stac",
+            "dm_control_features",
+            STAC_AGENTS,
+            CONTROL_10,
+            "desk",
+            6,  # two more than above: with fewer none of ten tasks can be decided
+            0.25,
+        ),
         Block("Figure 3 (c), two tasks", "stac", "rwrl", STAC_AGENTS, CHALLENGES, "desk", 4, 0.25),
         Block(
             "Figure 4, what a lower gamma or g_v costs",

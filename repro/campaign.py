@@ -176,10 +176,11 @@ def _set_aside(planned: Sequence[Planned], folder: CampaignFolder) -> dict[str, 
 
 
 def _is_done(item: Planned, estimates: Estimates) -> bool:
-    done = item.job.recorded()
-    if done:
-        estimates.add_record(item.job)
-    return done
+    found = item.job.find_records()
+    if found is None:
+        return False
+    estimates.add_record(item.job, found[0])
+    return True
 
 
 def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, console: Console) -> list[Planned]:

@@ -14,8 +14,9 @@ from paper_configs.impala import atari_shallow
 from repro.acting.batches import Batch
 from repro.acting.remote import RemoteWeights
 from repro.acting.unrolls import UnrollGroup
+from repro.aligned import ALIGNMENT, aligned_empty, aligned_zeros, concatenated
 from repro.environments.atari import make_atari
-from repro.memory import ALIGNMENT, aligned_empty, aligned_zeros, as_tensor, concatenated, stop_tensor_leak
+from repro.memory import as_tensor, stop_tensor_leak
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.impala.experiments.discrete import DiscreteExperiment
 from repro.papers.refer.ppo import NAMES, Ppo, PpoSettings

@@ -9,6 +9,7 @@ from paper_configs.finite_mdp import theorems_config
 
 ANSWERS = (
     "contraction",
+    "eta",
     "fixed_point",
     "unbiased_q",
 )

@@ -12,7 +12,7 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, compile_act
 from repro.acting.weights import Published, WeightsSnapshot
-from repro.memory import concatenated
+from repro.aligned import concatenated
 
 
 class Inference(Protocol):

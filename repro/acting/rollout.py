@@ -11,8 +11,9 @@ from tf_agents.policies import tf_policy
 from tf_agents.trajectories import PolicyStep, StepType
 from tf_agents.trajectories import time_step as ts
 
+from repro.aligned import aligned_empty
 from repro.environments.batched import BatchedEnvironment
-from repro.memory import aligned_empty, as_tensor
+from repro.memory import as_tensor
 
 Act = Callable[[Any, np.ndarray], tuple[np.ndarray, Any]]
 """Maps observations [N, ...] and their step types int32 [N] to actions [N, ...] and the info of the policy.

@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.aligned import aligned_zeros, concatenated
 from repro.environments.specs import STACK, FrameStackSpec, unwrapped
-from repro.memory import aligned_zeros, concatenated
 from repro.replay.frame_stacks import OLDER, Frames, game_starts, to_frames
 
 

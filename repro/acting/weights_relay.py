@@ -30,8 +30,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from repro.aligned import ALIGNMENT
 from repro.files import try_flock
-from repro.memory import ALIGNMENT, as_tensor
+from repro.memory import as_tensor
 
 SHARED_MEMORY = Path("/dev/shm")
 """Has the folders; without it, where temporary files are."""

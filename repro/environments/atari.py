@@ -18,9 +18,9 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from tf_agents.trajectories import time_step as ts
 
+from repro.aligned import aligned_empty
 from repro.environments import games, specs
 from repro.environments.batched import check_batch, check_reset, read_config
-from repro.memory import aligned_empty
 
 Observation = np.ndarray | dict[str, np.ndarray]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import gymnasium
 import numpy as np
-from tf_agents.specs import BoundedTensorSpec
-from tf_agents.trajectories import time_step as ts
+
+if TYPE_CHECKING:
+    from tf_agents.specs import BoundedTensorSpec
+    from tf_agents.trajectories import time_step as ts
 
 
 class RenderError(ValueError):

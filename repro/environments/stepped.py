@@ -11,11 +11,9 @@ import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
-from tf_agents.trajectories import time_step as ts
 
-from repro.environments import specs
+from repro.aligned import aligned_empty
 from repro.environments.batched import check_reset
-from repro.memory import aligned_empty
 
 DEFAULT_FPS = 30
 """Steps in a second of play where a task does not say how many."""
@@ -51,6 +49,10 @@ class SteppedEnvironment(gymnasium.vector.VectorEnv):
         step_limit: int,
         seed: int,
     ) -> None:
+        from tf_agents.trajectories import time_step as ts  # TensorFlow is for tasks that are played, not named
+
+        from repro.environments import specs
+
         self.num_envs = n = len(tasks)
         self.single_observation_space, self.single_action_space = observation_space, action_space
         self.observation_space, self.action_space = batch_space(observation_space, n), batch_space(action_space, n)

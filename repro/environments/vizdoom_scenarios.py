@@ -29,7 +29,7 @@ def scenario_name(task: str) -> str:
     Raises:
         UnknownTaskError: no scenario has this name; the message lists the nearest.
     """
-    from repro.environments.mujoco import match_task  # brings TensorFlow, which an engine does not need
+    from repro.environments.mujoco import match_task  # brings MuJoCo, which an engine does not need
 
     return match_task(task, SCENARIOS, "scenario of ViZDoom")
 

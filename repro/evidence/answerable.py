@@ -9,7 +9,7 @@ from typing import Any
 import ml_collections
 
 from repro.config import budget
-from repro.evidence import claims, comparisons, findings, published, settings, staleness
+from repro.evidence import claim_intervals, claim_kinds, claims, comparisons, findings, published, settings, staleness
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
@@ -37,10 +37,10 @@ def shares(
         published_dir, configs_dir: published numbers, and the configs, whose budgets count.
     """
     held: dict[Key, list[dict[str, Any]]] = collections.defaultdict(list)
-    for run in runs:
+    for run, seeds in collections.Counter(run._replace(seed=1) for run in runs).items():
         record = _prospect(run.paper, run.experiment, run.agent, run.scale, configs_dir)
         for task in learns_together(run, configs_dir) or (run.task,):
-            held[run.paper, run.experiment, task, run.agent].append(record)
+            held[run.paper, run.experiment, task, run.agent] += [record] * seeds
     agents = {(paper, experiment, agent) for paper, experiment, _, agent in held}
     known = published.papers(published_dir)
     found = {}
@@ -69,7 +69,7 @@ def _prospect(paper: str, experiment: str, agent: str, scale: str, configs_dir: 
         "scale": scale,
         "config": config,
         "evaluation": {"mean": 0.0},
-        claims.SAMPLED: config.get("sweep", {}).get("sampled", False),
+        claim_kinds.SAMPLED: config.get("sweep", {}).get("sampled", False),
     }
 
 
@@ -95,12 +95,12 @@ def _share(
             tasks = comparisons.tasks_of_aggregate(printed, held, published_dir)
         parts = [_part(printed, task, (), 1, held, configs_dir) for task in tasks]
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
-    claim = claims.find_claim(printed)
+    claim = claim_kinds.find_claim(printed)
     min_runs, opponents = claims.find_opponents(printed, claim)
     min_runs = max(min_runs, claim.interval_runs)
-    total = comparisons.TASK_SETS.get(printed.task, 1)
+    total = comparisons.number_of_tasks(printed.task)
     of_all = []
-    needs = [need for need in claim.needs if need == claims.SAMPLED]
+    needs = [need for need in claim.needs if need == claim_kinds.SAMPLED]
     for others in opponents:
         tasks = {
             task: by_agent
@@ -108,7 +108,11 @@ def _share(
             if not claims.foreign_settings(printed, claim, by_agent, differences)
         }
         if claim.count is not None:
-            tasks = {task: by_agent for task, by_agent in tasks.items() if claims.can_be_ordered(by_agent, len(tasks))}
+            tasks = {
+                task: by_agent
+                for task, by_agent in tasks.items()
+                if claim_intervals.can_be_ordered(by_agent, len(tasks))
+            }
         if claim.takes_all_tasks and len(tasks) < total:
             tasks = {}
         of_all.append(sum(_part(printed, task, others, min_runs, held, configs_dir) for task in tasks) / total)

@@ -20,6 +20,7 @@ TASK_SETS = {
     "acer_control": 6,
     "dm_control_features": 28,
     "dm_control_pixels": 28,
+    "dm_control_humanoid": 3,
     "rwrl": 12,
     "sweep4": 4,
     "games_retrace_above": 57,
@@ -41,6 +42,7 @@ MEMBERS: Mapping[str, frozenset[str]] = {
         }
     ),
     "acer_control": frozenset({"cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid"}),
+    "dm_control_humanoid": frozenset({"humanoid_stand", "humanoid_walk", "humanoid_run"}),
 }
 """The tasks of a set of which its experiments have others as well."""
 OF_ATARI57 = ("atari57", "games_retrace_above", "games_retrace_below")
@@ -75,6 +77,11 @@ class ClaimResult:
     shortfalls: tuple[str, ...] = ()
     note: str = ""
     candidates: Sequence[Records] | None = None
+
+
+def number_of_tasks(name: str) -> int:
+    """Returns how many tasks a row's `task` stands for: those of a set, or one."""
+    return TASK_SETS.get(name, 1)
 
 
 def with_candidates(result: ClaimResult, printed: PublishedRow, runs: Runs, needs: Sequence[str] = ()) -> ClaimResult:
@@ -198,8 +205,8 @@ def tasks_of_aggregate(
         for (paper, experiment, task, agent), found in runs.items()
         if (paper, experiment, agent) == names and found
     )
-    is_whole = printed.measure == "evaluation" and len(ours) == TASK_SETS.get(printed.task, 0)
-    return tuple(ours) if is_whole and printed.statistic != "mean_capped" else ()
+    is_whole = printed.task in TASK_SETS and len(ours) == number_of_tasks(printed.task)
+    return tuple(ours) if is_whole and printed.measure == "evaluation" and printed.statistic != "mean_capped" else ()
 
 
 def _usable(

@@ -1,6 +1,6 @@
 """What our result says of a printed number, and what of the paper's protocol is missing behind it."""
 
-from repro.evidence import claims
+from repro.evidence import claim_kinds
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
@@ -27,8 +27,10 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         return "undecided"
     if ours.learned and printed.measure == "evaluation":
         too_early = share < 1 - BUDGET_TOLERANCE if share is not None else ours.fields["scale"] != "paper"
-        if found == "contradicts" and too_early and _reached_by_training(printed):
-            return "undecided"  # more training may come to it
+        stays_under = printed.claim is None and printed.better == "under"
+        may_turn = "agrees" if stays_under else "contradicts"  # by more training, which raises a score
+        if found == may_turn and too_early and _reached_by_training(printed):
+            return "undecided"
         if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
             return "undecided"  # a score that random play reaches as well
     return found
@@ -54,7 +56,7 @@ def expected_runs(printed: PublishedRow, learned: bool) -> int:
 
 def _reached_by_training(printed: PublishedRow) -> bool:
     """Whether a row is about what training comes to, as the score of one agent, not about how agents compare."""
-    return printed.claim is None or claims.find_claim(printed).reached_by_training
+    return printed.claim is None or claim_kinds.find_claim(printed).reached_by_training
 
 
 def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, differing: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Confidence intervals that hold for few runs, in closed form.
+"""Confidence intervals that hold for few runs, in closed form but for that of the best of many.
 
 A percentile bootstrap of two to five runs covers far less often than it says, and has no width where all runs agree.
 So means take Student's t, shares the exact binomial interval, probabilities of improvement and trends Newcombe's, and

@@ -66,8 +66,8 @@ class PublishedRow:
         measure: which number of a record answers it, a `Measure`.
         better: how `value` is met, a `Better`.
         statement: the sentence behind `value`, in our words, for a claim in text or about a figure; else None.
-        claim: a key of `claims.CLAIMS`, by which the records of runs answer a statement; None where one record of each
-            run does, as for a number of a table, or where nothing here answers.
+        claim: a kind of claim that `claim_kinds.find_claim` knows, by which the records of runs answer a statement;
+            None where one record of each run does, as for a number of a table, or where nothing here answers.
         margin: how far from `value` still counts as it: (kind, size) with kind `absolute`, `factor`, or `share` of the
             distance from a random player's score; None for no margin.
         margin_note: why this margin, or None.

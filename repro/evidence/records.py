@@ -105,6 +105,26 @@ def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
     return path
 
 
+def find_record(path: pathlib.Path, scale: str) -> dict[str, Any] | None:
+    """Reads a run's record of this scale from where `path_of_scale` says that it lies.
+
+    Args:
+        path: from `record_path`.
+        scale: one of `SCALES`.
+
+    Returns:
+        As `read_record`; None where there is none.
+
+    Raises:
+        RecordError: what lies there is no valid record.
+    """
+    record = read_record(path) if path.exists() else None
+    if record is None or record["scale"] == scale:
+        return record
+    other = _with_scale(path, scale)
+    return read_record(other) if other.exists() else None
+
+
 def _with_scale(path: pathlib.Path, scale: str) -> pathlib.Path:
     return path.with_stem(f"{path.stem}_{scale}")
 

@@ -146,8 +146,9 @@ def answer_aggregate(
         whole = comparisons.tasks_of_aggregate(printed, {key: group.records for key, group in groups.items()})
         units = {record["evaluation"]["unit"] for records in done.values() for record in records}
         if not whole or units != {printed.unit}:
-            total = comparisons.TASK_SETS.get(printed.task, 0)
-            return Result({}, f"{len(done)} of the {total} tasks have a record" if done and total else "")
+            if not done or printed.task not in comparisons.TASK_SETS:
+                return Result({}, "")
+            return Result({}, f"{len(done)} of the {comparisons.number_of_tasks(printed.task)} tasks have a record")
         scores = dict.fromkeys(whole, PLAIN)
     done = {task: records for task, records in done.items() if task in scores}
     if len(done) < len(scores):
@@ -213,15 +214,15 @@ def _summarize_tasks(
     """
     function = statistics.STATISTICS[statistic]
     several = all(len(records) > 1 for records in done.values())
-    together = several and comparisons.learned_together(list(done.values()))
+    dependent = several and comparisons.are_dependent(list(done.values()))
     means = _normalised_means(done, references)
     returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
     scores = means if several else statistics.normalised_scores(returns, references)
     interval = None
-    known = not together or comparisons.are_same_runs(list(done.values()))
+    known = not dependent or comparisons.are_same_runs(list(done.values()))
     if known and all(len(sample) > 1 for sample in scores.values()):
         rng = np.random.default_rng(BOOTSTRAP_SEED)
-        low, high = statistics.stratified_interval(scores, function, rng, learned_together=together)
+        low, high = statistics.stratified_interval(scores, function, rng, dependent=dependent)
         interval = (100 * low, 100 * high) if low < high else None
     every = [record for records in done.values() for record in records]
     return {

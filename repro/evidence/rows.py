@@ -118,7 +118,7 @@ def make_rows(
     rows: list[Row] = []
     for paper in papers:
         printed = published.load(paper, published_dir).rows if paper in known else ()
-        answered = {_key(row) for row in printed if _compares(row, groups.get(_key(row)))}
+        answered = {row_key(row) for row in printed if _compares(row, groups.get(row_key(row)))}
         rows += [_printed_row(row, groups, references, published_dir, configs_dir) for row in printed]
         rows += [
             _own_row(key, of_scale, references, configs_dir)
@@ -147,10 +147,13 @@ def rows_for(
     players = [item for item in players if comparisons.key_of(item.record) not in keys]
     groups = group_records([*stored, *players], configs_dir)
     rows = make_rows(groups, papers=sorted({key[0] for key in keys}), configs_dir=configs_dir)
-    return [row for row in rows if row.statistic is None and (row.claim is not None and row.seeds or _key(row) in keys)]
+    return [
+        row for row in rows if row.statistic is None and (row.claim is not None and row.seeds or row_key(row) in keys)
+    ]
 
 
-def _key(row: published.PublishedRow | Row) -> Key:
+def row_key(row: published.PublishedRow | Row) -> Key:
+    """Returns where the records of a row's own agent and task are."""
     return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
@@ -179,7 +182,7 @@ def _printed_row(
     elif printed.claim is not None:
         ours = results.answer_claim(printed, groups, references, field)
     else:
-        ours = results.answer_task(printed, groups.get(_key(printed), Group(())), field)
+        ours = results.answer_task(printed, groups.get(row_key(printed), Group(())), field)
     share = ours.fields["budget"] / budget if ours.fields and budget else None
     differing = references.differing_settings(ours.used)
     shortfalls = findings.list_shortfalls(printed, ours, share, len(differing)) if ours.fields else ()

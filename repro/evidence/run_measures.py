@@ -13,6 +13,8 @@ WINDOW_FRACTION = 0.1
 """Share of the logged rows that counts as the start of training, and as its end."""
 MIN_DIVERGENCE = 1e-12
 """Nats; a smaller mean is taken for this one, so that it has a logarithm."""
+MIN_MOVE = 1e-9
+"""Of a column's course; a smaller one is rounding."""
 TOLERANCE = 1e-9
 """Relative; a curve reaches a level that it misses by rounding."""
 
@@ -87,6 +89,30 @@ def logged(record: Record, columns: Sequence[str]) -> tuple[float, float]:
     """
     start, end = np.mean([start_and_end(values) for values in _columns(record, "logged", *columns)], axis=0)
     return float(start), float(end)
+
+
+def turning_back(record: Record, columns: Sequence[str]) -> float:
+    """Returns how far columns of a log turn back over how far they go, in [0, 1], mean over columns.
+
+    The course of a column is its means over tenths of the log. It goes up by the largest rise from one tenth to a later
+    one, and down by the largest fall: the smaller of these counts over the larger. So what only rises, only falls or
+    never moves has 0, and what comes back all the way has 1.
+
+    Args:
+        record: of the run.
+        columns: of its log.
+
+    Raises:
+        ValueError: it lacks one of them.
+    """
+    shares = []
+    for values in _columns(record, "turning_back", *columns):
+        tenths = np.array_split(values, round(1 / WINDOW_FRACTION))
+        course = np.array([tenth.mean() for tenth in tenths if tenth.size])
+        rise = (course - np.minimum.accumulate(course)).max()
+        fall = (np.maximum.accumulate(course) - course).max()
+        shares.append(min(rise, fall) / max(rise, fall, MIN_MOVE))
+    return float(np.mean(shares))
 
 
 def share_of_log_above(record: Record, columns: Sequence[str], others: Sequence[str], factor: float) -> float:

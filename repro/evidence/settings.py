@@ -9,7 +9,6 @@ from repro.config import flatten, with_later
 from repro.evidence import published, random_player, staleness
 
 SettingStatus = Literal["as printed", "differs", "no config yet", "not a field"]
-ABSENT = "absent"
 NOT_SETTINGS = ("scale", "num_env_frames", "num_env_steps", "evaluation.episodes", "evaluation.num_envs")
 """Fields by which scales differ in budget: how long is trained, and how many games are played then."""
 
@@ -153,6 +152,6 @@ def _look_up(config: Mapping[str, Any], field: str) -> Any:
     value: Any = config
     for name in field.split("."):
         if not isinstance(value, Mapping) or name not in value:
-            return ABSENT
+            return staleness.ABSENT
         value = value[name]
     return value

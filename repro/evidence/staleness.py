@@ -12,6 +12,8 @@ from repro.evidence import behaviour, random_player
 from repro.evidence.records import ROOT, RecordError, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
+ABSENT = "absent"
+"""Stands for the value of a field that a config does not have."""
 RUN_FIELDS = ("env.task", "seed")
 """What differs between the runs of one experiment."""
 CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors", "runtime.num_learners")
@@ -87,13 +89,12 @@ def config_difference(
         ignored: dotted names left out, of fields and of whole sections.
 
     Returns:
-        Dotted name to (value in config, value in reference); the latter is the string `absent` for a lost
-        field.
+        Dotted name to (value in config, value in reference); the latter is `ABSENT` for a lost field.
     """
     flat = flatten(reference)
     sections = tuple(f"{name}." for name in ignored)
     return {
-        name: (value, flat.get(name, "absent"))
+        name: (value, flat.get(name, ABSENT))
         for name, value in flatten(config).items()
         if name not in ignored
         and not name.startswith(sections)
@@ -131,4 +132,4 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
 
 
 def _show(value: Any) -> str:
-    return value if value == "absent" else repr(value)
+    return value if value == ABSENT else repr(value)

@@ -30,6 +30,11 @@ MIN_PAIRS = 1e-9
 """Weight of pairs of different runs that is no rounding; it is 0 where one run has all weight."""
 
 
+def equal_weights(by_agent: Sequence[Records]) -> BootstrapWeights:
+    """Returns weights of all runs alike, [1, runs] for each agent, by which a measure gives the number itself."""
+    return [np.full((1, len(runs)), 1 / len(runs)) for runs in by_agent]
+
+
 def improvement(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours ends higher than one of theirs, ties counted half (Agarwal et al. 2021)."""
     ours, theirs = (np.array(_scores(runs)) for runs in by_agent)
@@ -59,7 +64,7 @@ def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights],
     """
     level = common_level(by_agent)
     ours, theirs = (np.array([_frames_to(level, record) for record in runs]) for runs in by_agent)
-    wins = (ours[:, None] < theirs) + 0.5 * (ours[:, None] == theirs)
+    wins = statistics.wins(-ours, -theirs)
     return lambda weights: np.einsum("ri,ij,rj->r", weights[0], wins, weights[1])
 
 
@@ -98,6 +103,11 @@ def lowest_return(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], n
     (runs,) = by_agent
     lowest = np.array([min(score for _, score in record["curve"][1:] or record["curve"]) for record in runs])
     return lambda weights: weights[0] @ lowest
+
+
+def score(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Final evaluation of one agent, mean over runs."""
+    return lambda weights: _means(by_agent, weights)[0]
 
 
 def divergence(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
@@ -217,6 +227,18 @@ def logged(
     return lambda weights: weights[0] @ held
 
 
+def turning_back(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """How far columns of the log turn back over how far they go, as `run_measures.turning_back` has it, mean over runs.
+
+    Args:
+        by_agent: of one agent.
+        columns: see there.
+    """
+    (runs,) = by_agent
+    shares = np.array([run_measures.turning_back(record, columns) for record in runs])
+    return lambda weights: weights[0] @ shares
+
+
 def share_of_log_above(
     by_agent: Sequence[Records], columns: Sequence[str], others: Sequence[str], factor: float
 ) -> Callable[[BootstrapWeights], np.ndarray]:
@@ -245,12 +267,7 @@ def ratio_of_head_distances(
     (runs,) = by_agent
     between, from_main = np.array([run_measures.distances_of_heads(record, metaparameters) for record in runs]).T
 
-    def ratio(weights: BootstrapWeights) -> np.ndarray:
-        apart = weights[0] @ from_main
-        differ = apart > 0
-        return np.where(differ, np.minimum(weights[0] @ between / np.where(differ, apart, 1.0), RATIO_CAP), RATIO_CAP)
-
-    return ratio
+    return lambda weights: _capped_ratio(weights[0] @ between, weights[0] @ from_main)
 
 
 def logged_difference(by_agent: Sequence[Records], columns: Sequence[str]) -> Callable[[BootstrapWeights], np.ndarray]:
@@ -334,9 +351,7 @@ def ratio_of_gains(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], 
 
     def ratio(weights: BootstrapWeights) -> np.ndarray:
         ours, first, second, third = _means(by_agent, weights)
-        gain = second - first
-        gained = gain > 0
-        return np.where(gained, np.minimum((ours - third) / np.where(gained, gain, 1.0), RATIO_CAP), RATIO_CAP)
+        return _capped_ratio(ours - third, second - first)
 
     return ratio
 
@@ -352,7 +367,7 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
     """
     (runs,) = by_agent
     sampled = np.array([record["sampled_hparams"][name] for record in runs], np.float64)
-    scores = np.array([record["evaluation"]["mean"] for record in runs], np.float64)
+    scores = np.array(_scores(runs), np.float64)
 
     def correlation(weights: BootstrapWeights) -> np.ndarray:
         (of_run,) = weights
@@ -399,6 +414,12 @@ def _final_level(runs: Records) -> float:
 
 def _scores(runs: Records) -> list[float]:
     return [record["evaluation"]["mean"] for record in runs]
+
+
+def _capped_ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a / b, [R]; `RATIO_CAP` where it is larger or b is not positive."""
+    positive = b > 0
+    return np.where(positive, np.minimum(a / np.where(positive, b, 1.0), RATIO_CAP), RATIO_CAP)
 
 
 def _loss(learned: np.ndarray, before: np.ndarray) -> np.ndarray:

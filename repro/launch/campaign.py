@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console
 
@@ -125,9 +125,8 @@ class Estimates:
         self._measured = self._estimated = 0.0
         self._planned = {item.job: item for item in planned}
 
-    def add_record(self, job: RecordedJob) -> None:
-        """Takes note of what a run that is done has taken, unless it diverged before its end."""
-        record = records.read_record(job.record_paths[0])
+    def add_record(self, job: RecordedJob, record: Mapping[str, Any]) -> None:
+        """Takes note of what a run that is done has taken, by its first record, unless it diverged before its end."""
         if "diverged" in record:
             return
         hours = record["wall_seconds"] / 3600 * record["hardware"]["cores"]
@@ -220,7 +219,7 @@ class CampaignFollower(Follower):
     def ended(self, job: RecordedJob, failure: str | None, retry: bool) -> None:
         if failure is None:
             self._done, self._in_a_row = self._done + 1, 0
-            self._estimates.add_record(job)
+            self._estimates.add_record(job, records.read_record(job.record_paths[0]))
             self._say(f"{job.label}: done, {job.record_paths[0]}")
             return
         self._failed += 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import ml_collections
@@ -55,7 +56,14 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
             f"no experiment {experiment!r} in {CONFIGS / paper}{cli.nearest(experiment, known)} "
             f"(there are {', '.join(known)})"
         )
-    return importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config(scale)
+    get_config = importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config
+    return _make_config(get_config, scale).copy_and_resolve_references()
+
+
+@functools.cache
+def _make_config(get_config: Callable[[str], ml_collections.ConfigDict], scale: str) -> ml_collections.ConfigDict:
+    """A configuration that is made once, of which each of many jobs has a copy."""
+    return get_config(scale)
 
 
 def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> None:

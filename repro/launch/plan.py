@@ -115,15 +115,22 @@ def order(stages: Stages) -> Iterator[Step]:
     before: dict[answerable.RowKey, float] = {}
     for stage, blocks in stages.items():
         left = {block: block.runs() for block in blocks}
+        afters: dict[Block, dict[answerable.RowKey, float]] = {}
         while left:
-            gains = {}
-            for block, runs in left.items():
-                after = answerable.shares([*planned, *(run for run in runs if run not in planned)])
-                gains[block] = after, sum(after.values()) - sum(before.values())
+            for block in left.keys() - afters.keys():
+                of_paper = [run for run in dict.fromkeys([*planned, *left[block]]) if run.paper == block.paper]
+                afters[block] = answerable.shares(of_paper)
+            gains = {block: _sum(before | afters[block]) - _sum(before) for block in left}
             hours = {block: len(runs) * block.core_hours for block, runs in left.items()}
-            best = max(left, key=lambda block: gains[block][1] / hours[block])
-            after, gain = gains[best]
+            best = max(left, key=lambda block: gains[block] / hours[block])
             new = [run for run in left.pop(best) if run not in planned]
-            yield Step(stage, best, new, len(after.keys() - before.keys()), gain)
+            after = before | afters[best]
+            yield Step(stage, best, new, len(after.keys() - before.keys()), gains[best])
             planned |= dict.fromkeys(new)
             before = after
+            afters = {block: shares for block, shares in afters.items() if block.paper != best.paper}
+
+
+def _sum(shares: Mapping[answerable.RowKey, float]) -> float:
+    """Sum of the parts of rows, in an order that is the same however they were found."""
+    return sum(shares[key] for key in sorted(shares))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import ml_collections
 
@@ -99,6 +100,16 @@ class RecordedJob(abc.ABC):
         """Returns the commit that makes the records."""
         return self.commit or records.git_commit()
 
+    def find_records(self) -> list[dict[str, Any]] | None:
+        """Returns the records of this scale where all are there, valid and of the current configuration, else None."""
+        found = []
+        for path in self._paths:
+            record = records.find_record(path, self.config.scale)
+            if record is None or stale_reason(record) is not None:
+                return None
+            found.append(record)
+        return found
+
     def recorded(self) -> bool:
         """Whether they are there, valid, of this scale and of the current configuration."""
-        return all(path.exists() and stale_reason(records.read_record(path)) is None for path in self.record_paths)
+        return self.find_records() is not None

@@ -15,7 +15,7 @@ from typing import Any
 import ml_collections
 
 from repro import cli
-from repro.config import budget, frames_per_step, resolve, tasks, total_budget, use_processes
+from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks, total_budget, use_processes
 from repro.evidence import behaviour, records
 from repro.evidence.staleness import CONFIGS_DIR
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
@@ -70,7 +70,7 @@ class TrainingJob(RecordedJob):
             use_processes(config)
         self._on_cluster = (f"--cluster={cluster}",) if cluster else ()
         config.env.task = run_task(config, task)
-        self._together = tasks(resolve(config))
+        self._together = tasks(resolve_plain(config.to_dict(), config.agent))
         self._tasks = self._together or (config.env.task,)
         self.label = f"{config.experiment} {config.agent} {config.env.task} seed {seed}"
         run, *places = (
@@ -141,8 +141,10 @@ class TrainingJob(RecordedJob):
     def share_done(self) -> float:
         """Share of the frames trained so far, from the run's log; 0 before its first row."""
         rows = self._rows()
+        if not rows:
+            return 0.0
         unit, amount = total_budget(resolve(self.config))
-        return rows[-1][f"num_env_{unit}"] / amount if rows else 0.0
+        return rows[-1][f"num_env_{unit}"] / amount
 
     def seconds_done(self) -> float:
         """Seconds of training so far, from the run's log."""

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
+from repro.aligned import aligned_empty
 from repro.environments.specs import STACK
-from repro.memory import aligned_empty
 
 OLDER = STACK - 1
 """Frames of a stack besides its newest."""

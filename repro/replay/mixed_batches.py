@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
-from repro.memory import concatenated
+from repro.aligned import concatenated
 from repro.replay.unrolls import UnrollReplay
 
 NO_VERSION = -1

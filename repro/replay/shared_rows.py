@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.memory import aligned_empty
+from repro.aligned import aligned_empty
 
 
 class SharedRows:

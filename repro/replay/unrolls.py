@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.trajectories import Trajectory
 
+from repro.aligned import aligned_zeros
 from repro.environments.specs import STACK, FrameStackSpec, unwrapped
-from repro.memory import aligned_zeros
 from repro.replay.frame_stacks import OLDER, FrameRing, game_starts
 from repro.replay.step_layout import state_indices
 

@@ -7,6 +7,7 @@ from absl import flags
 
 from repro import cli
 from repro.evidence.published import PublishedError
+from repro.evidence.rows import row_key
 from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
 from repro.report.markdown import results_page
@@ -49,7 +50,7 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
     """
     rows = [row for row in contents.rows if (row.paper, row.experiment, row.task) == (paper, experiment, task)]
     by_agent = {row.agent: row for row in reversed(rows) if row.seeds and cards.is_evaluation(row, contents.groups)}
-    runs_of = [(row, contents.groups[cards.row_key(row)].records) for row in reversed(by_agent.values())]
+    runs_of = [(row, contents.groups[row_key(row)].records) for row in reversed(by_agent.values())]
     plotted = [(row, runs) for row, runs in runs_of if any(record["curve"] for record in runs)]
     if plotted:
         indices = cards.agent_indices(row for row in contents.rows if row.paper == paper)

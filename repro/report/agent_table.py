@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from repro.evidence import claims, intervals, statistics
+from repro.evidence import intervals, statistics
 from repro.evidence.results import BOOTSTRAP_SEED
 
 MIN_RUNS = 2
@@ -37,12 +37,13 @@ class AgentLine:
     improvement_interval: statistics.Interval | None
 
 
-def compare_agents(scores: Mapping[str, statistics.Scores], learned_together: bool = False) -> list[AgentLine]:
+def compare_agents(scores: Mapping[str, statistics.Scores], dependent: bool = False) -> list[AgentLine]:
     """Returns a line for each agent with enough runs on a task of the first agent, which the others are compared with.
 
     Args:
         scores: agent to task to the scores of its runs, the reference first.
-        learned_together: whether each run learned all tasks, so that chance may raise or lower all at once.
+        dependent: whether chance may raise or lower what a run scores on all tasks at once, as of one that learned them
+            together.
 
     Returns:
         The reference and the others in the given order; nothing where there is none to compare it with.
@@ -57,10 +58,10 @@ def compare_agents(scores: Mapping[str, statistics.Scores], learned_together: bo
     if not compared:
         return []
     tasks = [task for task in usable[reference] if any(task in shared[agent] for agent in compared)]
-    lines = [_line(reference, {task: usable[reference][task] for task in tasks}, None, learned_together)]
+    lines = [_line(reference, {task: usable[reference][task] for task in tasks}, None, dependent)]
     for agent in compared:
         ours = {task: usable[agent][task] for task in shared[agent]}
-        lines.append(_line(agent, ours, usable[reference], learned_together))
+        lines.append(_line(agent, ours, usable[reference], dependent))
     return lines
 
 
@@ -71,7 +72,7 @@ def _line(
     mean = middle = interval = improvement = improvement_interval = None
     if len(ours) == 1:
         mean, middle = (statistics.aggregate(ours, x) for x in (statistics.mean, statistics.interquartile_mean))
-        if runs >= claims.MIN_BOOTSTRAP_RUNS:
+        if runs >= statistics.MIN_BOOTSTRAP_RUNS:
             rng = np.random.default_rng(BOOTSTRAP_SEED)
             interval = statistics.stratified_interval(ours, statistics.interquartile_mean, rng)
     if reference is not None:

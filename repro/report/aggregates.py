@@ -232,14 +232,14 @@ def _aggregate(rows: Sequence[Row], total: int, groups: Mapping[Key, Group]) -> 
         ours[row.task] = _normalized(row, [record["evaluation"]["mean"] for record in records])
         theirs[row.task] = _normalized(row, [float(row.published or 0.0)])
     several = all(len(runs) > 1 for runs in ours.values())
-    together = comparisons.learned_together(of_tasks)
-    matched = not together or comparisons.are_same_runs(of_tasks)
+    dependent = comparisons.are_dependent(of_tasks)
+    matched = not dependent or comparisons.are_same_runs(of_tasks)
     lines = []
     for name, statistic in SHOWN.items():
         interval = None
         if several and matched:
             rng = np.random.default_rng(BOOTSTRAP_SEED)
-            low, high = statistics.stratified_interval(ours, statistic, rng, learned_together=together)
+            low, high = statistics.stratified_interval(ours, statistic, rng, dependent=dependent)
             interval = (100 * low, 100 * high)
         published = 100 * statistics.aggregate(theirs, statistic)
         lines.append((name, published, 100 * statistics.aggregate(ours, statistic), interval))

@@ -11,7 +11,7 @@ from repro.evidence import bands, comparisons, judgements, published, settings, 
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group, stale_records
 from repro.evidence.records import RecordError, StoredRecord, task_folder
-from repro.evidence.rows import Row
+from repro.evidence.rows import Row, row_key
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, metaparameters, stability, tables
 from repro.report.videos import Video, find_videos
@@ -153,11 +153,6 @@ def is_evaluation(row: Row, groups: Mapping[Key, Group]) -> bool:
         groups: all records.
     """
     return row_key(row) in groups and row.unit in {r["evaluation"]["unit"] for r in groups[row_key(row)].records}
-
-
-def row_key(row: Row) -> Key:
-    """Returns where the records of a row's own agent and task are."""
-    return (row.paper, str(row.experiment), row.task, str(row.agent))
 
 
 def _run_key(record: Mapping[str, Any]) -> tuple[Key, int, str]:

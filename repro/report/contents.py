@@ -6,7 +6,7 @@ import functools
 import json
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import markdown_it
 from markupsafe import Markup
@@ -110,12 +110,14 @@ class PaperSection:
     def compared(self, experiment: str) -> list[agent_table.AgentLine]:
         """Returns the agents of an experiment beside each other over its tasks; nothing with a single task."""
         scores: dict[str, dict[str, Sequence[float]]] = collections.defaultdict(dict)
-        made = self.experiments[experiment]
-        for card in made:
-            for agent, runs in card.scores.items():
-                scores[agent][card.task] = runs
-        together = comparisons.learned_together([runs.records for card in made for runs in card.runs])
-        lines = agent_table.compare_agents(scores, together) if scores else []
+        of_agents: dict[str, list[comparisons.Records]] = collections.defaultdict(list)
+        for card in self.experiments[experiment]:
+            for agent, values in card.scores.items():
+                scores[agent][card.task] = values
+            for runs in card.runs:
+                of_agents[str(runs.row.agent)].append(runs.records)
+        dependent = any(map(comparisons.are_dependent, of_agents.values()))
+        lines = agent_table.compare_agents(scores, dependent) if scores else []
         return lines if any(line.tasks > 1 for line in lines) else []
 
     @functools.cached_property
@@ -172,17 +174,8 @@ def make_sections(
     """Returns the page's sections, a paper each. Arguments as for `collect`."""
     return [
         _section(paper, rows, contents, results_dir, published_dir, configs_dir)
-        for paper, rows in by_paper(contents.rows).items()
+        for paper, rows in tables.by_paper(contents.rows).items()
     ]
-
-
-def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Returns the rows of each paper, papers in the order of `tables.PAPERS`, any other after them."""
-    found = collections.defaultdict(list)
-    for row in rows:
-        found[row.paper].append(row)
-    order = list(tables.PAPERS)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def results_first(rows: Sequence[Row]) -> list[Row]:

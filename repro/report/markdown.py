@@ -11,7 +11,6 @@ from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import tables
-from repro.report.contents import by_paper
 
 _Row = TypeVar("_Row")
 _Key = TypeVar("_Key")
@@ -60,7 +59,7 @@ def results_page(
     Raises:
         PublishedError: the published numbers cannot be read.
     """
-    papers = by_paper(rows)
+    papers = tables.by_paper(rows)
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
     overview = tables.markdown_counts({paper: count_verdicts(paper_rows) for paper, paper_rows in papers.items()})
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]

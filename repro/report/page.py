@@ -12,7 +12,7 @@ from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import downloads, tables, videos
-from repro.report.contents import Contents, by_paper, collect, make_sections, results_first
+from repro.report.contents import Contents, collect, make_sections, results_first
 
 
 def write_report(
@@ -68,7 +68,7 @@ def write_report(
 def summary(rows: Sequence[Row]) -> str:
     """Returns the rows as Markdown: a line of counts and a table for each paper, rows with results first."""
     parts = []
-    for paper, paper_rows in by_paper(rows).items():
+    for paper, paper_rows in tables.by_paper(rows).items():
         numbers = ", ".join(f"{count} {name}" for name, count in count_verdicts(paper_rows).items())
         table = tables.markdown_table(results_first(paper_rows))
         parts.append(f"## {tables.PAPERS.get(paper, paper)}\n\n{numbers}\n\n{table}")

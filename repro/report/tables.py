@@ -1,6 +1,7 @@
 """Rows as text: a table for the terminal and one in Markdown."""
 
-from collections.abc import Mapping, Sequence
+import collections
+from collections.abc import Iterable, Mapping, Sequence
 
 import rich.box
 import rich.console
@@ -32,6 +33,15 @@ GAP = 3
 
 PAPERS = {"impala": "IMPALA", "acer": "ACER", "refer": "ReF-ER", "ctrace": "C-trace", "stac": "STAC"}
 """Names of the papers as people say them, in the order of their tables."""
+
+
+def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Returns the rows of each paper, papers in the order of `PAPERS`, any other after them."""
+    found = collections.defaultdict(list)
+    for row in rows:
+        found[row.paper].append(row)
+    order = list(PAPERS)
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
 def number(value: float | None) -> str:

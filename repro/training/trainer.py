@@ -165,7 +165,7 @@ class Trainer(abc.ABC):
         frames_per_update: units of the budget that one update learns from.
         total_updates: in which the budget is used up.
         skipped_updates: of them, that were not made: the run went on behind them with the weights of another.
-        saved_updates: of them, in the last checkpoint.
+        saved_updates: of them, in the last checkpoint; 0 before the first one, which is never made without an update.
         saving: held while a checkpoint is written.
 
     Args:
@@ -266,6 +266,11 @@ class Trainer(abc.ABC):
         """Whether a checkpoint of this moment can be made."""
         return True
 
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint of the run was made, by this process or before it."""
+        return self.saved_updates > 0
+
     def __iter__(self) -> Iterator[Update]:
         """Yields after every update; ends when the budget is used up, with a last checkpoint, or after `interrupt`.
 
@@ -294,7 +299,8 @@ class Trainer(abc.ABC):
             now = time.monotonic()
             self._seconds += now - clock
             clock = now
-            if (not self.saved_updates or now - saved > self._run.checkpoint_seconds) and self.can_save:
+            due = not self.has_checkpoint or now - saved > self._run.checkpoint_seconds
+            if due and self.can_save:
                 self.save()
                 saved = time.monotonic()
             mean_return, games = self._episodes.mean_return(), self._episodes.games

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, intervals, published, random_player, staleness
+from repro.evidence import claim_kinds, intervals, published, random_player, staleness
 from repro.evidence.records import budget_field
 from tests.evidence.claim_rows import answered_rows
 from tests.evidence.synthetic_records import make_record
@@ -158,11 +158,11 @@ def test_every_row_that_these_agents_can_answer_is_answered(some):
         for row in of_figures
         if there.intersection(row.protocol["against"])
         and row.task in ("atari57", "acer_control", *TASKS)
-        and not claims.find_claim(row).together
+        and not claim_kinds.find_claim(row).together
         and some[row.table, row.task, row.column].verdict != "undecided"
     ]
     assert silent == []
-    together = [row.column for row in of_figures if row.claim is not None and claims.find_claim(row).together]
+    together = [row.column for row in of_figures if row.claim is not None and claim_kinds.find_claim(row).together]
     assert together == ["ACER over all other methods"]
 
 

@@ -5,6 +5,7 @@ import pytest
 from paper_configs import campaign
 from repro.environments.dmlab_levels import DMLAB30
 from repro.evidence import answerable, commands, comparisons, published
+from repro.evidence.claim_kinds import find_claim
 from repro.evidence.commands import Run
 
 FIVE_LEVELS = (
@@ -187,6 +188,7 @@ def tasks_of(row):
         "acer_control": campaign.CONTROL_6,
         "sweep4": ("pong", "breakout", "alien", "amidar"),
         "dmlab30": tuple(DMLAB30)[:2],
+        "dm_control_humanoid": ("humanoid_stand", "humanoid_walk", "humanoid_run"),
     }
     control = ("cartpole_swingup", "walker_walk")
     sets |= dict.fromkeys(("dm_control_features", "dm_control_pixels"), control)
@@ -215,6 +217,24 @@ def test_every_claim_can_be_answered_by_runs_of_all_its_agents_at_the_paper_s_sc
             if (paper, place) not in answerable.shares(runs):
                 found.append((paper, row.table, row.column))
     assert found == []
+
+
+def test_the_plan_has_the_runs_that_decide_the_counts_of_its_agents():
+    """But for those of agents that are the paper's at its own scale alone, of which it has no runs there."""
+    runs = dict.fromkeys(run for blocks in campaign.STAGES.values() for block in blocks for run in block.runs())
+    planned = {(run.paper, run.experiment, run.agent) for run in runs}
+    answered = answerable.shares(runs)
+    left = [
+        row.column
+        for paper in published.papers()
+        for place, row in enumerate(published.load(paper).rows)
+        if row.claim is not None and row.cannot_run is None and find_claim(row).count is not None
+        if (paper, row.experiment, row.agent) in planned and (paper, place) not in answered
+    ]
+    assert left == [
+        "A3C over IMPALA and batched A2C, final return",
+        "V-RACER with ReF-ER over the best of DDPG, NAF, PPO and ACER",
+    ]
 
 
 def test_a_run_of_tasks_learned_together_answers_each_of_its_tasks():

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from repro.evidence import claims, comparisons, intervals, random_player, statistics
-from repro.evidence.references import References
+from repro.evidence import claim_intervals, claim_kinds, intervals, statistics, task_measures
 from tests.evidence.claim_rows import (
     CORRELATION,
     FRAMES,
@@ -19,7 +18,6 @@ from tests.evidence.claim_rows import (
     make_row,
     make_runs,
     make_table,
-    printed_claim,
 )
 from tests.evidence.synthetic_records import random_records
 
@@ -74,26 +72,26 @@ def test_the_interval_of_a_rank_correlation_is_in_closed_form(tmp_path):
 def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
     """Interval of one agent's mean, against the interval of the statistics module, which samples otherwise."""
     scores = [3.0, 5.0, 4.0, 9.0, 1.0, 2.0]
-    claim = claims.Claim(
+    claim = claim_kinds.Claim(
         lambda by_agent: lambda weights: weights[0] @ np.array(by_agent[0]), lambda numbers: numbers.mean(axis=0)
     )
-    found = claims.bootstrap_interval(claim, [[scores]], np.random.default_rng(1))
+    found = claim_intervals.bootstrap_interval(claim, [[scores]], np.random.default_rng(1))
     alone = statistics.stratified_interval({"task": scores}, statistics.mean, np.random.default_rng(2))
     assert found == pytest.approx(alone, abs=0.15)
-    two = claims.bootstrap_interval(claim, [[scores], [scores]], np.random.default_rng(1))
+    two = claim_intervals.bootstrap_interval(claim, [[scores], [scores]], np.random.default_rng(1))
     assert two[1] - two[0] < 0.8 * (found[1] - found[0])  # a mean over two tasks varies less
-    assert claims.bootstrap_interval(claim, [[scores], [scores[:3]]], np.random.default_rng(1)) is None
-    assert claims.bootstrap_interval(claim, [[scores[:1] * 6]], np.random.default_rng(1)) is None
+    assert claim_intervals.bootstrap_interval(claim, [[scores], [scores[:3]]], np.random.default_rng(1)) is None
+    assert claim_intervals.bootstrap_interval(claim, [[scores[:1] * 6]], np.random.default_rng(1)) is None
 
 
 def test_the_best_are_those_of_each_resample():
     """Runs of 4, 1, 3, 2: of a resample with two of 3 and two of 1 the best two are both of 3."""
     runs = [{"evaluation": {"mean": mean}} for mean in (4.0, 1.0, 3.0, 2.0)]
     counts = np.array([[1, 1, 1, 1], [0, 2, 2, 0], [0, 3, 1, 0], [4, 0, 0, 0]])
-    found = claims._weights(runs, counts, 2)
+    found = claim_intervals._weights(runs, counts, 2)
     np.testing.assert_allclose(found, [[0.5, 0, 0.5, 0], [0, 0, 1, 0], [0, 0.5, 0.5, 0], [1, 0, 0, 0]])
-    np.testing.assert_allclose(claims._weights(runs, counts, None), counts / 4)
-    np.testing.assert_allclose(claims._weights(runs, counts, 9), counts / 4)  # of fewer all count
+    np.testing.assert_allclose(claim_intervals._weights(runs, counts, None), counts / 4)
+    np.testing.assert_allclose(claim_intervals._weights(runs, counts, 9), counts / 4)  # of fewer all count
 
 
 def test_the_best_three_of_many_runs_have_an_interval(tmp_path):
@@ -163,13 +161,13 @@ def test_a_task_is_open_where_resamples_differ_and_the_others_are_not(tmp_path, 
 def test_counts_cover_the_true_one_where_agents_differ_little():
     """Ours is ahead on all five tasks, by half of the runs' spread: five and the open ones hold it."""
     rng, covered, trials = np.random.default_rng(5), 0, 60
-    claim = dataclasses.replace(claims.CLAIMS["tasks_won"], resamples=499)
+    claim = dataclasses.replace(claim_kinds.CLAIMS["tasks_won"], resamples=499)
     for _ in range(trials):
         tasks = [
             [[{"evaluation": {"mean": x}} for x in rng.standard_normal(8) + shift] for shift in (0.5, 0.0, 0.0)]
             for _ in range(5)
         ]
-        low, high = claims.bootstrap_interval(claim, tasks, rng)
+        low, high = claim_intervals.bootstrap_interval(claim, tasks, rng)
         covered += low <= 5 <= high
     assert covered > 0.9 * trials
 
@@ -178,13 +176,13 @@ def test_counts_cover_the_true_one_where_agents_differ_little():
 def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
     """They are those of each resample: the chosen runs are no sample of their own."""
     rng, wrong, trials = np.random.default_rng(7), 0, 60
-    of, even = claims.CLAIMS[claim], 0.5 if claim == "improvement" else 0.0
+    of, even = claim_kinds.CLAIMS[claim], 0.5 if claim == "improvement" else 0.0
     for _ in range(trials):
         agents = [[{"evaluation": {"mean": x}} for x in rng.standard_normal(12)] for _ in range(2)]
         if of.task_interval is None:
-            found = claims.bootstrap_interval(of, [agents], rng, best=best)
+            found = claim_intervals.bootstrap_interval(of, [agents], rng, best=best)
         else:
-            found = claims._reselected_interval(of, [agents], best, rng, [False] * 2, matched=True)
+            found = claim_intervals.reselected_interval(of, [agents], best, rng, [False] * 2, matched=True)
         wrong += found is None or not found[0] <= even <= found[1]
     assert wrong <= 0.15 * trials
 
@@ -195,12 +193,12 @@ def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
 def test_a_trend_over_five_agents_is_decided_by_four_runs_of_each_on_two_tasks(shift, within, beyond):
     """How often it surely lies within a quarter of even odds, and how often surely not; no shift, and full order."""
     rng, trials, found = np.random.default_rng(11), 200, np.zeros(2)
-    claim = claims.CLAIMS["trend"]
+    claim = claim_kinds.CLAIMS["trend"]
     for _ in range(trials):
         scores = rng.standard_normal((2, 5, 4)) + shift * np.arange(5)[:, None]
         tasks = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
-        numbers = [float(claim.of_task(by_agent)(claims._equal(by_agent))[0]) for by_agent in tasks]
-        low, high = claims._averaged_interval(claim.task_interval, tasks, numbers, dependent=False)
+        numbers = [float(claim.of_task(by_agent)(task_measures.equal_weights(by_agent))[0]) for by_agent in tasks]
+        low, high = claim_intervals.averaged_interval(claim.task_interval, tasks, numbers, dependent=False)
         found += low >= 0.25 and high <= 0.75, low > 0.75
     np.testing.assert_allclose(found / trials, [within, beyond], atol=0.1)
 
@@ -212,27 +210,6 @@ def test_even_odds_are_not_surpassed_by_rounding(tmp_path):
     assert row.value == 0.5
     won = make_runs("impala_shallow", *[{"by": 20}] * 3, games=GAMES) + make_runs("other", *[{}] * 3, games=GAMES)
     assert make_row(tmp_path, won, task="atari5", protocol=TO_OTHER, **SPEED).interval[1] == 1.0
-
-
-def test_answers_depend_on_the_generator_only():
-    names = {"impala_shallow", "other"}
-    runs = [{"by": 50}, {"by": 60}, {"by": 20}, {"by": 30}]
-    made = {("impala", "atari_shallow", "pong", name): make_runs(name, *runs) for name in names}
-    row = printed_claim("frames_ratio", against=["other"])
-    references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
-    first, second, third = (claims.answer(row, made, np.random.default_rng(i), references) for i in (3, 3, 4))
-    assert first == second
-    assert first.interval is not None
-    assert (third.value, third.runs) == (first.value, first.runs)
-
-
-def test_a_ratio_that_is_not_positive_is_farthest_from_any_factor():
-    row = dataclasses.replace(printed_claim("improvement", against=["other"]), value=1.0, margin=("factor", 1.1))
-    row = dataclasses.replace(row, better="equal")
-    values = [0.9, 3.0, 0.25, 0.0]
-    results = [comparisons.ClaimResult(value, None, [], [], (), "") for value in values]
-    assert sorted(values, key=lambda value: claims._support(row, results[values.index(value)])) == values[::-1]
-    assert claims._support(row, dataclasses.replace(results[0], value=-0.1)) == claims._support(row, results[-1])
 
 
 TOGETHER = 30
@@ -249,14 +226,14 @@ def multitask_scores(rng, runs=5, tasks=TOGETHER, shared=0.5):
 def test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once(together, at_least, at_most):
     """The difference of two agents is 0; tasks resampled apart would exclude it more often than not."""
     rng, trials = np.random.default_rng(7), 200
-    claim = claims.Claim(
+    claim = claim_kinds.Claim(
         lambda by_agent: lambda weights: weights[0] @ by_agent[0] - weights[1] @ by_agent[1],
         lambda numbers: numbers.mean(axis=0),
         resamples=999,
     )
     held = 0
     for _ in range(trials):
-        low, high = claims.bootstrap_interval(claim, multitask_scores(rng), rng, together=[together] * 2)
+        low, high = claim_intervals.bootstrap_interval(claim, multitask_scores(rng), rng, together=[together] * 2)
         held += low <= 0.0 <= high
     assert at_least <= held / trials <= at_most
 
@@ -268,7 +245,7 @@ def test_improvement_over_tasks_learned_together_takes_them_as_dependent(togethe
     for _ in range(trials):
         scores = multitask_scores(rng)
         values = [float(statistics.wins(ours, theirs).mean()) for ours, theirs in scores]
-        low, high = claims._averaged_interval(intervals.improvement_interval, scores, values, together)
+        low, high = claim_intervals.averaged_interval(intervals.improvement_interval, scores, values, together)
         held += low <= 0.5 <= high
     assert at_least <= held / trials <= at_most
 
@@ -281,11 +258,11 @@ def test_the_best_of_settings_that_are_the_same_on_all_tasks(monkeypatch, togeth
     """Two agents of twelve settings do not differ; tasks resampled apart would say so more often than one in twenty."""
     monkeypatch.setattr(statistics, "CURVE_RESAMPLES", 99)
     rng, trials, held = np.random.default_rng(9), 80, 0
-    claim = claims.CLAIMS["improvement"]
+    claim = claim_kinds.CLAIMS["improvement"]
     for _ in range(trials):
         scores = multitask_scores(rng, runs=12, tasks=6, shared=0.8)
         tasks = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
-        low, high = claims._reselected_interval(claim, tasks, 3, rng, together, matched)
+        low, high = claim_intervals.reselected_interval(claim, tasks, 3, rng, together, matched)
         held += low <= 0.5 <= high
     assert at_least <= held / trials <= at_most
 
@@ -357,20 +334,20 @@ def test_the_largest_of_games_has_an_interval_of_its_own(monkeypatch):
 
     Nor is it surely below where a single game is above.
     """
-    claim, rng = claims.CLAIMS["contraction_throughout"], np.random.default_rng(0)
-    ends = [claims._largest_interval(claim, list(_games([0.003] * 57, 0.001, 4, rng).values())) for _ in range(100)]
+    claim, rng = claim_kinds.CLAIMS["contraction_throughout"], np.random.default_rng(0)
+    many = [list(_games([0.003] * 57, 0.001, 4, rng).values()) for _ in range(100)]
+    ends = [claim_intervals.largest_interval(claim, tasks) for tasks in many]
     assert np.mean([low > 0.003 for low, _ in ends]) <= 0.05
-    one = [
-        claims._largest_interval(claim, list(_games([0.0] * 56 + [0.003], 0.001, 4, rng).values())) for _ in range(100)
-    ]
-    assert np.mean([high < 0.003 for _, high in one]) <= 0.05
-    resampled = claims.bootstrap_interval(claim, list(_games([0.003] * 57, 0.001, 4, rng).values()), rng)
+    one = [list(_games([0.0] * 56 + [0.003], 0.001, 4, rng).values()) for _ in range(100)]
+    ends = [claim_intervals.largest_interval(claim, tasks) for tasks in one]
+    assert np.mean([high < 0.003 for _, high in ends]) <= 0.05
+    resampled = claim_intervals.bootstrap_interval(claim, list(_games([0.003] * 57, 0.001, 4, rng).values()), rng)
     assert resampled[0] > 0.003
     far = _games([0.0, 0.0, 0.0, 0.03], 0.0005, 4, rng)
-    low, high = claims._largest_interval(claim, list(far.values()))
+    low, high = claim_intervals.largest_interval(claim, list(far.values()))
     assert 0.003 < low < 0.03 < high
     equal = _games([0.0, 0.0], 0.0, 4, rng)
-    assert claims._largest_interval(claim, list(equal.values())) is None
-    without_spread = claims._largest_interval(claim, [*far.values(), *_games([0.0], 0.0, 4, rng).values()])
+    assert claim_intervals.largest_interval(claim, list(equal.values())) is None
+    without_spread = claim_intervals.largest_interval(claim, [*far.values(), *_games([0.0], 0.0, 4, rng).values()])
     assert 0.003 < without_spread[0] < 0.03 < without_spread[1]
-    assert claims._largest_interval(claim, list(_games([0.0, 0.03], 0.0005, 3, rng).values())) is None
+    assert claim_intervals.largest_interval(claim, list(_games([0.0, 0.03], 0.0005, 3, rng).values())) is None

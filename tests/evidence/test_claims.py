@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from repro.evidence import claims, intervals, published, random_player, records
+from repro.evidence import claim_kinds, claims, comparisons, intervals, published, random_player, records
 from repro.evidence.references import References
 from tests.evidence.claim_rows import (
     FRAMES,
@@ -372,42 +372,12 @@ def test_a_task_that_was_not_learned_counts_beside_a_publication(tmp_path):
     assert make_row(tmp_path, control_runs("amidar", 0.0), random=(), **CONSISTENT).value is None
 
 
-def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():
-    """Of two games, ours has 200 and 50 % of a human's score, theirs 100 and 40 %: capped, the lead is 5 points."""
-    references = published.normaliser("atari57")
-
-    def final(game, share):
-        return references[game]["random"] + share * (references[game]["human"] - references[game]["random"])
-
-    shares = {"pong": (2.0, 1.0), "alien": (0.5, 0.4)}
-    tasks = {
-        game: [[{"task": game, "evaluation": {"mean": final(game, share)}}] for share in of_agents]
-        for game, of_agents in shares.items()
-    }
-    lead = {}
-    for name in ("human_capped_mean_difference", "human_normalised_median_difference"):
-        claim = claims.find_claim(dataclasses.replace(printed_claim(name), normaliser="atari57"))
-        numbers = [claim.of_task(by_agent)([np.ones((1, 1))] * 2) for by_agent in tasks.values()]
-        lead[name] = claim.over_tasks(np.stack(numbers))
-    assert lead["human_capped_mean_difference"] == pytest.approx(5.0)
-    assert lead["human_normalised_median_difference"] == pytest.approx(55.0)
-
-
 def test_stale_records_answer_nothing_and_are_named(tmp_path):
     config = make_record()["config"] | {"num_env_frames": 12_000_000}
     made = [make_record(1, config=config, config_sha256=records.config_sha256(config))]
     claim, own = make_table(tmp_path, made, random=(), **GROWTH)
     assert (claim.verdict, claim.seeds) == ("not run", ())
     assert "seed 1 is stale" in own.note
-
-
-@pytest.mark.parametrize(
-    "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_ratio", "share_of_log_above"]
-)
-def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
-    references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
-    with pytest.raises(published.PublishedError, match=f"no such claim, '{claim}'"):
-        claims.answer(printed_claim(claim), {}, np.random.default_rng(0), references)
 
 
 def test_experts_of_impala_are_compared_with_those_of_a3c_game_by_game():
@@ -422,13 +392,39 @@ def test_experts_of_impala_are_compared_with_those_of_a3c_game_by_game():
         assert (deep.verdict, deep.note) == ("not run", "")
 
 
+def test_a_best_score_is_of_the_best_task_and_of_agents_that_have_learned(tmp_path):
+    claim = {"claim": "best_score", "unit": "game score", "value": 900, "better": "under", "task": "atari5"}
+    made = []
+    for game, score in zip(GAMES, (40.0, 60.0, 90.0)):
+        made += make_runs("impala_shallow", *[{"final": score + i} for i in range(5)], games=(game,))
+    row = make_row(tmp_path, made, **claim)
+    assert (row.finding, row.value) == ("agrees", pytest.approx(92, abs=1))
+    assert 89 < row.interval[0] < row.value < row.interval[1] < 96
+    assert make_row(tmp_path, made, **claim | {"value": 50}).finding == "contradicts"
+    unlearned = make_row(tmp_path, made, random=random_records(GAMES, final=1000.0), **claim)
+    assert (unlearned.finding, unlearned.value) == ("not run", None)
+
+
+def test_metaparameters_turn_back_or_not(tmp_path):
+    claim = {"claim": "turning_back", "unit": "u", "value": 0.1, "better": "above", "protocol": {"columns": ["kl"]}}
+    made = make_runs("impala_shallow", *[{}] * 5)
+    for i, record in enumerate(made):
+        record["series"]["rows"] = [[10 * k, k, min(k, 100 - k) + 0.1 * i * k] for k in range(100)]
+    row = make_row(tmp_path, made, **claim)
+    assert (row.finding, row.value) == ("agrees", pytest.approx(0.67, abs=0.03))
+    for i, record in enumerate(made):
+        record["series"]["rows"] = [[10 * k, k, min(k, 80) - 0.02 * i * max(k - 80, 0)] for k in range(100)]
+    row = make_row(tmp_path, made, **claim)
+    assert (row.finding, 0.0 < row.value < 0.03) == ("contradicts", True)
+
+
 def test_the_printed_claims_that_are_answered():
     """Each finds what it needs; how many there are in each table."""
     found = {paper: [row for row in published.load(paper).rows if row.claim] for paper in ("acer", "refer")}
     for paper in published.papers():
         for row in published.load(paper).rows:
             if row.claim:
-                assert claims.find_claim(row)
+                assert claim_kinds.find_claim(row)
     counts = {
         paper: {table: sum(row.table == table for row in of) for table in dict.fromkeys(row.table for row in of)}
         for paper, of in found.items()
@@ -454,3 +450,24 @@ def test_the_printed_claims_that_are_answered():
             "Figure 8": 4,
         },
     }
+
+
+def test_answers_depend_on_the_generator_only():
+    names = {"impala_shallow", "other"}
+    runs = [{"by": 50}, {"by": 60}, {"by": 20}, {"by": 30}]
+    made = {("impala", "atari_shallow", "pong", name): make_runs(name, *runs) for name in names}
+    row = printed_claim("frames_ratio", against=["other"])
+    references = References(lambda record: random_player.Level(-1000.0, -990.0), lambda record: {})
+    first, second, third = (claims.answer(row, made, np.random.default_rng(i), references) for i in (3, 3, 4))
+    assert first == second
+    assert first.interval is not None
+    assert (third.value, third.runs) == (first.value, first.runs)
+
+
+def test_a_ratio_that_is_not_positive_is_farthest_from_any_factor():
+    row = dataclasses.replace(printed_claim("improvement", against=["other"]), value=1.0, margin=("factor", 1.1))
+    row = dataclasses.replace(row, better="equal")
+    values = [0.9, 3.0, 0.25, 0.0]
+    results = [comparisons.ClaimResult(value, None, [], [], (), "") for value in values]
+    assert sorted(values, key=lambda value: claims._support(row, results[values.index(value)])) == values[::-1]
+    assert claims._support(row, dataclasses.replace(results[0], value=-0.1)) == claims._support(row, results[-1])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, intervals
+from repro.evidence import claim_intervals, claim_kinds, intervals, statistics
 
 GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
 RUNS = (2, 3, 4, 5, 7, 10)
@@ -79,15 +79,15 @@ def rank_correlation(truth: float, runs: int, rng: np.random.Generator) -> float
 
 
 def bootstrap(spread: float | None, tasks: int, runs: int, rng: np.random.Generator) -> float:
-    """Coverage of `claims.bootstrap_interval`, for the difference of two agents' mean scores, which is 0."""
-    claim = claims.Claim(
+    """Coverage of `claim_intervals.bootstrap_interval`, for the difference of two agents' mean scores, which is 0."""
+    claim = claim_kinds.Claim(
         lambda by_agent: lambda weights: weights[0] @ by_agent[0] - weights[1] @ by_agent[1],
         lambda numbers: numbers.mean(axis=0),
         resamples=999,
     )
     held = 0
     for _ in range(BOOTSTRAP_REPEATS):
-        low, high = claims.bootstrap_interval(claim, _scores((tasks, 2, runs), spread, rng), rng)
+        low, high = claim_intervals.bootstrap_interval(claim, _scores((tasks, 2, runs), spread, rng), rng)
         held += low <= 0.0 <= high
     return held / BOOTSTRAP_REPEATS
 
@@ -146,21 +146,21 @@ def test_the_guide_has_the_measured_table():
 
 
 def test_a_percentile_bootstrap_of_fewer_runs_would_hold_it_too_seldom(monkeypatch):
-    monkeypatch.setattr(claims, "MIN_BOOTSTRAP_RUNS", 2)
+    monkeypatch.setattr(statistics, "MIN_BOOTSTRAP_RUNS", 2)
     assert bootstrap(None, 1, 2, np.random.default_rng(0)) < MIN_COVERAGE
 
 
 def test_more_tasks_do_not_make_up_for_fewer_runs():
     """One task makes nearly all of the spread, as a game of high scores does in a mean over games."""
-    claim = claims.Claim(
+    claim = claim_kinds.Claim(
         lambda by_agent: lambda weights: weights[0] @ by_agent[0], lambda numbers: numbers.mean(axis=0), resamples=999
     )
     rng, scale, held = np.random.default_rng(0), np.array([100.0] + [1.0] * 19)[:, None, None], {}
     for runs in (2, 4):
         scores = (scale * rng.standard_normal((20, 1, runs)) for _ in range(BOOTSTRAP_REPEATS))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(claims, "MIN_BOOTSTRAP_RUNS", 2)
-            ends = [claims.bootstrap_interval(claim, item, rng) for item in scores]
+            patch.setattr(statistics, "MIN_BOOTSTRAP_RUNS", 2)
+            ends = [claim_intervals.bootstrap_interval(claim, item, rng) for item in scores]
         held[runs] = np.mean([low <= 0.0 <= high for low, high in ends])
     assert held[2] < MIN_COVERAGE < held[4]
 
@@ -191,7 +191,7 @@ def test_the_share_of_settings_near_the_best_is_held_about_as_often_as_said(kind
 
     Of settings that are the same on all tasks, six tasks tell little more than one.
     """
-    claim, rng, equal = claims.CLAIMS["settings_near_best"], np.random.default_rng(6), [np.full((1, 30), 1 / 30)]
+    claim, rng, equal = claim_kinds.CLAIMS["settings_near_best"], np.random.default_rng(6), [np.full((1, 30), 1 / 30)]
 
     def share(gains: np.ndarray) -> float:
         runs = [{"evaluation": {"mean": x}, "curve": [[1, 0.0]]} for x in gains]

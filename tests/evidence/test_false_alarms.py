@@ -68,23 +68,23 @@ SUITES: dict[str, Suite] = {
 def fall_out(scores: Sequence[np.ndarray], rate: float) -> np.ndarray:
     """Whether any run of one family falls out, [REPEATS].
 
+    A run at random level falls out, but no other is judged by its group, whose logarithms have no spread: NaN.
+
     Args:
         scores: [REPEATS, n] of each group.
         rate: chance of each run.
     """
     values = [bands.on_band_scale(group, 0.0) for group in scores]
+    known = [np.where(np.isfinite(group), group, np.nan) for group in values]
     found = np.zeros(REPEATS, bool)
     for place, group in enumerate(values):
         for run in range(group.shape[1]):
-            others = np.delete(group, run, axis=1)
-            family = [others, *values[:place], *values[place + 1 :]]
+            others = np.delete(known[place], run, axis=1)
+            family = [others, *known[:place], *known[place + 1 :]]
             own = others.shape[1] >= bands.MIN_RUNS - 1
             groups = [others] if own else [item for item in family if item.shape[1] > 1]
-            spread = bands.spread_of(groups)
-            with np.errstate(invalid="ignore"):  # a group with a run at random level has no logarithms
-                found |= group[:, run] < others.mean(axis=1) - bands.reach(
-                    spread, others.shape[1], rate, bands.MIN_LOG_REACH
-                )
+            reach = bands.reach(bands.spread_of(groups), others.shape[1], rate, bands.MIN_LOG_REACH)
+            found |= group[:, run] < others.mean(axis=1) - reach
     return found
 
 

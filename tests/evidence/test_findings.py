@@ -87,6 +87,9 @@ def test_no_finding_below_five_runs_or_the_paper_s(tmp_path, runs, n_seeds, find
         ("more", 10.0, 0.5, "agrees"),
         ("less", 20.0, 0.5, "agrees"),
         ("less", 10.0, 0.5, "undecided"),
+        ("under", 20.0, 1.0, "agrees"),
+        ("under", 20.0, 0.5, "undecided"),  # more training may surpass it
+        ("under", 10.0, 0.5, "contradicts"),
     ],
 )
 def test_a_score_that_is_not_reached_with_less_training_is_undecided(tmp_path, better, value, share, finding):

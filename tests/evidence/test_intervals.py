@@ -19,6 +19,20 @@ def test_the_interval_of_a_mean_is_student_s(scores, confidence):
     assert intervals.mean_interval(scores, confidence) == pytest.approx((expected.low, expected.high))
 
 
+@pytest.mark.parametrize(("shared", "at_least", "at_most"), [(0.6, 0.98, 1.0), (0.0, 0.92, 0.98), (-0.5, 0.8, 0.94)])
+@pytest.mark.parametrize("runs", [5, 24])
+def test_settings_that_are_good_for_both_agents_make_an_improvement_s_interval_wide(runs, shared, at_least, at_most):
+    """Their i-th runs have the same setting, whose part of the variance, less than 0 where it is bad for the other."""
+    rng, covered = np.random.default_rng(4), 0
+    for _ in range(400):
+        setting, *own = rng.normal(size=(3, runs))
+        ours = math.sqrt(abs(shared)) * setting + math.sqrt(1 - abs(shared)) * own[0]
+        theirs = math.copysign(math.sqrt(abs(shared)), shared) * setting + math.sqrt(1 - abs(shared)) * own[1]
+        low, high = intervals.improvement_interval(float((ours[:, None] > theirs).mean()), runs, runs)
+        covered += low <= 0.5 <= high
+    assert at_least <= covered / 400 <= at_most
+
+
 def test_the_interval_of_two_scores_by_hand():
     """Mean 2, standard error 1, t of one degree of freedom 12.706."""
     assert intervals.mean_interval([1.0, 3.0]) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)

@@ -184,16 +184,23 @@ def test_the_interval_of_one_seed_is_over_its_games_and_that_of_more_over_the_se
     assert (row.interval_over, row.interval) == ("seeds", intervals.mean_interval(means))
 
 
-def test_the_interval_of_tasks_learned_together_is_over_whole_runs():
+@pytest.mark.parametrize(
+    ("experiment", "agent", "more"),
+    [
+        ("atari_57", "impala_multitask", {}),  # tasks learned together
+        ("atari_shallow", "impala_shallow", {"sampled_hparams": {"loss.entropy_cost": 0.01}}),  # a sweep
+    ],
+)
+def test_the_interval_of_tasks_that_depend_on_each_other_is_over_whole_runs(experiment, agent, more):
     """Where a seed is as good on all games, the interval of the aggregate is as wide as that of one game."""
     references = published.normaliser("atari57")
     made = [
-        make_record(seed, game, experiment="atari_57", agent="impala_multitask", final=r + share * (h - r))
+        make_record(seed, game, experiment=experiment, agent=agent, final=r + share * (h - r), **more)
         for game, (r, h) in ((game, (of["random"], of["human"])) for game, of in references.items())
         for seed, share in ((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4))
     ]
     found = rows.make_rows(make_groups(made), papers=["impala"])
-    (median,) = (row for row in found if (row.agent, row.statistic, row.table) == ("impala_multitask", "median", "4"))
+    (median,) = (row for row in found if (row.agent, row.statistic, row.table) == (agent, "median", "4"))
     low, high = statistics.stratified_interval(
         {"one": [10.0, 20.0, 30.0, 40.0]}, statistics.median, np.random.default_rng(results.BOOTSTRAP_SEED)
     )

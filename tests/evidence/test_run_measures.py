@@ -43,6 +43,18 @@ def test_contraction_is_compared_with_the_target_of_the_same_rows():
     assert run_measures.contraction_excesses(met) == (0.0, 0.0)
 
 
+def test_what_comes_back_all_the_way_turns_back_and_what_only_rises_does_not():
+    up, back = np.linspace(0.0, 1.0, 40), np.concatenate([np.linspace(0.0, 1.0, 20), np.linspace(1.0, 0.0, 20)])
+    record = _logged(up=up, down=-up, still=0.99 + 0.0 * up, back=back, dip=-back, half=np.where(back < 0.5, back, 0.5))
+    for name, share in {"up": 0.0, "down": 0.0, "still": 0.0, "back": 1.0, "dip": 1.0, "half": 1.0}.items():
+        assert run_measures.turning_back(record, [name]) == pytest.approx(share), name
+    assert run_measures.turning_back(record, ["up", "back"]) == pytest.approx(0.5)
+    quarter = _logged(x=[0.0, 2.0, 4.0, 3.0])  # tenths without a row are none
+    assert run_measures.turning_back(quarter, ["x"]) == pytest.approx(0.25)
+    noise = np.random.default_rng(0).normal(size=400)
+    assert run_measures.turning_back(_logged(x=np.linspace(0.0, 20.0, 400) + noise), ["x"]) == 0.0  # within tenths
+
+
 def test_a_column_that_is_not_logged_is_none_or_an_error():
     assert run_measures.column({}, "kl") is None
     assert run_measures.column(_logged(num_env_frames=[1], beta=[1.0]), "kl") is None

@@ -78,8 +78,8 @@ def test_stratified_interval_covers_the_true_aggregate(monkeypatch, runs, tasks)
     assert 0.92 <= covered / 400 <= 0.98
 
 
-@pytest.mark.parametrize(("learned_together", "at_least", "at_most"), [(True, 0.86, 0.97), (False, 0.0, 0.6)])
-def test_runs_that_learned_all_tasks_are_resampled_whole(monkeypatch, learned_together, at_least, at_most):
+@pytest.mark.parametrize(("dependent", "at_least", "at_most"), [(True, 0.86, 0.97), (False, 0.0, 0.6)])
+def test_runs_that_learned_all_tasks_are_resampled_whole(monkeypatch, dependent, at_least, at_most):
     """With chance that is the same on all tasks, tasks resampled apart give an interval of a third of the width."""
     monkeypatch.setattr(statistics, "RESAMPLES", 999)
     rng = np.random.default_rng(6)
@@ -87,7 +87,7 @@ def test_runs_that_learned_all_tasks_are_resampled_whole(monkeypatch, learned_to
     for _ in range(300):
         chance = rng.normal(0.0, 1.0, 5)
         scores = {f"task {i}": 1.0 + chance + rng.normal(0.0, 0.1, 5) for i in range(10)}
-        low, high = stratified_interval(scores, statistics.mean, rng, learned_together=learned_together)
+        low, high = stratified_interval(scores, statistics.mean, rng, dependent=dependent)
         covered += low <= 1.0 <= high
     assert at_least <= covered / 300 <= at_most
 
@@ -98,7 +98,7 @@ def test_runs_that_learned_all_tasks_are_as_many_on_each():
             {"a": [0.0, 1.0], "b": [0.0, 1.0, 2.0]},
             statistics.mean,
             np.random.default_rng(0),
-            learned_together=True,
+            dependent=True,
         )
 
 

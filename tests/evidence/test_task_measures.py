@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claims, statistics
+from repro.evidence import claim_intervals, claim_kinds, statistics
 from repro.evidence import task_measures as measures
 
 FRAMES = (10, 20, 30, 40)
@@ -49,7 +49,7 @@ def test_a_difference_of_scores_is_one_of_means():
     found = measures.score_difference([finals(400, 300, 500), finals(100, 120)])(weights)
     np.testing.assert_allclose(found, [500 - 100, 350 - 120])
     two_tasks = np.array([[10.0, 20.0], [30.0, 0.0]])
-    np.testing.assert_allclose(claims.CLAIMS["score_difference"].over_tasks(two_tasks), [20, 10])
+    np.testing.assert_allclose(claim_kinds.CLAIMS["score_difference"].over_tasks(two_tasks), [20, 10])
 
 
 def test_a_difference_of_losses_is_of_shares_of_each_agent_s_score():
@@ -169,6 +169,16 @@ def test_a_difference_of_logs_is_ours_minus_theirs():
 
     of_task = functools.partial(measures.logged_difference, columns=["beta"])
     assert value(of_task, [logged(9, 0.25), logged(9, 0.75)], [logged(9, 0.125)]) == 0.5 - 0.125
+
+
+def test_turning_back_is_that_of_each_run():
+    to_and_fro, up = run(kl=(0.0, 4.0, 3.0)), run(kl=range(10))
+    measure = functools.partial(measures.turning_back, columns=["kl"])
+    assert value(measure, [to_and_fro, up]) == (0.25 + 0.0) / 2
+
+
+def test_a_score_is_the_mean_of_final_evaluations():
+    assert value(measures.score, finals(400, 300, 500)) == 400
 
 
 def test_the_lowest_return_is_that_of_each_run():
@@ -329,8 +339,8 @@ def test_rank_correlation_is_zero_without_an_order():
 
 def test_the_interval_of_a_rank_correlation_is_that_of_scipy_s_paired_bootstrap():
     pairs = np.random.default_rng(2).normal(size=(30, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
-    claim = claims.Claim(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
-    found = claims.bootstrap_interval(claim, [[sampled_runs(*pairs)]], np.random.default_rng(0))
+    claim = claim_kinds.Claim(RANK_CORRELATION, lambda numbers: numbers.mean(axis=0))
+    found = claim_intervals.bootstrap_interval(claim, [[sampled_runs(*pairs)]], np.random.default_rng(0))
     expected = scipy.stats.bootstrap(
         (pairs[:, 0], pairs[:, 1]), lambda x, y: scipy.stats.spearmanr(x, y).statistic, paired=True, vectorized=False,
         n_resamples=3000, confidence_level=statistics.expanded_level(0.95, 30, 29), method="percentile",

@@ -114,29 +114,17 @@ def test_failures_in_a_row_end_it_and_those_of_other_processes_are_not_kept(fold
         follower.refusal(items[-1].job)
 
 
-def write_record(item, hours, cores, tmp_path, monkeypatch):
-    """Lets a job have a record, of which estimates read two fields."""
-    known = {"wall_seconds": hours * 3600, "hardware": {"cores": cores}}
-    found = getattr(write_record, "found", {})
-    found[item.job.record_paths[0]] = known
-    write_record.found = found
-    monkeypatch.setattr(records, "path_of_scale", lambda path, scale: path)
-    monkeypatch.setattr(records, "read_record", lambda path: found[path])
-
-
-def test_estimates_take_what_was_measured(tmp_path, monkeypatch):
+def test_estimates_take_what_was_measured():
     block = Block("x", "refer", "figure_4_vracer", (), (), "desk", 1, 2.0)
     items = [planned(1, "Hopper"), planned(2, "Hopper"), planned(1, "Ant"), planned(1, "Ant", "vracer_er")]
     items = [item._replace(block=block) for item in items]
     estimates = Estimates(items)
     assert [estimates.core_hours(item.job) for item in items] == [2.0] * 4
-    write_record(items[0], 3.0, 1, tmp_path, monkeypatch)
-    estimates.add_record(items[0].job)
+    estimates.add_record(items[0].job, {"wall_seconds": 3.0 * 3600, "hardware": {"cores": 1}})
     assert estimates.core_hours(items[1].job) == pytest.approx(3.0)  # the same task
     assert estimates.core_hours(items[2].job) == pytest.approx(3.0)  # the same agent
     assert estimates.core_hours(items[3].job) == pytest.approx(2.0 * 3.0 / 2.0)  # as much longer as all others
-    write_record(items[2], 2.5, 2, tmp_path, monkeypatch)
-    estimates.add_record(items[2].job)
+    estimates.add_record(items[2].job, {"wall_seconds": 2.5 * 3600, "hardware": {"cores": 2}})
     assert estimates.core_hours(items[2].job) == pytest.approx(5.0)
     assert estimates.core_hours(items[1].job) == pytest.approx(3.0)
     assert estimates.core_hours(items[3].job) == pytest.approx(2.0 * 8.0 / 4.0)

@@ -1,10 +1,12 @@
 """The plan: which runs a block has, the order of worth, the share of a machine, and what is wrong in a sentence."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from repro.evidence import behaviour, commands, random_player, records, staleness
+from repro.evidence import answerable, behaviour, commands, random_player, records, staleness
 from repro.evidence.commands import Run
 from repro.launch import plan, selection
 from repro.launch.plan import Block
@@ -50,6 +52,31 @@ def test_a_block_is_judged_by_what_the_ones_before_left_to_answer():
     er = block("er", ("vracer_er",), ("Hopper",), 5)
     steps = list(plan.order({"first": (refer, er)}))
     assert [step.rows for step in steps] == [1, 1]  # how its divergence grows; the comparison needs both
+
+
+def test_blocks_of_several_papers_answer_what_all_their_runs_do():
+    pong = Block("pong", "impala", "atari_shallow", ("impala_shallow",), ("pong",), "desk", 5, 1.0)
+    blocks = (block("a", ("vracer_refer",), ("Hopper",), 5), pong, block("b", ("vracer_er",), ("Hopper",), 5))
+    steps = list(plan.order({"first": blocks[:2], "second": blocks[2:]}))
+    answered = answerable.shares([run for item in blocks for run in item.runs()])
+    assert {paper for paper, _ in answered} == {"impala", "refer"}
+    assert sum(step.rows for step in steps) == len(answered)
+    assert sum(step.full_rows for step in steps) == pytest.approx(sum(answered.values()))
+
+
+def test_a_plan_is_made_without_tensorflow():
+    code = """
+import sys
+from repro.environments.names import task_name
+from repro.launch import campaign, jobs, plan
+tasks = {"atari": "pong", "mujoco": "Ant", "acer_tasks": "fish", "dm_control": "walker_run", "rwrl": "walker_easy",
+         "gymnasium": "CartPole-v1", "dmlab": "rooms_watermaze", "vizdoom": "basic"}
+for package, task in tasks.items():
+    task_name(package, task)
+sys.exit("tensorflow" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_run_of_two_blocks_belongs_to_the_first():

@@ -3,6 +3,8 @@
 from tests.mutations.variant import Variant
 
 CLAIMS = "repro/evidence/claims.py"
+KINDS = "repro/evidence/claim_kinds.py"
+CLAIM_INTERVALS = "repro/evidence/claim_intervals.py"
 COMPARISONS = "repro/evidence/comparisons.py"
 LEARNING = "repro/evidence/learning.py"
 MEASURES = "repro/evidence/task_measures.py"
@@ -50,7 +52,7 @@ VARIANTS = [
     ),
     Variant(
         "claim: a bootstrap of three runs",
-        CLAIMS,
+        "repro/evidence/statistics.py",
         "MIN_BOOTSTRAP_RUNS = 4",
         "MIN_BOOTSTRAP_RUNS = 3",
         f"{TEST_CLAIM_INTERVALS}::test_a_bootstrap_takes_four_runs_of_each_agent",
@@ -65,14 +67,14 @@ VARIANTS = [
     ),
     Variant(
         "claim: scores above a human's are not capped",
-        CLAIMS,
+        "repro/evidence/task_aggregates.py",
         "return np.minimum(scores, 1.0).mean(axis=0)",
         "return scores.mean(axis=0)",
-        f"{TEST_CLAIMS}::test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean",
+        "tests/evidence/test_claim_kinds.py::test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean",
     ),
     Variant(
         "claim: runs that learned all tasks are resampled on each apart",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "resample(runs) if is_shared else None for",
         "None for",
         f"{TEST_CLAIM_INTERVALS}::test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once",
@@ -100,21 +102,21 @@ VARIANTS = [
     ),
     Variant(
         "claim: games below C-trace's target make up for those above",
-        CLAIMS,
-        "task_measures.contraction_throughout, _largest,",
-        "task_measures.contraction_throughout, _mean,",
+        KINDS,
+        "task_measures.contraction_throughout, task_aggregates.largest,",
+        "task_measures.contraction_throughout, task_aggregates.mean,",
         "tests/evidence/test_ctrace_rows.py::test_a_target_that_is_missed_on_one_game_is_not_made_up_for_by_the_others",
     ),
     Variant(
         "claim: the largest of many tasks has the interval of one",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "confidence = _of_each(len(tasks), intervals.LEVEL)\n    of_runs",
         "confidence = intervals.LEVEL\n    of_runs",
         f"{TEST_CLAIM_INTERVALS}::test_the_largest_of_games_has_an_interval_of_its_own",
     ),
     Variant(
         "claim: a bootstrap interval without width is kept",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "over_tasks(np.stack(numbers)), [tail, 1 - tail]))\n    return (low, high) if low < high else None",
         "over_tasks(np.stack(numbers)), [tail, 1 - tail]))\n    return low, high",
         f"{TEST_CLAIM_INTERVALS}::test_a_ratio_whose_resamples_are_all_one_number_has_no_interval",
@@ -177,14 +179,14 @@ VARIANTS = [
     ),
     Variant(
         "claim: the best runs are a sample of their own",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "samples = [[runs[i] for i in of_agent] for runs, of_agent in zip(by_agent, of_agents)]",
         "samples = [[comparisons.best_of(r, best)[i] for i in rng.integers(best, size=best)] for r in by_agent]",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_equal_agents_seldom_differ_surely",
     ),
     Variant(
         "claim: counts at the level of a single task",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "tail = _tail([by_agent], _of_each(len(tasks), confidence))",
         "tail = _tail([by_agent], confidence)",
         f"{TEST_CLAIM_INTERVALS}::test_counts_cover_the_true_one_where_agents_differ_little",
@@ -205,7 +207,7 @@ VARIANTS = [
     ),
     Variant(
         "claim: a count without spread is known whatever the runs",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "if can_be_ordered(by_agent, len(tasks), confidence):",
         "if by_agent:",
         f"{TEST_CLAIM_INTERVALS}::test_a_count_of_runs_that_lie_apart_is_known_to_the_nearest_whole_number",
@@ -240,7 +242,7 @@ VARIANTS = [
     ),
     Variant(
         "claim: a count that is known reaches to the margin of the next",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "COUNT_REACH = 0.25",
         "COUNT_REACH = 0.5",
         f"{TEST_CLAIM_INTERVALS}::test_a_count_that_is_known_contradicts_the_next_whole_number",
@@ -317,8 +319,8 @@ VARIANTS = [
     ),
     Variant(
         "claim: ends of an average are not rounded",
-        CLAIMS,
-        "low, high = map(_rounded, intervals.average(numbers, known, dependent))",
+        CLAIM_INTERVALS,
+        "low, high = map(statistics.rounded, intervals.average(numbers, known, dependent))",
         "low, high = intervals.average(numbers, known, dependent)",
         f"{TEST_CLAIM_INTERVALS}::test_even_odds_are_not_surpassed_by_rounding",
     ),
@@ -387,7 +389,7 @@ VARIANTS = [
     ),
     Variant(
         "claim: a trend of agents of which one has learned",
-        CLAIMS,
+        KINDS,
         "task_interval=intervals.trend_interval,\n        interval_runs=1,\n        learned=learning.all_but_one",
         "task_interval=intervals.trend_interval,\n        interval_runs=1,\n        learned=any",
         f"{TEST_CLAIMS}::test_a_trend_is_of_agents_that_have_learned_but_for_one",
@@ -401,10 +403,17 @@ VARIANTS = [
     ),
     Variant(
         "claim: no interval of a trend that all runs follow",
-        CLAIMS,
+        KINDS,
         "        task_interval=intervals.trend_interval,\n",
         "",
         f"{TEST_CLAIMS}::test_a_trend_of_agents_whose_runs_lie_apart_contradicts_that_there_is_none",
+    ),
+    Variant(
+        "aggregate: settings of a search as if they were others on each task",
+        RESULTS,
+        "comparisons.are_dependent(list(done.values()))",
+        "comparisons.learned_together(list(done.values()))",
+        f"{TEST_RESULTS}::test_the_interval_of_tasks_that_depend_on_each_other_is_over_whole_runs",
     ),
     Variant(
         "claim: settings of a search as if they were others on each task",
@@ -415,23 +424,23 @@ VARIANTS = [
     ),
     Variant(
         "claim: the best of a search, resampled apart on each task",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "shared = [is_shared and matched for is_shared in together]",
         "shared = [False for _ in together]",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_settings_that_are_the_same_on_all_tasks",
     ),
     Variant(
         "claim: the best of different seeds, resampled apart on each task",
-        CLAIMS,
+        CLAIM_INTERVALS,
         "    if matched:\n        tail",
         "    if True:\n        tail",
         f"{TEST_CLAIM_INTERVALS}::test_the_best_of_settings_that_are_the_same_on_all_tasks",
     ),
     Variant(
         "claim: no number of tasks where a run of a search is missing",
-        CLAIMS,
-        "matched = matched or claim.count is not None",
-        "matched = bool(matched)",
+        CLAIM_INTERVALS,
+        "return claim.count is not None or all(",
+        "return all(",
         f"{TEST_CLAIM_INTERVALS}::test_a_number_of_tasks_has_an_interval_where_a_run_of_a_search_is_missing",
     ),
     Variant(
@@ -451,7 +460,7 @@ VARIANTS = [
     Variant(
         "row: what training comes to is contradicted early",
         FINDINGS,
-        "claims.find_claim(printed).reached_by_training",
+        "claim_kinds.find_claim(printed).reached_by_training",
         "printed.statement is None",
         f"{TEST_CLAIMS}::test_what_training_comes_to_is_not_contradicted_by_less_of_it",
     ),
@@ -472,15 +481,22 @@ VARIANTS = [
     Variant(
         "row: a score contradicts before the budget is spent",
         FINDINGS,
-        'if found == "contradicts" and too_early and _reached_by_training(printed):',
-        'if found == "contradicts" and False and _reached_by_training(printed):',
+        "if found == may_turn and too_early and _reached_by_training(printed):",
+        "if False and _reached_by_training(printed):",
+        f"{TEST_FINDINGS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
+    ),
+    Variant(
+        "row: a score stays under a number before the budget is spent",
+        FINDINGS,
+        'printed.claim is None and printed.better == "under"',
+        "False",
         f"{TEST_FINDINGS}::test_a_score_that_is_not_reached_with_less_training_is_undecided",
     ),
     Variant(
         "row: more training may turn a comparison",
         FINDINGS,
-        'if found == "contradicts" and too_early and _reached_by_training(printed):',
-        'if found == "contradicts" and too_early:',
+        "if found == may_turn and too_early and _reached_by_training(printed):",
+        "if found == may_turn and too_early:",
         f"{TEST_COMPARISONS}::test_a_comparison_the_wrong_way_round_disagrees_with_little_training_too",
     ),
     Variant(

@@ -155,9 +155,16 @@ VARIANTS = [
     Variant(
         "campaign: blocks by what they answer, whatever they cost",
         PLAN,
-        "gains[block][1] / hours[block]",
-        "gains[block][1]",
+        "gains[block] / hours[block]",
+        "gains[block]",
         f"{TEST_PLAN}::test_within_a_stage_the_block_that_answers_most_per_core_hour_comes_first",
+    ),
+    Variant(
+        "campaign: what a block adds is not counted again after others of its paper",
+        PLAN,
+        "if block.paper != best.paper",
+        "if block != best",
+        f"{TEST_PLAN}::test_a_block_is_judged_by_what_the_ones_before_left_to_answer",
     ),
     Variant(
         "run directory: a run that saved nothing is in the way",

@@ -12,12 +12,43 @@ UPDATES = "repro/papers/ctrace/update_errors.py"
 STAC = "repro/papers/stac/theorems.py"
 TEST_V_TARGETS = "tests/ops/test_v_targets_theorems.py"
 TEST_IMPALA = "tests/papers/impala/test_theorems.py"
+ONLINE = "repro/papers/impala/online_theorem.py"
+ONLINE_VTRACE = "repro/tabular/online_vtrace.py"
+TEST_ONLINE = "tests/papers/impala/test_online_theorem.py"
 TEST_ACER = "tests/papers/acer/test_theorems.py"
 TEST_CTRACE = "tests/papers/ctrace/test_theorems.py"
 TEST_STAC = "tests/papers/stac/test_theorems.py"
 ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_from_short_ones"
 
 VARIANTS = [
+    Variant(
+        "IMPALA theorems: eta without the first term",
+        IMPALA,
+        "sums = 1 + mdp.discount * following",
+        "sums = mdp.discount * following",
+        f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "online V-trace: traces of rho",
+        ONLINE_VTRACE,
+        "discount * c[x, a] * following",
+        "discount * rho[x, a] * following",
+        f"{TEST_ONLINE}::test_corrections_are_those_of_the_training_code",
+    ),
+    Variant(
+        "online V-trace: steps that do not fall",
+        ONLINE_VTRACE,
+        "visits[x] += 1.0",
+        "visits[x] = 10.0",
+        f"{TEST_ONLINE}::test_its_record_has_the_papers_statement",
+    ),
+    Variant(
+        "online V-trace: measured from the target policy's value",
+        ONLINE,
+        "vtrace.evaluated_policy(problem, weights)",
+        "problem.pi",
+        f"{TEST_ONLINE}::test_its_record_has_the_papers_statement",
+    ),
     Variant(
         "paths: trajectory that ends with its last step",
         PATHS,

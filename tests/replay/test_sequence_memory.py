@@ -9,8 +9,8 @@ import scipy.stats
 import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
+from repro.aligned import ALIGNMENT
 from repro.environments.specs import STACK, FrameStackSpec
-from repro.memory import ALIGNMENT
 from repro.replay.frame_stacks import Frames, to_frames
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import TABLE, SequenceReplay, SequenceSettings

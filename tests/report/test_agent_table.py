@@ -30,7 +30,7 @@ def test_tasks_are_averaged_without_scores_of_several_units():
 
 def test_tasks_learned_together_tell_no_more_than_one():
     scores = {agent: {task: [1.0, 2.0] for task in "xyz"} for agent in "ab"}
-    (_, apart), (_, together) = compare_agents(scores), compare_agents(scores, learned_together=True)
+    (_, apart), (_, together) = compare_agents(scores), compare_agents(scores, dependent=True)
     assert together.improvement_interval == pytest.approx(intervals.improvement_interval(0.5, 2, 2))
     assert together.improvement_interval[0] < apart.improvement_interval[0] - 0.1
 

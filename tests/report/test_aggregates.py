@@ -45,17 +45,19 @@ def test_numbers_of_a_hand_case():
     assert [image.name for image in aggregates.make_agent_images(found)] == [f"{found.anchor}-tasks"]  # no profile
 
 
-def test_runs_that_learned_the_tasks_together_are_resampled_whole():
+def test_runs_that_learned_the_tasks_together_or_by_the_same_settings_are_resampled_whole():
     """Four runs that differ alike on all three games: the mean over games has the spread of each."""
 
-    def width(experiment, agent):
-        names = {"experiment": experiment, "agent": agent}
+    def width(experiment, agent, **names):
+        names |= {"experiment": experiment, "agent": agent}
         made = [_exact(s, t, 0.2 * s, **names) for t in ("pong", "alien", "breakout") for s in (1, 2, 3, 4)]
         (found,) = _together(made)
         low, high = {name: interval for name, *_, interval in found.lines}["mean"]
         return high - low
 
-    assert width("atari_57", "impala_multitask") > 1.5 * width("atari_shallow", "impala_shallow")
+    apart = width("atari_shallow", "impala_shallow")
+    assert width("atari_57", "impala_multitask") > 1.5 * apart
+    assert width("atari_shallow", "impala_shallow", sampled_hparams={"loss.entropy_cost": 0.01}) > 1.5 * apart
 
 
 def test_without_two_seeds_everywhere_there_is_no_interval():

@@ -1,5 +1,6 @@
 """Which row a learning curve is shown with."""
 
+import itertools
 import json
 
 import pytest
@@ -108,3 +109,21 @@ def test_agents_are_compared_with_the_experiments_own(tmp_path):
     assert (own.agent, own.improvement, own.runs) == ("vracer_refer", None, 2)
     assert (other.agent, other.improvement) == ("ppo", 0.0)
     assert refer.compared("figure_4_vracer") == []  # over a single task it would be the same once more
+
+
+def test_agents_of_a_sweep_are_compared_over_tasks_that_depend_on_each_other(tmp_path):
+    """A seed has the same settings on both tasks, which then tell no more than one."""
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    widths = []
+    for folder, more in (("apart", {}), ("sweep", {"sampled_hparams": {"learner.learning_rate": 1e-4}})):
+        for agent, task, seed in itertools.product(("ppo", "vracer_refer"), ("HalfCheetah", "Hopper"), (1, 2)):
+            place = {"paper": "refer", "experiment": "figure_4_vracer", "task": task}
+            write(tmp_path / folder, make_record(seed, agent=agent, config=config, final=float(seed), **more) | place)
+        (refer,) = (
+            section
+            for section in contents.make_sections(contents.collect(tmp_path / folder), tmp_path / folder)
+            if section.name == "refer"
+        )
+        low, high = refer.compared("figure_4_vracer")[1].improvement_interval
+        widths.append(high - low)
+    assert widths[1] > 1.2 * widths[0]

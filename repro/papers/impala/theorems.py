@@ -17,6 +17,7 @@ from repro.training.study import Advance, Study
 
 UNITS = {
     "contraction": "contraction rate over 1 - (1 - gamma) beta",
+    "eta": "difference of the contraction rate from eta",
     "fixed_point": "distance of its fixed point from V of pi_rho_bar",
     "unbiased_q": "largest difference of E[q_s] from Q of pi_rho_bar",
 }
@@ -45,12 +46,29 @@ def _find(
 ) -> dict[str, float]:
     expected = vtrace.expected_targets(problem, weights, config.num_steps)
     op = paths.endless(expected, problem.mdp.num_states)
-    rate = max(operators.contraction_rate(op), paths.sampled_rate(expected, op, config.pairs, rng))
+    exact = operators.contraction_rate(op)
+    rate = max(exact, paths.sampled_rate(expected, op, config.pairs, rng))
     return {
         "contraction": rate / vtrace.contraction_bound(problem, weights),
+        "eta": abs(exact - eta(problem, weights)),
         "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
         "unbiased_q": q_bias(problem, weights, config.num_steps),
     }
+
+
+def eta(problem: Problem, weights: Weights) -> float:
+    """Theorem 1's modulus, the largest over first states:
+
+        eta = gamma^-1 - (gamma^-1 - 1) E_mu[sum_{t >= 0} gamma^t (c_0 .. c_{t-2}) rho_{t-1}],
+
+    where empty products and rho_{-1} are 1.
+    """
+    mdp = problem.mdp
+    rho, c = vtrace.expected_weights(problem, weights)
+    decay = mdp.discount * np.einsum("xa,xay->xy", c, mdp.transitions)
+    following = np.linalg.solve(np.eye(mdp.num_states) - decay, rho.sum(1))  # sum_k (gamma P_c)^k E_mu rho
+    sums = 1 + mdp.discount * following
+    return float((1 / mdp.discount - (1 / mdp.discount - 1) * sums).max())
 
 
 def q_bias(problem: Problem, weights: Weights, num_steps: int) -> float:

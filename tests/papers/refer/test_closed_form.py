@@ -84,7 +84,7 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
     assert ratios == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.11)
 
 
-def test_its_records_reproduce_six_published_numbers_and_miss_three(tmp_path):
+def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path):
     job = StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
     job.run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
@@ -105,4 +105,4 @@ def test_its_records_reproduce_six_published_numbers_and_miss_three(tmp_path):
     }
     of_costs = [row.verdict for row in judged if "cost" in row.agent]
     assert {row.verdict for row in judged if "cost" not in row.agent} == {"reproduced"}
-    assert of_costs == ["disagrees"] * 3  # nearly three orders of magnitude for about two, in episodes of full length
+    assert of_costs == ["undecided", "disagrees", "disagrees"]  # the first hangs on how long episodes are

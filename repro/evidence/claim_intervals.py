@@ -1,0 +1,273 @@
+"""Intervals of claims: what other runs of the same agents on the same tasks might have given.
+
+Of a number with an interval in closed form on each task these are averaged over tasks, or bootstrapped where its runs
+are the best of many; of any other number whole runs are resampled; and the largest over tasks has its own.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from repro.evidence import comparisons, intervals, statistics, task_aggregates, task_measures
+from repro.evidence.claim_kinds import Claim
+from repro.evidence.comparisons import Records
+
+COUNT_REACH = 0.25
+"""Of a count that is known, to either side: less than half a step, so that a margin of half a task holds no other."""
+
+
+def find_interval(
+    claim: Claim,
+    tasks: Sequence[Sequence[Records]],
+    counted: Sequence[Sequence[Records]],
+    numbers: Sequence[np.ndarray],
+    best: int | None,
+    rng: np.random.Generator,
+) -> statistics.Interval | None:
+    """Returns the interval of a claim's number, by the method that its kind takes; None where there is none.
+
+    Args:
+        claim: of the row.
+        tasks: for each task all runs of each agent, ours first.
+        counted: of these the runs that count.
+        numbers: of the counted runs on each task, as `claim.of_task` gives them for `task_measures.equal_weights`.
+        best: how many runs of each agent count; None for all.
+        rng: for the resamples.
+    """
+    together, matched = _are_dependent(tasks), are_matched(claim, tasks)
+    if claim.over_tasks is task_aggregates.largest:
+        return largest_interval(claim, tasks)
+    if claim.task_interval is None:
+        return bootstrap_interval(claim, tasks, rng, best=best, together=together) if matched else None
+    interval = None
+    if best is not None and any(len(runs) > best for by_agent in tasks for runs in by_agent):
+        interval = reselected_interval(claim, tasks, best, rng, together, matched)
+    if interval is None:
+        interval = averaged_interval(
+            claim.task_interval, counted, [float(of_task[0]) for of_task in numbers], any(together)
+        )
+    return interval
+
+
+def are_matched(claim: Claim, tasks: Sequence[Sequence[Records]]) -> bool:
+    """Returns whether the runs of agents that depend on each other over tasks are the same ones on all tasks.
+
+    Of no matter for a count, whose tasks have intervals of their own.
+
+    Args:
+        claim: of the row.
+        tasks: for each task the runs of each agent.
+    """
+    dependent = [of_tasks for of_tasks, shared in zip(zip(*tasks), _are_dependent(tasks)) if shared]
+    return claim.count is not None or all(map(comparisons.are_same_runs, dependent))
+
+
+def bootstrap_interval(
+    claim: Claim,
+    tasks: Sequence[Sequence[Records]],
+    rng: np.random.Generator,
+    confidence: float = intervals.LEVEL,
+    best: int | None = None,
+    together: Sequence[bool] | None = None,
+) -> statistics.Interval | None:
+    """Returns the percentile bootstrap interval of a claim, at the level that `statistics.expanded_level` gives.
+
+    Runs are resampled within each agent and task; whole runs, so that a curve stays one, and so that one which learned
+    all tasks is in or out on all of them. Where the best of many count, they are those of each resample. A count has an
+    interval on each task, at Bonferroni's level for all of them, and its ends are added up; where they meet it is known
+    to the nearest whole number, `COUNT_REACH` of a step to either side.
+
+    Args:
+        claim: of the row.
+        tasks: for each task the runs of each agent, ours first.
+        rng: for the resamples.
+        confidence: probability content in (0, 1).
+        best: how many runs of each agent count; None for all.
+        together: for each agent, whether its i-th run of each task is the same one, or of the same settings; None where
+            none is. Of no matter for a count, whose tasks have intervals of their own.
+
+    Returns:
+        None with fewer than `statistics.MIN_BOOTSTRAP_RUNS` of an agent on a task, or where all resamples are one
+        number that is no count.
+    """
+    sizes = [len(group) for by_agent in tasks for group in by_agent]
+    if min(sizes) < statistics.MIN_BOOTSTRAP_RUNS:
+        return None
+
+    def resample(group: Records) -> np.ndarray:
+        return rng.multinomial(len(group), np.full(len(group), 1 / len(group)), size=claim.resamples)
+
+    if together is None or claim.count is not None:
+        together = [False] * len(tasks[0])
+    numbers = []
+    for by_agent, counts in zip(tasks, _resample_tasks(tasks, together, resample)):
+        numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
+    if claim.count is not None:
+        return _count_interval(claim, tasks, numbers, confidence)
+    tail = _tail(tasks, confidence, together)
+    low, high = map(statistics.rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
+    return (low, high) if low < high else None
+
+
+def reselected_interval(
+    claim: Claim,
+    tasks: Sequence[Sequence[Records]],
+    best: int,
+    rng: np.random.Generator,
+    together: Sequence[bool],
+    matched: bool,
+) -> statistics.Interval | None:
+    """As `bootstrap_interval`, of a number that is no function of weights: one that is of the chosen runs alone.
+
+    Args:
+        claim: whose number is a mean over tasks.
+        tasks, best, rng, together: see there.
+        matched: whether the i-th runs of the tasks are of one seed where `together` takes them as such; otherwise the
+            ends of the tasks' own intervals are averaged, as if they were fully dependent.
+
+    Returns:
+        None with fewer than `statistics.MIN_BOOTSTRAP_RUNS`, or where all resamples are one number.
+    """
+    if min(len(runs) for by_agent in tasks for runs in by_agent) < statistics.MIN_BOOTSTRAP_RUNS:
+        return None
+
+    def resample(runs: Records) -> np.ndarray:
+        return rng.integers(len(runs), size=(statistics.CURVE_RESAMPLES, len(runs)))
+
+    numbers = []
+    shared = [is_shared and matched for is_shared in together]
+    for by_agent, picks in zip(tasks, _resample_tasks(tasks, shared, resample)):
+        resampled = []
+        for of_agents in zip(*picks):
+            samples = [[runs[i] for i in of_agent] for runs, of_agent in zip(by_agent, of_agents)]
+            chosen = [comparisons.best_of(sample, best) for sample in samples]
+            resampled.append(claim.of_task(chosen)(task_measures.equal_weights(chosen))[0])
+        numbers.append(resampled)
+    if matched:
+        tail = _tail(tasks, intervals.LEVEL, together)
+        ends = np.quantile(claim.over_tasks(np.array(numbers)), [tail, 1 - tail])
+    else:
+        tails = [_tail([by_agent], intervals.LEVEL) for by_agent in tasks]
+        of_tasks = [np.quantile(resampled, [tail, 1 - tail]) for resampled, tail in zip(numbers, tails)]
+        ends = claim.over_tasks(np.array(of_tasks))
+    low, high = map(statistics.rounded, ends)
+    return (low, high) if low < high else None
+
+
+def largest_interval(claim: Claim, tasks: Sequence[Sequence[Records]]) -> statistics.Interval | None:
+    """Returns the interval of the largest of the tasks' means over runs, from Student's of each at Bonferroni's level.
+
+    A bootstrap of the largest would lie too high: of tasks that are alike, chance makes one the largest.
+    """
+    confidence = _of_each(len(tasks), intervals.LEVEL)
+    of_runs = [claim.of_task(by_agent)([np.eye(len(runs)) for runs in by_agent]) for by_agent in tasks]
+    if min(map(len, of_runs)) < claim.interval_runs:
+        return None
+    found = [intervals.mean_interval(values, confidence) or (values[0], values[0]) for values in of_runs]
+    low, high = (statistics.rounded(max(ends)) for ends in zip(*found))
+    return (low, high) if low < high else None
+
+
+def averaged_interval(
+    of_task: Callable[..., statistics.Interval | None],
+    counted: Sequence[Sequence[Records]],
+    numbers: Sequence[float],
+    dependent: bool,
+) -> statistics.Interval | None:
+    """Returns the interval of a mean over tasks from those of the tasks; None where a task has none.
+
+    Args:
+        of_task: as in `Claim`.
+        counted: the runs that count, of each agent on each task.
+        numbers: of the tasks.
+        dependent: whether some agent learned them together, or by the same sampled settings.
+    """
+    found = [of_task(number, *map(len, by_agent)) for number, by_agent in zip(numbers, counted)]
+    known = [interval for interval in found if interval is not None]
+    if len(known) < len(found):
+        return None
+    low, high = map(statistics.rounded, intervals.average(numbers, known, dependent))
+    return low, high
+
+
+def can_be_ordered(by_agent: Sequence[Records], tasks: int, confidence: float = intervals.LEVEL) -> bool:
+    """Returns whether there are so many runs that those of one agent can lie above another's by more than chance.
+
+    One of binom(n + m, n) orders of n and m runs of the same kind has all of one above all of the other.
+
+    Args:
+        by_agent: the runs of each agent on a task.
+        tasks: how many tasks are decided like this one.
+        confidence: of all of them together.
+    """
+    ours, *others = map(len, by_agent)
+    tail = (1 - _of_each(tasks, confidence)) / 2
+    return all(1 / math.comb(ours + n, n) <= tail for n in others)
+
+
+def _are_dependent(tasks: Sequence[Sequence[Records]]) -> list[bool]:
+    """For each agent, whether chance may move its scores on several tasks at once."""
+    return [comparisons.are_dependent(of_tasks) for of_tasks in zip(*tasks)]
+
+
+def _resample_tasks(
+    tasks: Sequence[Sequence[Records]], shared: Sequence[bool], resample: Callable[[Records], np.ndarray]
+) -> Iterator[list[np.ndarray]]:
+    """For each task the resamples of each agent's runs, which are the same ones on all tasks where they are shared."""
+    of_all_tasks = [resample(runs) if is_shared else None for runs, is_shared in zip(tasks[0], shared)]
+    for by_agent in tasks:
+        yield [resample(runs) if of_all is None else of_all for runs, of_all in zip(by_agent, of_all_tasks)]
+
+
+def _count_interval(
+    claim: Claim, tasks: Sequence[Sequence[Records]], numbers: Sequence[np.ndarray], confidence: float
+) -> statistics.Interval:
+    """The interval of a count from its resamples on each task, [R]; open where a task has too few runs for any order.
+
+    Args:
+        claim: with a `count`.
+        tasks: as for `bootstrap_interval`.
+        numbers: of each task.
+        confidence: of all tasks together.
+    """
+    assert claim.count is not None
+    ends = []
+    for by_agent, resampled in zip(tasks, numbers):
+        if can_be_ordered(by_agent, len(tasks), confidence):
+            tail = _tail([by_agent], _of_each(len(tasks), confidence))
+            low = np.quantile(resampled, tail, method="lower")
+            ends.append((float(low), float(np.quantile(resampled, 1 - tail, method="higher"))))
+        else:
+            ends.append(claim.count(len(by_agent)))
+    low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
+    if low == high:
+        reach = COUNT_REACH if claim.takes_all_tasks else COUNT_REACH / len(tasks)
+        low, high = low - reach, high + reach
+    return statistics.rounded(low), statistics.rounded(high)
+
+
+def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Sequence[bool] = ()) -> float:
+    """The share of resamples below an interval, and above it.
+
+    Where runs learned all tasks together, or have the same settings on all, theirs may be all the spread that there is:
+    the degrees of freedom are those of the agent with the fewest.
+    """
+    sizes = [len(group) for by_agent in tasks for group in by_agent]
+    freedom = sum(sizes) - len(sizes)
+    if any(together):
+        of_agents = [[len(group) - 1 for group in of_tasks] for of_tasks in zip(*tasks)]
+        freedom = min(spare[0] if shared else sum(spare) for spare, shared in zip(of_agents, together))
+    return (1 - statistics.expanded_level(confidence, min(sizes), freedom)) / 2
+
+
+def _of_each(tasks: int, confidence: float) -> float:
+    """Bonferroni's level of each of several intervals for a level of all of them."""
+    return 1 - (1 - confidence) / tasks
+
+
+def _weights(runs: Records, counts: np.ndarray, best: int | None) -> np.ndarray:
+    """The weights of runs, [R, runs], from how often each is in a resample, [R, runs], of which the best may count."""
+    if best is None:
+        return counts / len(runs)
+    return statistics.best_weights([record["evaluation"]["mean"] for record in runs], counts, best)

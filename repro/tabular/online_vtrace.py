@@ -1,0 +1,97 @@
+"""V-trace learned online from sampled trajectories with falling step sizes: IMPALA, Appendix A.2."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from repro.tabular import vtrace
+from repro.tabular.mdps import Problem
+from repro.tabular.simulation import cumulative
+from repro.tabular.vtrace import Weights
+
+
+def learn(
+    problem: Problem, weights: Weights, num_trajectories: int, num_steps: int, power: float, rng: np.random.Generator
+) -> np.ndarray:
+    """V_k of IMPALA's Theorem 2 after k trajectories of the behaviour policy, [S], from V_0 = 0.
+
+    Each trajectory moves every state x_s that it visits, by V_k as the trajectory found it (Eq. 7):
+
+        V_{k+1}(x_s) = V_k(x_s) + alpha_k(x_s) sum_{t >= s} gamma^{t-s} (c_s .. c_{t-1}) rho_t
+                       (r_t + gamma V_k(x_{t+1}) - V_k(x_t))
+
+    The sum ends with the trajectory, which moves no fixed point. alpha_k(x) = n^-power at the n-th visit of x; the sum
+    of these is infinite and that of their squares is not (Robbins and Monro) for powers in (1/2, 1].
+
+    Args:
+        problem: without terminal states.
+        weights: truncation levels.
+        num_trajectories: k.
+        num_steps: of each trajectory.
+        power: of the step sizes.
+        rng: for all samples.
+    """
+    mdp, _, mu = problem
+    rho, c = (weighted / mu for weighted in vtrace.expected_weights(problem, weights))
+    values, visits = np.zeros(mdp.num_states), np.zeros(mdp.num_states)
+    uniforms = rng.random((num_trajectories, 2 * num_steps + 1))
+    chances = cumulative(mdp.initial), cumulative(mu), cumulative(mdp.transitions)
+    _learn(values, visits, *chances, mdp.rewards, mdp.discount, rho, c, uniforms, power)
+    return values
+
+
+@numba.njit(nogil=True, cache=True)
+def corrections(
+    values: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    rho: np.ndarray,
+    c: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+) -> np.ndarray:
+    """v_s - V(x_s) at each step of a trajectory that ends with a bootstrap, [T].
+
+    Args:
+        values: V, [S].
+        rewards, rho, c: of each state and action, [S, A].
+        discount: gamma.
+        states, actions: of the trajectory, int [T + 1] and [T].
+    """
+    found = np.empty(len(actions))
+    following = 0.0
+    for s in range(len(actions) - 1, -1, -1):
+        x, a = states[s], actions[s]
+        error = rewards[x, a] + discount * values[states[s + 1]] - values[x]
+        following = rho[x, a] * error + discount * c[x, a] * following
+        found[s] = following
+    return found
+
+
+@numba.njit(nogil=True, cache=True)
+def _learn(
+    values: np.ndarray,
+    visits: np.ndarray,
+    initial: np.ndarray,
+    choices: np.ndarray,
+    moves: np.ndarray,
+    rewards: np.ndarray,
+    discount: float,
+    rho: np.ndarray,
+    c: np.ndarray,
+    uniforms: np.ndarray,
+    power: float,
+) -> None:
+    num_steps = uniforms.shape[1] // 2
+    states, actions = np.empty(num_steps + 1, np.int64), np.empty(num_steps, np.int64)
+    for row in uniforms:
+        states[0] = np.searchsorted(initial, row[-1], side="right")
+        for t in range(num_steps):
+            actions[t] = np.searchsorted(choices[states[t]], row[2 * t], side="right")
+            states[t + 1] = np.searchsorted(moves[states[t], actions[t]], row[2 * t + 1], side="right")
+        moved = corrections(values, rewards, discount, rho, c, states, actions)
+        for s in range(num_steps):
+            x = states[s]
+            visits[x] += 1.0
+            values[x] += moved[s] * visits[x] ** -power

@@ -1,0 +1,38 @@
+"""Which claims there are, and what they make of fields of a row."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from repro.evidence import claim_kinds, published
+from tests.evidence.claim_rows import printed_claim
+
+
+def test_a_lead_above_a_human_s_score_counts_for_nothing_in_the_capped_mean():
+    """Of two games, ours has 200 and 50 % of a human's score, theirs 100 and 40 %: capped, the lead is 5 points."""
+    references = published.normaliser("atari57")
+
+    def final(game, share):
+        return references[game]["random"] + share * (references[game]["human"] - references[game]["random"])
+
+    shares = {"pong": (2.0, 1.0), "alien": (0.5, 0.4)}
+    tasks = {
+        game: [[{"task": game, "evaluation": {"mean": final(game, share)}}] for share in of_agents]
+        for game, of_agents in shares.items()
+    }
+    lead = {}
+    for name in ("human_capped_mean_difference", "human_normalised_median_difference"):
+        claim = claim_kinds.find_claim(dataclasses.replace(printed_claim(name), normaliser="atari57"))
+        numbers = [claim.of_task(by_agent)([np.ones((1, 1))] * 2) for by_agent in tasks.values()]
+        lead[name] = claim.over_tasks(np.stack(numbers))
+    assert lead["human_capped_mean_difference"] == pytest.approx(5.0)
+    assert lead["human_normalised_median_difference"] == pytest.approx(55.0)
+
+
+@pytest.mark.parametrize(
+    "claim", [None, "better", "rank_correlation", "logged_at_the_end", "human_gap_mean_ratio", "share_of_log_above"]
+)
+def test_a_claim_that_is_none_or_lacks_a_field_is_refused(claim):
+    with pytest.raises(published.PublishedError, match=f"no such claim, '{claim}'"):
+        claim_kinds.find_claim(printed_claim(claim))
