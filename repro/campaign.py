@@ -108,7 +108,7 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     refused = _check_code(left, folder, console)
     follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), len(done))
     if folder.is_paused:
-        _say(console, "The campaign is paused; python -m repro.campaign --resume lets it go on.")
+        _say(console, f"The campaign is paused; {cli.command('repro.campaign', '--resume')} lets it go on.")
     hours = sum(estimates.left(item.job) for item in left)
     _say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
     try:
