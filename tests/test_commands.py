@@ -239,6 +239,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     _, stderr = first.communicate(timeout=60)
     assert first.returncode == 0
     assert f"Resume with: {sys.executable} -m repro.train {' '.join(arguments)}" in stderr
+    assert "leaked" not in stderr  # as ALE's emulators are called that live when Python ends
 
     other = run("repro.train", *arguments, "--config.learner.learning_rate=0.5")
     assert other.returncode == 2
@@ -248,6 +249,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert resumed.returncode == 0, resumed.stderr
     assert f"Resuming {run_dir} at" in resumed.stderr
     assert "Warning" not in resumed.stderr
+    assert "leaked" not in resumed.stderr
     updates = [row["updates"] for row in read_progress(run_dir / "progress.csv")]
     assert updates == sorted(set(updates))
     assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000
@@ -255,6 +257,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     video, export = tmp_path / "game.webm", tmp_path / "policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")
     assert done.returncode == 0, done.stderr
+    assert "leaked" not in done.stderr
     evaluation = json.loads((run_dir / "evaluation.json").read_text())
     assert len(evaluation["returns"]) == evaluation["episodes"] == 3
     assert all(-21 <= score <= 21 and score == int(score) for score in evaluation["returns"])

@@ -12,8 +12,12 @@ from repro.acting.unrolls import UnrollGroup, stack_groups
 
 POLL_SECONDS = 0.1
 """How often a blocked thread looks whether the run was stopped."""
-CLOSE_SECONDS = 10.0
-"""Longest wait for the threads of a source that is closed; one that hangs ends with the process."""
+CLOSE_SECONDS = 30.0
+"""Longest wait for the threads of a source that is closed; one that hangs ends with the process.
+
+Longer than a process that was told to stop may last (`stopping.STOP_SECONDS`), which then ends before Python's own end:
+a thread that comes out of compiled code during that, such as a compiler's, would abort the process.
+"""
 
 
 class Batch:

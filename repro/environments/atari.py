@@ -439,6 +439,10 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._seeds_sampled[seeding] += 1
         return self._load(seeding, np.zeros(self.num_envs, np.int64))
 
+    def close_extras(self, **kwargs: Any) -> None:
+        """Frees the emulators. Those that are there when Python ends are called leaked on the screen."""
+        del self._ale
+
     def _load(self, loading: np.ndarray, resets: np.ndarray) -> dict[str, np.ndarray]:
         """Loads some emulators with their seeds and then resets them the given numbers of times."""
         info = self._reset_emulators(loading, self._seeds[loading])
