@@ -32,6 +32,7 @@ function filterRows(form) {
   }
   for (const [paper, [shown, total]] of perPaper) {
     paper.querySelector(".shown").textContent = `${shown} of ${total} shown`;
+    paper.hidden = words.length > 0 && shown === 0;
   }
   const sum = (i) => [...perPaper.values()].reduce((total, counts) => total + counts[i], 0);
   const output = form.querySelector("output");
@@ -88,6 +89,10 @@ function addButton(parent, text, onClick) {
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
+  if (target.closest(".paper[hidden]")) {
+    form.elements.text.value = "";
+    filterRows(form);
+  }
   for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;
   const inner = target.matches(".runs") && target.querySelector("details");
   if (inner) inner.open = true;

@@ -149,11 +149,19 @@ def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
     words.send_keys("humanoid")
     assert {paper for paper, _ in shown_groups()} == {"acer", "refer"}
     assert all(is_open for _, is_open in shown_groups())
+    papers = _displayed(browser, "section.paper")
+    assert [paper.get_attribute("id") for paper in papers] == ["acer", "refer"]
     count = int(form.find_element(By.TAG_NAME, "output").text.split()[0])
     assert count == len(_displayed(browser, ".rows tbody tr"))
     words.clear()
     words.send_keys(" ")
     assert shown_groups() == before
+    assert len(_displayed(browser, "section.paper")) == 5
+    words.send_keys("humanoid")
+    browser.find_element(By.CSS_SELECTOR, "nav a[href='#impala']").click()  # ends the search
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    assert words.get_attribute("value") == ""
+    assert browser.find_element(By.ID, "impala").is_displayed()
 
 
 def test_columns_sort_both_ways_with_the_keyboard_too(browser):
