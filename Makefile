@@ -4,15 +4,22 @@ SCALE   ?= desk
 SEEDS   ?= 1
 SEED     =
 BIN     := .venv/bin
-FLAGS    = --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD))
+FLAGS    = $(strip --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD)))
 WHAT    ?= operators impala_atari table1 ingestion acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
 SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
+# A misspelled variable would train something else for hours.
+VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD CUDA SOURCE SOAK
+GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(subst :, ,$(word))))))
+UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
+$(if $(UNKNOWN),$(error no variable $(UNKNOWN): choose of $(VARIABLES)))
+
 .PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
-	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*##|^\$$.*reproduce-%:.*##' $(MAKEFILE_LIST) | sed -E 's/^\$$.*reproduce-%:/reproduce-<paper>:/; s/:.*## /\t/' | expand -t 20
+	@echo "<paper> is one of $(PAPERS); docs/guide.md explains the variables."
 
 setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv; CUDA=1: with the libraries of a GPU
 
@@ -28,8 +35,14 @@ setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --editable .[cuda]
 	touch $@
 
-$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper TASK=pong SEEDS=1 SEED=4,5 JOBS=1 CLUSTER=auto SPREAD=runs
+$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper EXPERIMENT=atari_deep TASK=pong AGENT=all SEEDS=1 SEED=4,5 JOBS=1 CLUSTER=auto SPREAD=runs
 	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
+
+reproduce:
+	@echo "make reproduce: choose $(PAPERS:%=reproduce-%)." >&2; exit 2
+
+reproduce-%:
+	@echo "make $@: there is no paper $*; choose $(PAPERS:%=reproduce-%)." >&2; exit 2
 
 smoke: $(PAPERS:%=smoke-%)  ## a smoke reproduction of every paper
 

@@ -41,6 +41,9 @@ RETRY = flags.DEFINE_bool("retry", False, "Also take up the runs that failed bef
 RESULTS_DIR = flags.DEFINE_string("results_dir", None, "Records; results/, and runs/records/ at smoke scale.")
 RUNS_DIR = flags.DEFINE_string("runs_dir", "runs", "Folder of checkpoints and logs, and of the campaign's own state.")
 
+WIDE_COLUMNS = 120
+"""A narrower terminal shows no sums, so that the names of the blocks fit."""
+
 
 def main(argv: list[str]) -> None:
     del argv
@@ -69,8 +72,9 @@ def main(argv: list[str]) -> None:
         if cluster and not DRY_RUN.value:
             cores = list(range(cluster.connect(1)))
             _say(console, cluster.describe(len(cores)))
-        steps = list(order(load_stages(Path(PLAN.value))))
-        planned = _plan_runs(choose(steps, ONLY.value, SHARE.value), cluster, console)
+        with console.status("Reading the plan and its records"):
+            steps = list(order(load_stages(Path(PLAN.value))))
+            planned = _plan_runs(choose(steps, ONLY.value, SHARE.value), cluster, console)
         if DRY_RUN.value:
             _show_plan(steps, planned, folder, len(cores), console)
             return
@@ -108,7 +112,7 @@ def _work_through(planned: Sequence[Planned], folder: CampaignFolder, cores: Seq
     refused = _check_code(left, folder, console)
     follower = CampaignFollower(left, folder, estimates, refused, console, len(cores), len(done))
     if folder.is_paused:
-        _say(console, "The campaign is paused; python -m repro.campaign --resume lets it go on.")
+        _say(console, f"The campaign is paused; {cli.command('repro.campaign', '--resume')} lets it go on.")
     hours = sum(estimates.left(item.job) for item in left)
     _say(console, f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours, len(cores))}.")
     try:
@@ -228,7 +232,7 @@ def _resume(folder: CampaignFolder, console: Console) -> None:
 def _show_plan(
     steps: Sequence[Step], planned: Sequence[Planned], folder: CampaignFolder, num_cores: int, console: Console
 ) -> None:
-    """Prints the blocks with their runs, core-hours and rows, each also summed up so far."""
+    """Prints the blocks with their runs, core-hours and rows, and on a wide terminal each also summed up so far."""
     from rich.table import Table
 
     from repro.launch.campaign import Estimates, describe_rest, name_of
@@ -237,18 +241,10 @@ def _show_plan(
     done = {item.run for item in planned if _is_done(item, estimates)}
     aside = _set_aside(planned, folder)
     table = Table(box=None, header_style="bold")
-    for header in (
-        "Stage",
-        "Block",
-        "Runs",
-        "Done",
-        "Failed",
-        "Core-hours left",
-        "so far",
-        "Rows",
-        "so far",
-        "Full rows",
-    ):
+    headers = "Stage", "Block", "Runs", "Done", "Failed", "Core-hours left", "so far", "Rows", "so far", "Full rows"
+    wide = console.width >= WIDE_COLUMNS
+    shown = [i for i, header in enumerate(headers) if wide or header not in ("so far", "Full rows")]
+    for header in (headers[i] for i in shown):
         table.add_column(header, justify="left" if header in ("Stage", "Block") else "right")
     hours_so_far, rows_so_far, full_so_far = 0.0, 0, 0.0
     for step in steps:
@@ -260,7 +256,7 @@ def _show_plan(
         hours = sum(estimates.left(item.job) for item in left)
         hours_so_far += hours
         failed = sum(name_of(item.run) in aside for item in left)
-        table.add_row(
+        cells = (
             step.stage,
             f"{step.block.purpose}, {step.block.scale}",
             *map(str, (len(items), len(items) - len(left), failed)),
@@ -268,11 +264,12 @@ def _show_plan(
             *map(str, (step.rows, rows_so_far)),
             f"{full_so_far:.1f}",
         )
+        table.add_row(*(cells[i] for i in shown))
     console.print(table)
     console.print(
         f"{len(done)} of {len(planned)} runs are done; {describe_rest(hours_so_far, num_cores)}. Rows are printed "
-        "numbers and statements that the block makes answerable; full rows count, up to there, what part of their "
-        "budget, runs and tasks that is.",
+        "numbers and statements that the block makes answerable"
+        + ("; full rows count, up to there, what part of their budget, runs and tasks that is." if wide else "."),
         highlight=False,
         soft_wrap=True,
     )

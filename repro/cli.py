@@ -7,6 +7,7 @@ import glob
 import os
 import re
 import runpy
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from absl import app, flags, logging
 from gym_notices.notices import notices
 from ml_collections import config_flags
 
-from repro.config import flatten
+from repro.config import agents, flatten, resolve_plain
 
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
@@ -51,18 +52,33 @@ def run(main: Callable[[list[str]], None]) -> None:
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
     """Parses; unknown fields name the nearest one, wrong types say what is expected."""
+    argv = _with_equals_signs(argv)
     settings = dict(re.findall(r"^--config(?:\.([\w.]+))?=(.*)$", a)[0] for a in argv if _CONFIG.match(a))
+    fields: Sequence[str] = ()
     if "" in settings:
-        _check_settings(_load_config(settings.pop("")), settings)
+        config = _load_config(settings.pop(""))
+        _check_settings(config, settings)
+        fields = list(flatten(config))
     elif settings and "config" in flags.FLAGS:
         fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
     try:
-        rest = flags.FLAGS(list(argv))
+        rest = flags.FLAGS(argv)
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
-        fail(" ".join(str(error).split()).rstrip(" .?") + f"; see python -m {_program()} --help.")
+        name = getattr(error, "flagname", "")
+        meant = [field for field in fields if name and f".{field}".endswith(f".{name}")]
+        missing = re.fullmatch(r"flag (--\w+)=None: Flag --\w+ must have a value other than None\.", str(error))
+        text = f"{missing[1]} is missing" if missing else " ".join(str(error).split()).rstrip(" .?")
+        if meant:
+            fail(f"{text}; did you mean --config.{meant[0]}?")
+        fail(f"{text}; see {command(_program(), '--help')}.")
     if len(rest) > 1:
         fail(f"unexpected argument {rest[1]!r}; settings are given as --name=value.")
     return rest
+
+
+def command(module: str, *arguments: str) -> str:
+    """Returns a command of the suite to copy, with the Python that runs this one as it was called."""
+    return shlex.join([sys.orig_argv[0], "-m", module, *arguments])
 
 
 def define_config() -> flags.FlagHolder:
@@ -80,12 +96,37 @@ def _load_config(flag: str) -> ml_collections.ConfigDict:
     """The configuration that `--config=<path>[:scale]` names, without overrides."""
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
-        known = sorted(glob.glob("paper_configs/*/[a-z]*.py"))
+        known = _suite_configs()
         fail(f"no configuration file {path!r}{nearest(path, known)} (there are {', '.join(known)})")
+    if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
+        fail(f"{path} is no configuration: a Python file with a function get_config(scale).")
     try:
-        return runpy.run_path(path)["get_config"](*scale)
+        config = get_config(*scale)
     except (ValueError, KeyError, TypeError) as error:
         fail(f"{path}: {error}")
+    if os.path.relpath(path) not in _suite_configs():
+        _check_own(path, config)
+    return config
+
+
+def _suite_configs() -> list[str]:
+    return sorted(glob.glob("paper_configs/*/[a-z]*.py"))
+
+
+def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
+    """Fails for a field of a user's configuration that none of the suite's has: nothing would read it."""
+    known = set().union(*(_fields(runpy.run_path(file)["get_config"]()) for file in _suite_configs()))
+    own = {name for name in _fields(config) - known if not re.match(r"env\.kwargs\b", name)}
+    if known and own:
+        name = min(own)
+        same_section = [field for field in known if field.rpartition(".")[0] == name.rpartition(".")[0]]
+        fail(f"{path}: no configuration of the suite has a field {name!r}{nearest(name, same_section)}")
+
+
+def _fields(config: ml_collections.ConfigDict) -> set[str]:
+    """Names of all fields that some agent of a configuration has."""
+    plain = config.to_dict()
+    return set().union(*(flatten(resolve_plain(plain, agent)) for agent in agents(plain)))
 
 
 def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, str]) -> None:
@@ -102,8 +143,12 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")
         if not _fits(text, fields[name]):
             kind = type(fields[name]).__name__
-            fail(f"{name}={text!r} is not of type {kind} (its value is {fields[name]!r}).")
+            whole = kind == "int" and _NUMBER.fullmatch(text) and float(text).is_integer()
+            written = f"; write {float(text):.0f}." if whole else "."
+            fail(f"{name}={text!r} is not of type {kind} (its value is {fields[name]!r}){written}")
     agent = settings.get("agent", config.agent)
+    if agent not in agents(config):
+        fail(f"agent={agent!r}{nearest(agent, agents(config))} (there is {', '.join(agents(config))})")
     own = config.get("variants", {}).get(agent, {})
     for name in sorted(settings.keys() & flatten(own).keys()):
         fail(f"agent {agent} has its own {name}; change it with --config.variants.{agent}.{name}={settings[name]}.")
@@ -117,7 +162,22 @@ def _fits(text: str, value: object) -> bool:
             type(value)(text)
         except ValueError:
             return False
+    if isinstance(value, tuple) and value and all(isinstance(x, (int, float)) for x in value):
+        largest = max(value, key=lambda x: isinstance(x, float))  # a float, if there is one
+        parts = text.strip("()[] ").rstrip(",").split(",")
+        return text in ("()", "[]") or all(_fits(part, largest) for part in parts)
     return True
+
+
+def _with_equals_signs(argv: Sequence[str]) -> list[str]:
+    """Writes `--config <file>` and `--config.<field> <value>` with an equals sign."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined and re.fullmatch(r"--config(\.[\w.]+)?", joined[-1]):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
@@ -127,6 +187,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 
 _CONFIG = re.compile(r"--config(\.[\w.]+)?=")
+_NUMBER = re.compile(r"\d+(\.\d*)?(e\+?\d{1,2})?")
 
 
 def _program() -> str:

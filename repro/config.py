@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -125,6 +126,16 @@ def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) 
     """Raises ValueError if `runtime.schedule` is not one of those that an agent has."""
     if config.runtime.schedule not in schedules:
         raise ValueError(f"runtime.schedule={config.runtime.schedule!r}: choose {' or '.join(schedules)}.")
+
+
+def check_numbers(config: ml_collections.ConfigDict) -> None:
+    """Raises ValueError for a budget that is not above 0, and for a learning rate below 0 or not finite."""
+    for name, value in flatten(config).items():
+        last = name.rpartition(".")[2]
+        if last in ("num_env_frames", "num_env_steps") and not value > 0:
+            raise ValueError(f"{name}={value}: choose a number above 0.")
+        if last == "learning_rate" and isinstance(value, (int, float)) and not 0 <= value < math.inf:
+            raise ValueError(f"{name}={value}: choose a number from 0.")
 
 
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:

@@ -6,7 +6,6 @@ Members train side by side up to a moment when they are compared; Ctrl-C and SIG
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -61,14 +60,14 @@ def main(argv: list[str]) -> None:
         figure = write_figure(run_dir, population.lineage, unit)
         best = folders[population.lineage.best]
     except Stopped:
-        resume = shlex.join(["python", "-m", "repro.population", *sys.argv[1:]])
+        resume = cli.command("repro.population", *sys.argv[1:])
         print(f"Stopped and saved. Resume with: {resume}", file=sys.stderr)
         return
     except (RunDirectoryError, PopulationError, ValueError) as error:
         cli.fail(error)
     except OSError as error:
         cli.fail(f"could not write to {run_dir} ({error.strerror}); free some space, and the same command goes on.", 1)
-    evaluate = shlex.join(["python", "-m", "repro.evaluate", f"--run_dir={best}"])
+    evaluate = cli.command("repro.evaluate", f"--run_dir={best}")
     print(f"{run_dir} is complete, see {figure}. Evaluate its best member with: {evaluate}")
 
 

@@ -177,6 +177,8 @@ def main(argv: list[str]) -> None:
         console.print(f"{len(unfinished)} of {len(asked)} runs are not finished; the same command resumes them.")
     elif waiting:
         console.print(f"Took {time.monotonic() - began:.0f} s.")
+    if stored:
+        console.print(f"Records: {results_dir()}", highlight=False, soft_wrap=True)
     if not unfinished:
         _build_page(console)
     sys.exit(1 if failures else 0)
@@ -192,7 +194,8 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
     for found in judged:
         if found.kind != judgements.UNJUDGED:
             console.print(found.message, style="red" if found.fell_out else None, highlight=False, soft_wrap=True)
-    if unknown := sum(found.kind == judgements.UNJUDGED for found in judged):
+    unknown = sum(found.kind == judgements.UNJUDGED for found in judged)
+    if unknown and SCALE.value != "smoke":  # smoke runs are never committed
         console.print(f"{unknown} of {len(judged)} records have no band: too few committed runs.", highlight=False)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,7 +116,7 @@ def _open_run(run_dir: Path) -> tuple[RunDirectory, Trainer, Progress] | None:
 
     config, seed = _read_settings(run_dir)
     if "population" in config:
-        raise ValueError("the configuration is of a population; train it with python -m repro.population.")
+        raise ValueError(f"the configuration is of a population; train it with {cli.command('repro.population')}.")
     if CLUSTER.value:
         use_processes(config)
         _check_sizes_for_cluster(config)
@@ -174,7 +173,7 @@ def _read_settings(run_dir: Path) -> tuple[ml_collections.ConfigDict, int]:
     try:
         settings = read_settings(run_dir)
     except RunDirectoryError as error:
-        cli.fail(f"{str(error).rstrip('.')}; start one with --config, see python -m repro.train --help.")
+        cli.fail(f"{str(error).rstrip('.')}; start one with --config, see {cli.command('repro.train', '--help')}.")
     return ml_collections.ConfigDict(settings["config"]), SEED.value if SEED.present else settings["seed"]
 
 
@@ -222,7 +221,7 @@ def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
 
 def _describe_complete(complete_json: Path, unit: str) -> str:
     run_dir, reason = complete_json.parent, json.loads(complete_json.read_text()).get("diverged")
-    evaluate = shlex.join(["python", "-m", "repro.evaluate", f"--run_dir={run_dir}"])
+    evaluate = cli.command("repro.evaluate", f"--run_dir={run_dir}")
     if reason:
         return (
             f"{run_dir} has diverged ({reason}), see {complete_json}. Evaluate its last checkpoint with: {evaluate}. "
@@ -244,7 +243,7 @@ def _describe_stop(run_dir: Path, saved: bool) -> str:
     """What a run that was stopped says; `saved`: whether the last checkpoint has all that it learned."""
     from repro.training.run_directory import has_saved
 
-    again = f"with: {shlex.join(['python', '-m', 'repro.train', *sys.argv[1:]])}"
+    again = f"with: {cli.command('repro.train', *sys.argv[1:])}"
     if not has_saved(run_dir):
         return f"Stopped before anything was learned. Start again {again}"
     if not saved:

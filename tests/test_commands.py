@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.training.run_directory import RunDirectory, read_progress
 from tests.support.forked_train import FORKING, run_train
@@ -52,6 +53,12 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
             ["--config=paper_configs/refer/figure_4_vracer.py", "--config.runtime.num_actors=0"],
             "no field 'runtime.num_actors'; did you mean 'variants.acer.runtime.num_actors'?",
         ),
+        (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
+        ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
+        ([CONFIG, "--config.num_env_frames=1.5e6"], "is not of type int (its value is 100000); write 1500000."),
+        (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
+        ([CONFIG, "--learning_rate=0.1"], "flag 'learning_rate'; did you mean --config.learner.learning_rate?"),
+        (["--config=README.md"], "README.md is no configuration: a Python file with a function get_config(scale)."),
         ([CONFIG, "--seed=-1"], "--seed=-1"),
         ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
         ([CONFIG, "now"], "unexpected argument 'now'"),
@@ -66,10 +73,45 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     assert not (tmp_path / "x").exists()
 
 
+def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
+    file = tmp_path / "mine.py"
+    beginning = (
+        "from paper_configs.impala import gymnasium\n\n\ndef get_config(scale='desk'):\n"
+        "    config = gymnasium.get_config(scale)\n    config.env.kwargs.stride = 0.05\n"
+        "    config.variants = {'slow': {'learner': {'learning_rate': 1e-3}}}\n    config.agent = 'slow'\n"
+    )
+    file.write_text(f"{beginning}    config.learner.learning_rte = 1e-3\n    return config\n")
+    done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"repro.train: {file}: no configuration of the suite has a field 'learner.learning_rte'; "
+        "did you mean 'learner.learning_rate'?\n"
+    )
+
+    file.write_text(f"{beginning}    return config\n")  # own arguments and agents are allowed
+    done = run("repro.train", f"--config={file}:huge", f"--run_dir={tmp_path / 'x'}")
+    assert "Unknown scale 'huge'" in done.stderr
+    done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1")
+    assert "the configuration has no field 'learner.x'" in done.stderr
+
+
+def test_tuples_are_written_with_and_without_brackets():
+    config = {"units": (64, 64), "range": (0, 0.5), "names": ("a",)}
+    for text in ("32", "32,16", "(32, 16)", "(32,)", "[32]", "()"):
+        assert cli._fits(text, config["units"])
+    assert cli._fits("1,0.25", config["range"])
+    assert cli._fits("b,c", config["names"])
+    for text in ("a", "32.5", "", "32,,16"):
+        assert not cli._fits(text, config["units"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--config.env.task=pnog"], "pong"),
+        (["--config.num_env_frames=-5"], "num_env_frames=-5: choose a number above 0."),
+        (["--config.learner.learning_rate=-1"], "learner.learning_rate=-1.0: choose a number from 0."),
+        (["--config.learner.learning_rate=nan"], "learner.learning_rate=nan: choose a number from 0."),
         (
             ["--config.network.torso=dense"],
             "network.torso='dense', but the observations are images: choose shallow or deep.",
@@ -155,6 +197,9 @@ def test_reproduce_names_what_it_knows(tmp_path):
 
 
 def test_train_needs_a_config_or_a_run(tmp_path):
+    done = run("repro.train")
+    help_command = f"{sys.executable} -m repro.train --help"
+    assert (done.returncode, done.stderr) == (2, f"repro.train: --run_dir is missing; see {help_command}.\n")
     done = run("repro.train", f"--run_dir={tmp_path}")
     assert done.returncode == 2
     assert "holds no readable run (no valid config.json); start one with --config" in done.stderr
@@ -193,7 +238,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     first.send_signal(signal.SIGTERM)
     _, stderr = first.communicate(timeout=60)
     assert first.returncode == 0
-    assert f"Resume with: python -m repro.train {' '.join(arguments)}" in stderr
+    assert f"Resume with: {sys.executable} -m repro.train {' '.join(arguments)}" in stderr
     assert "leaked" not in stderr  # as ALE's emulators are called that live when Python ends
 
     other = run("repro.train", *arguments, "--config.learner.learning_rate=0.5")

@@ -62,7 +62,7 @@ def test_an_environment_that_always_fails_and_one_that_hangs(run):
     code, stderr = run.end(process)
     assert code == 0, stderr
     assert re.search(rf"Resuming {run.run_dir} at [0-9,]+ steps\.", stderr)
-    assert "Stopped and saved. Resume with: python -m repro.train" in stderr
+    assert "Stopped and saved. Resume with: " in stderr
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"] > before
     assert read_settings(run.run_dir)["config"]["runtime"]["checkpoint_seconds"] == 90000
 
@@ -94,7 +94,7 @@ def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run)
     process.send_signal(signal.SIGTERM)
     code, stderr = run.end(process)
     assert code == 0, stderr
-    assert "Stopped and saved. Resume with: python -m repro.train" in stderr
+    assert "Stopped and saved. Resume with: " in stderr
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
     wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "learners or actors do not end")
 

@@ -92,7 +92,7 @@ def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
         said = end(tmp_path, process)
     finally:
         process.kill()
-    assert "Stopped and saved. Resume with: python -m repro.train" in said
+    assert "Stopped and saved. Resume with: " in said
     assert saved_updates(tmp_path) >= (rows(tmp_path)[-1]["updates"] if rows(tmp_path) else 2)
 
 

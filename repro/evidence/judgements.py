@@ -254,7 +254,9 @@ def rerun_command(record: Mapping[str, Any]) -> str:
     unnamed = {name for name, is_so in (("agent", "study" in config), ("task", bool(tasks(config)))) if is_so}
     names = ("paper", "experiment", "task", "agent", "scale", "seed")
     flags = [f"--{name}={record[name]}" for name in names if name not in unnamed]
-    return " ".join(("python -m repro.reproduce", *flags, "--results_dir=runs/again/records", "--runs_dir=runs/again"))
+    return " ".join(
+        (".venv/bin/python -m repro.reproduce", *flags, "--results_dir=runs/again/records", "--runs_dir=runs/again")
+    )
 
 
 def _same_settings(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TextIO
 
 from rich.console import Console
 
+from repro import cli
 from repro.evidence import records
 from repro.evidence.commands import Run
 from repro.files import try_lock, write_whole
@@ -236,7 +237,7 @@ class CampaignFollower(Follower):
         if state != self._state:
             self._folder.write_state(*state)
             if word == "paused" and (self._state is None or self._state[0] != word):
-                self._say("Paused, all runs are saved; python -m repro.campaign --resume goes on.")
+                self._say(f"Paused, all runs are saved; {cli.command('repro.campaign', '--resume')} goes on.")
             self._state = state
         if self._clock() >= self._next_summary:
             self._next_summary = self._clock() + SUMMARY_SECONDS

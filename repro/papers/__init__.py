@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import ml_collections
 
-from repro.config import resolve
+from repro.config import check_numbers, resolve
 
 if TYPE_CHECKING:
     from repro.training.experiment import Experiment
@@ -23,9 +23,11 @@ def find_experiment(config: ml_collections.ConfigDict) -> Experiment:
     `make_experiment` builds it. A baseline of one paper that is another paper's algorithm names that paper's module.
 
     Raises:
-        ValueError: there is no such module or agent, or the configuration is of an older version.
+        ValueError: there is no such module or agent, a number is impossible, or the configuration is of an older
+            version.
     """
     config = resolve(config)
+    check_numbers(config)
     if "algorithm" not in config:
         raise ValueError("the configuration has no field 'algorithm': it is of an older version; begin a new run.")
     paper, _, name = config.algorithm.partition(".")

@@ -23,7 +23,7 @@ HEADER = """\
 Every printed number of the five papers that has a run here, and every run that answers no printed number. Each row has
 the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict. The command
 above a table, or in its last column, makes its runs again. `make report` also builds `report/index.html`, which has
-the rows without a run, learning curves, settings and deviations.
+the rows without a run as well, each with its command, learning curves, settings and deviations.
 
 """
 

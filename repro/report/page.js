@@ -8,14 +8,17 @@ function filterRows(form) {
   const wanted = form.elements.verdict.value;
   if (words.length && !openBefore) openBefore = groups.map((group) => group.open);
   const perPaper = new Map();
+  let elsewhere = 0; // rows with all words, but not of the chosen kind
   for (const group of groups) {
     const rows = [...group.querySelectorAll("tbody tr")];
     let shown = 0;
     for (const row of rows) {
-      row.words ||= [group.dataset.words, row.cells[0].textContent, row.cells[1].textContent].join(" ").toLowerCase();
+      row.words ||= [group.dataset.words, ...[0, 1, 2].map((i) => row.cells[i].textContent)].join(" ").toLowerCase();
       const fits = !wanted || (wanted === "result" ? "result" in row.dataset : row.dataset.verdict === wanted);
-      row.hidden = !(fits && words.every((word) => row.words.includes(word)));
+      const found = words.every((word) => row.words.includes(word));
+      row.hidden = !(fits && found);
       shown += !row.hidden;
+      elsewhere += found && !fits;
     }
     group.hidden = shown === 0;
     if (words.length) group.open = shown > 0;
@@ -29,9 +32,13 @@ function filterRows(form) {
   }
   for (const [paper, [shown, total]] of perPaper) {
     paper.querySelector(".shown").textContent = `${shown} of ${total} shown`;
+    paper.hidden = words.length > 0 && shown === 0;
   }
   const sum = (i) => [...perPaper.values()].reduce((total, counts) => total + counts[i], 0);
-  form.querySelector("output").textContent = `${sum(0)} of ${sum(1)} rows`;
+  const output = form.querySelector("output");
+  const more = words.length > 0 && elsewhere > 0;
+  output.textContent = `${sum(0)} of ${sum(1)} rows${more ? `, ${elsewhere} more in “all rows”` : ""}`;
+  output.classList.toggle("more", more);
 }
 
 function sortRows(table, column, header) {
@@ -50,6 +57,8 @@ function sortRows(table, column, header) {
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
 }
 
+const COPY = matchMedia("(max-width: 48rem)").matches ? "Copy command" : "Copy"; // where its text is not shown
+
 async function copy(button, text) {
   let done = true;
   try {
@@ -64,7 +73,7 @@ async function copy(button, text) {
     button.focus();
   }
   button.textContent = done ? "Copied" : "Failed";
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  setTimeout(() => { button.textContent = COPY; }, 1500);
 }
 
 function addButton(parent, text, onClick) {
@@ -80,6 +89,10 @@ function addButton(parent, text, onClick) {
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
+  if (target.closest(".paper[hidden]")) {
+    form.elements.text.value = "";
+    filterRows(form);
+  }
   for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;
   const inner = target.matches(".runs") && target.querySelector("details");
   if (inner) inner.open = true;
@@ -98,7 +111,7 @@ for (const table of document.querySelectorAll("table.rows")) {
   });
   for (const code of table.querySelectorAll(".command code")) {
     const text = code.textContent;
-    const button = addButton(code.parentElement, ["Copy"], (self) => copy(self, text));
+    const button = addButton(code.parentElement, [COPY], (self) => copy(self, text));
     button.className = "copy";
     const [task, agent] = [...code.closest("tr").cells].map((cell) => cell.firstChild.textContent.trim());
     button.setAttribute("aria-label", `Copy the command for ${task}, ${agent}`);

@@ -17,12 +17,15 @@ SECONDS_BETWEEN_DRAWINGS = 0.5
 SECONDS_BETWEEN_LINES = 30.0
 """Where the output is no terminal."""
 
+BAR_COLUMNS = 100
+"""A narrower terminal shows no bar, so that more of the text fits."""
+
 RATE_POINTS = 60
 """The rate is that since the drawing or line so many before."""
 
 
 class ProgressLine:
-    """Label, share, bar, count, time left, rate, and a text of the caller's, on standard error.
+    """Label, share, bar, count, time left, a text of the caller's, and the rate, on standard error.
 
     On a terminal, what else the process prints meanwhile appears above the line, which is cut at the terminal's width.
 
@@ -69,8 +72,8 @@ class ProgressLine:
         self._points.append(self._newest)
         rate = (count - count_before) / (now - before) if now > before else 0.0
         left = datetime.timedelta(seconds=round((self._total - count) / rate)) if rate else "unknown time"
-        counted = f"{short(count)}/{short(self._total)} {self._unit}, {left} left, {short(rate)} {self._unit}/s"
-        line = ", ".join(filter(None, (counted, self._text)))
+        counted = f"{short(count)}/{short(self._total)} {self._unit}, {left} left"
+        line = ", ".join(filter(None, (counted, self._text, f"{short(rate)} {self._unit}/s")))
         if self._bar is None:
             print(f"{self._label} {count / self._total:4.0%}  {line}", file=sys.stderr, flush=True)
         else:
@@ -101,9 +104,10 @@ def format_score(value: float, size: float | None = None) -> str:
 def make_bar(console: Console) -> Progress:
     """Returns a display of lines with a share, a bar and the field `text`, cut at the terminal's width."""
     one_line = Column(no_wrap=True)
+    bar = (BarColumn(12, table_column=one_line),) if console.width >= BAR_COLUMNS else ()
     return Progress(
         TextColumn("{task.description} {task.percentage:3.0f}%", markup=False, table_column=one_line),
-        BarColumn(12, table_column=one_line),
+        *bar,
         TextColumn(
             "{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
         ),

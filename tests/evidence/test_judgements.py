@@ -196,7 +196,7 @@ def test_the_command_makes_exactly_that_record():
     assert len({item.record["agent"] for item in committed()}) > 20
     for item in committed():
         command = judgements.rerun_command(item.record).split()
-        assert command[:3] == ["python", "-m", "repro.reproduce"]
+        assert command[:3] == [".venv/bin/python", "-m", "repro.reproduce"]
         with flagsaver.flagsaver():
             flags.FLAGS(command[2:])
             (job,) = reproduce.find_jobs()

@@ -263,3 +263,21 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     wrong = call(tmp_path, "--only=pongg")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert "--only: the plan has no 'pongg'; did you mean 'pong'?" in wrong.stderr
+
+
+SHOW_PLAN = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from repro import campaign
+from repro.launch.campaign import CampaignFolder
+campaign._show_plan([], [], CampaignFolder(Path(sys.argv[2])), 2, Console(width=int(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize(("width", "has_sums"), [(180, True), (80, False)])
+def test_a_narrow_terminal_shows_the_plan_without_sums(tmp_path, width, has_sums):
+    command = [sys.executable, "-c", SHOW_PLAN, str(width), str(tmp_path)]  # a process of its own for its flags
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "Core-hours left" in said
+    assert ("so far" in said, "Full rows" in said) == (has_sums, has_sums)

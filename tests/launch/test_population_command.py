@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from paper_configs.impala import gymnasium_population
+from repro import cli
 from repro.launch.lineage import PopulationError, read_lineage
 from repro.launch.member import train_piece
 from repro.launch.pieces import Piece
@@ -80,7 +81,7 @@ def test_a_population_is_not_trained_as_one_run(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "repro.train: the configuration is of a population; train it with python -m repro.population.\n"
+        f"repro.train: the configuration is of a population; train it with {cli.command('repro.population')}.\n"
     )
     assert not (tmp_path / "x").exists()
 

@@ -1,5 +1,6 @@
 """The page in a real browser, from a file address: no error, filters and sorting work, it fits a phone."""
 
+import re
 import shutil
 
 import pytest
@@ -109,6 +110,32 @@ def test_filters_by_verdict_and_words(browser):
     assert _displayed(browser, "details.group") == []
 
 
+def test_a_printed_number_is_found_and_rows_that_are_not_shown_are_counted(browser):
+    words, verdict, form = _filters(browser)
+    words.send_keys("20.98")  # IMPALA's deep network on Pong, which has no record here
+    assert _shown(browser) == []
+    assert re.fullmatch(r"0 of \d+ rows, 1 more in “all rows”", form.find_element(By.TAG_NAME, "output").text)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    assert form.find_element(By.TAG_NAME, "output").is_displayed()
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    verdict.select_by_visible_text("all rows")
+    assert _tasks(browser) == ["pong"]
+    assert not form.find_element(By.TAG_NAME, "output").is_displayed()
+
+
+def test_on_a_phone_the_button_says_what_it_copies(browser):
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    browser.refresh()
+    assert _shown(browser)[0].find_element(By.CSS_SELECTOR, ".copy").text == "Copy command"
+
+
+def test_the_page_begins_with_a_link_to_what_verdicts_mean(browser):
+    browser.find_element(By.CSS_SELECTOR, "header a[href='#reading']").click()
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    top = browser.execute_script("return document.getElementById('reading').getBoundingClientRect().top")
+    assert 0 <= top < 900
+
+
 def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
     def shown_groups():
         script = "return arguments[0].map((group) => [group.id.split('-')[0], group.open])"
@@ -122,11 +149,19 @@ def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
     words.send_keys("humanoid")
     assert {paper for paper, _ in shown_groups()} == {"acer", "refer"}
     assert all(is_open for _, is_open in shown_groups())
+    papers = _displayed(browser, "section.paper")
+    assert [paper.get_attribute("id") for paper in papers] == ["acer", "refer"]
     count = int(form.find_element(By.TAG_NAME, "output").text.split()[0])
     assert count == len(_displayed(browser, ".rows tbody tr"))
     words.clear()
     words.send_keys(" ")
     assert shown_groups() == before
+    assert len(_displayed(browser, "section.paper")) == 5
+    words.send_keys("humanoid")
+    browser.find_element(By.CSS_SELECTOR, "nav a[href='#impala']").click()  # ends the search
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    assert words.get_attribute("value") == ""
+    assert browser.find_element(By.ID, "impala").is_displayed()
 
 
 def test_columns_sort_both_ways_with_the_keyboard_too(browser):

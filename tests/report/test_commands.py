@@ -112,7 +112,7 @@ def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(b
     assert done.returncode == 1
     assert f"regression: {path} holds" in done.stdout
     assert "below the end" in done.stdout
-    assert "rerun it with: python -m repro.reproduce --paper=impala --experiment=atari_shallow" in done.stdout
+    assert "rerun it with: .venv/bin/python -m repro.reproduce --paper=impala --experiment=atari_shallow" in done.stdout
     assert "5 records (5 judged by the others of their group, 0 by the pooled spread of their family" in done.stdout
     out = json.loads((banded / "out.json").read_text())
     (listed,) = out["regressions"]

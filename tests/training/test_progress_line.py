@@ -41,8 +41,8 @@ def run(clock, seconds):
 def test_elsewhere_a_plain_line_appears_after_its_time_and_at_the_end(clock, capsys):
     run(clock, 50.0)
     assert capsys.readouterr().err.splitlines() == [
-        "agent [pong] seed 1  70%  2.10k/3.00k steps, 0:00:45 left, 20 steps/s, return [6]",
-        "agent [pong] seed 1  83%  2.50k/3.00k steps, 0:00:25 left, 20 steps/s, return [10]",
+        "agent [pong] seed 1  70%  2.10k/3.00k steps, 0:00:45 left, return [6], 20 steps/s",
+        "agent [pong] seed 1  83%  2.50k/3.00k steps, 0:00:25 left, return [10], 20 steps/s",
     ]
 
 
@@ -50,7 +50,7 @@ def test_a_short_run_has_one_line_and_an_idle_one_none(clock, capsys):
     run(clock, 2.0)
     ProgressLine("nothing yet", 10, "games").close()
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("500 steps/s, return [10]")
+    assert line.endswith("return [10], 500 steps/s")
 
 
 def test_a_standstill_has_no_end(clock, capsys):
@@ -60,7 +60,7 @@ def test_a_standstill_has_no_end(clock, capsys):
     assert capsys.readouterr().err == "agent  50%  5/10 games, unknown time left, 0 games/s\n"
 
 
-@pytest.mark.parametrize(("columns", "end"), [(120, "return [10]"), (50, "\u2026")])
+@pytest.mark.parametrize(("columns", "end"), [(120, "500 steps/s"), (50, "\u2026")])
 def test_a_terminal_has_one_line_that_is_drawn_again_and_cut_at_its_width(clock, monkeypatch, columns, end):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -73,6 +73,18 @@ def test_a_terminal_has_one_line_that_is_drawn_again_and_cut_at_its_width(clock,
     assert shown.startswith("agent [pong] seed 1  83% ")
     assert shown.rstrip().endswith(end)
     assert sys.stderr is terminal  # what the line had taken over is given back
+
+
+def test_80_columns_have_room_for_the_return(clock, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    line = ProgressLine("impala_shallow pong seed 1", 8_000_000, "frames")
+    clock(1.0)
+    line.update(18_600, "return 21.7 (100 episodes), loss 12.3")
+    line.close()
+    assert ", return 21.7" in terminal.getvalue()
 
 
 def test_a_dumb_terminal_gets_plain_lines(clock, monkeypatch):

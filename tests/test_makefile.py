@@ -1,0 +1,47 @@
+"""The Makefile's list of targets, and what it says of names that it does not have."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def make(*words: str) -> subprocess.CompletedProcess:
+    return subprocess.run(["make", "--dry-run", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_help_has_the_target_that_reproduces_a_paper():
+    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "reproduce-<paper>   train, evaluate, record, report; SCALE=smoke|desk|paper" in done.stdout
+    assert "one of acer ctrace impala refer stac" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["reproduce-impala", "TASKS=pong"], "no variable TASKS: choose of "),
+        (["reproduce-impala", "task=pong", "SCALE=smoke"], "no variable task: choose of "),
+    ],
+)
+def test_a_misspelled_variable_ends_the_command(words, sentence):
+    done = make(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+
+
+def test_a_paper_that_is_not_there_is_answered_with_those_that_are():
+    for target in ("reproduce", "reproduce-impla"):
+        done = subprocess.run(["make", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "choose reproduce-acer reproduce-ctrace reproduce-impala" in done.stderr
+
+
+def test_variables_become_flags():
+    done = make("reproduce-impala", "TASK=pong,breakout", "SEEDS=3", "JOBS=2")
+    assert done.stdout.splitlines()[-1].endswith(
+        "-m repro.reproduce --paper=impala --scale=desk --seeds=3 --jobs=2 --task=pong,breakout"
+    )
