@@ -217,6 +217,7 @@ class MujocoEnvironment(SteppedEnvironment):
         observations = gymnasium.spaces.Box(-np.inf, np.inf, (self.state_size,), np.float32)
         actions = gymnasium.spaces.Box(-np.inf, np.inf, bounds.shape, np.float32)
         super().__init__(KIND, config.label, tasks, observations, actions, config.step_limit, seed)
+        mujoco.set_mju_user_warning(_show_instability)  # importing TF-Agents, as this does first, may set another
 
     def _episode_seed(self, row: int) -> int:
         return int(np.random.SeedSequence((self._seed, row)).generate_state(1)[0])
