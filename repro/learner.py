@@ -18,7 +18,7 @@ LEARNER = flags.DEFINE_integer("learner", 1, "Number of this learner, from 1; th
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
+    cli.load_tensorflow()
     for number in (signal.SIGINT, signal.SIGTERM):  # the chief saves first; its actors take none of these handlers over
         signal.signal(number, lambda *_: None)
 

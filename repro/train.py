@@ -38,7 +38,7 @@ flags.declare_key_flag("config")
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
+    cli.load_tensorflow()
     stop = StopSignal()
 
     from repro.acting.supervision import ActorPoolError, EnvironmentFailedError
