@@ -17,7 +17,8 @@ from repro.training.run_directory import RunDirectory, read_progress
 from tests.support.forked_train import FORKING, run_train
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
-
+SMALL = ("--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=4")
+"""Few games, since each takes a tenth of a second to begin."""
 
 SNIPPETS = ("README.md", "docs/guide.md")
 """Pages that show how an exported policy is used."""
@@ -89,7 +90,7 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
     ],
 )
 def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
-    command = [f"--run_dir={tmp_path / 'x'}", CONFIG, *arguments]
+    command = [f"--run_dir={tmp_path / 'x'}", CONFIG, *SMALL, *arguments]
     process = FORKING.Process(target=run_train, args=(command, tmp_path / "stderr.txt", {}, False))
     process.start()
     process.join(300)
@@ -203,6 +204,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert resumed.returncode == 0, resumed.stderr
     assert f"Resuming {run_dir} at" in resumed.stderr
     assert "Warning" not in resumed.stderr
+    assert "leaked" not in resumed.stderr  # as the emulators say of themselves where they were not closed
     updates = [row["updates"] for row in read_progress(run_dir / "progress.csv")]
     assert updates == sorted(set(updates))
     assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000

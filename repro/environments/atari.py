@@ -236,6 +236,10 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._last_reward = np.zeros(num_envs, np.float32)
         self._stacked: np.ndarray = np.zeros(0, np.uint8)
 
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the emulators and the threads that step them."""
+        vars(self).pop("_ale", None)  # there is none where an argument was wrong
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
