@@ -104,7 +104,9 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
         "repro.train: agent impala takes Discrete actions, but those of Pendulum-v1 are Box(1,); "
         "take an agent of paper_configs/refer/gymnasium.py.\n"
     )
-    done = run_command(tmp_path, "repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000")
+    done = run_command(
+        tmp_path, "repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000"
+    )
     assert done.returncode == 0, done.stderr
 
     again = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}")
@@ -146,7 +148,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),
     ]:
-        done = run("repro.reproduce", *arguments, *folders)
+        done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
 

@@ -6,6 +6,7 @@ import importlib
 import itertools
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 import time
@@ -16,7 +17,8 @@ from repro import cli
 from repro.training import stopping
 
 cli.load_tensorflow()
-importlib.import_module("repro.training.on_policy_experiment")
+for name in ("repro.training.on_policy_experiment", "repro.report.page"):
+    importlib.import_module(name)
 
 FORKING = multiprocessing.get_context("forkserver")
 """Makes processes with `run_train` as their target."""
@@ -47,17 +49,21 @@ def run_train(arguments: Sequence[str], stderr: Path, environment: Mapping[str, 
     cli.run(train.main)
 
 
-def run_command(folder: Path, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Does what `subprocess.run` does with `python -m <command>`; `folder` gets what it prints."""
-    process = FORKING.Process(target=_run, args=(folder, command, arguments))
+def run_command(
+    folder: Path, command: str, *arguments: str, cwd: Path = Path.cwd()
+) -> subprocess.CompletedProcess[str]:
+    """Does what `subprocess.run` does with `python -m <command>`, in lines of 200 letters; `folder` gets the output."""
+    process = FORKING.Process(target=_run, args=(folder, cwd, command, arguments))
     process.start()
     process.join(300)
     printed = [(folder / name).read_text() for name in ("stdout.txt", "stderr.txt")]
     return subprocess.CompletedProcess([command, *arguments], process.exitcode, *printed)
 
 
-def _run(folder: Path, command: str, arguments: Sequence[str]) -> None:
+def _run(folder: Path, cwd: Path, command: str, arguments: Sequence[str]) -> None:
     for number, name in ((1, "stdout.txt"), (2, "stderr.txt")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.chdir(cwd)
+    os.environ["COLUMNS"] = "200"
     sys.argv = [command, *arguments]
-    cli.run(importlib.import_module(command).main)
+    runpy.run_module(command, run_name="__main__", alter_sys=True)
