@@ -38,8 +38,8 @@ flags.declare_key_flag("config")
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.load_tensorflow()
     stop = StopSignal()
+    cli.load_tensorflow()
 
     from repro.acting.supervision import ActorPoolError, EnvironmentFailedError
     from repro.training.checkpoint import CheckpointError

@@ -194,7 +194,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert first.returncode == 0
     assert f"Resume with: python -m repro.train {' '.join(arguments)}" in stderr
 
-    other = run("repro.train", *arguments, "--config.learner.learning_rate=0.5")
+    other = run_command(tmp_path, "repro.train", *arguments, "--config.learner.learning_rate=0.5")
     assert other.returncode == 2
     assert "other settings (config.learner.learning_rate)" in other.stderr
 
@@ -222,11 +222,11 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
-    failed = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
+    failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
     assert failed.returncode == 2
     assert "evaluation.json, but what else was asked for failed" in failed.stderr
     assert "Traceback" not in failed.stderr
-    named = run("repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
+    named = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
     assert (named.returncode, "must end in .webm" in named.stderr) == (2, True)
 
 
