@@ -17,7 +17,7 @@ START = flags.DEFINE_integer("start", 0, "How often it was started before; gives
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
+    cli.load_tensorflow()
 
     from repro.papers import find_experiment
     from repro.training import devices

@@ -28,7 +28,7 @@ REPEATS = flags.DEFINE_integer("repeats", 3, "Times that everything is measured.
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
+    cli.load_tensorflow()
     from rich.console import Console
 
     measure = importlib.import_module(f"repro.benchmarks.{WHAT.value}").measure

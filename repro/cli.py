@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import glob
+import importlib
 import os
 import re
 import runpy
@@ -34,6 +36,18 @@ def quiet() -> None:
     warnings.simplefilter("ignore")
     logging.set_verbosity(logging.ERROR)
     notices.clear()  # TF-Agents imports gym, which prints one on import
+
+
+def load_tensorflow() -> None:
+    """Imports TensorFlow and TF-Agents, quietly, and keeps Python's garbage collector from what they make.
+
+    Nothing of it ever ends, and the collector goes through it again and again, while they load and while a run begins.
+    """
+    quiet()
+    gc.disable()
+    importlib.import_module("tf_agents.policies")
+    gc.freeze()
+    gc.enable()
 
 
 def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:

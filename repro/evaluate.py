@@ -31,7 +31,7 @@ SEED_OFFSET = 1_000_000
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
+    cli.load_tensorflow()
     import ml_collections
     import tensorflow as tf
     from tf_agents.policies.policy_saver import PolicySaver

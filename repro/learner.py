@@ -18,9 +18,9 @@ LEARNER = flags.DEFINE_integer("learner", 1, "Number of this learner, from 1; th
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
     for number in (signal.SIGINT, signal.SIGTERM):  # the chief saves first; its actors take none of these handlers over
         signal.signal(number, lambda *_: None)
+    cli.load_tensorflow()
 
     from repro.acting.actor_processes import KEY_VARIABLE, LocalLauncher
     from repro.papers import find_experiment

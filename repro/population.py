@@ -32,7 +32,7 @@ flags.mark_flag_as_required("config")
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
+    cli.load_tensorflow()
     from repro.launch.lineage import PopulationError
     from repro.launch.population import Population, member_folder
     from repro.launch.population_display import PopulationDisplay

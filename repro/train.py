@@ -37,8 +37,8 @@ flags.declare_key_flag("config")
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.quiet()
     stop = StopSignal()
+    cli.load_tensorflow()
 
     from repro.acting.supervision import ActorPoolError, EnvironmentFailedError
     from repro.training.checkpoint import CheckpointError

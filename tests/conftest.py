@@ -1,10 +1,12 @@
-"""Keeps third-party messages out of the tests' output, and begins with the tests that wait."""
+"""Keeps third-party messages out of the tests' output, begins with the tests that wait, and imports quickly."""
 
+import gc
 from pathlib import Path
 
 from repro import cli
 
 cli.quiet()
+gc.disable()  # until all is imported: it would go through that again and again, see `cli.load_tensorflow`
 
 WAITING = tuple(
     Path(__file__).parent / name
@@ -24,3 +26,8 @@ at the end they would wait alone."""
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path not in WAITING)
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()

@@ -568,7 +568,7 @@ def main() -> None:
         names = [name for name in CASES if name.startswith(f"{arguments.paper}.")]
     if unknown := sorted({*names} - {*CASES}):
         parser.error(f"there is no behaviour {', '.join(unknown)}; there are {', '.join(CASES)}")
-    cli.quiet()
+    cli.load_tensorflow()
     from repro.training import devices
 
     devices.configure_threads(deterministic=False, threads=arguments.threads)

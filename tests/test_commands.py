@@ -15,10 +15,11 @@ import pytest
 from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.training.run_directory import RunDirectory, read_progress
-from tests.support.forked_train import FORKING, run_train
+from tests.support.forked_train import run_command
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
-
+SMALL = ("--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=4")
+"""Few games, since each takes a tenth of a second to begin."""
 
 SNIPPETS = ("README.md", "docs/guide.md")
 """Pages that show how an exported policy is used."""
@@ -131,37 +132,35 @@ def test_tuples_are_written_with_and_without_brackets():
     ],
 )
 def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
-    command = [f"--run_dir={tmp_path / 'x'}", CONFIG, *arguments]
-    process = FORKING.Process(target=run_train, args=(command, tmp_path / "stderr.txt", {}, False))
-    process.start()
-    process.join(300)
-    said = (tmp_path / "stderr.txt").read_text()
-    assert process.exitcode == 2, said
-    assert sentence in said
-    assert said.count("\n") == 1
+    done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}", CONFIG, *SMALL, *arguments)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):
     arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--run_dir={tmp_path / 'x'}"]
-    done = run("repro.train", *arguments, "--config.env.task=Pendulum-v1")
+    done = run_command(tmp_path, "repro.train", *arguments, "--config.env.task=Pendulum-v1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "repro.train: agent impala takes Discrete actions, but those of Pendulum-v1 are Box(1,); "
         "take an agent of paper_configs/refer/gymnasium.py.\n"
     )
-    done = run("repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000")
+    done = run_command(
+        tmp_path, "repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000"
+    )
     assert done.returncode == 0, done.stderr
 
-    again = run("repro.train", f"--run_dir={tmp_path / 'x'}")
+    again = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}")
     assert (again.returncode, again.stdout, again.stderr.count("\n")) == (0, "", 1)
     assert again.stderr.startswith(
         f"{tmp_path / 'x'} is complete, see {tmp_path / 'x/complete.json'}. Evaluate it with"
     )
-    longer = run("repro.train", *arguments, "--config.num_env_steps=2000")
+    longer = run_command(tmp_path, "repro.train", *arguments, "--config.num_env_steps=2000")
     assert (longer.returncode, longer.stderr.count("\n")) == (2, 1)
     assert "a longer or a different one needs another --run_dir" in longer.stderr
 
-    evaluated = run("repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
+    evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
     assert re.fullmatch(r"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over 2 episodes\)\n", evaluated.stdout)
 
 
@@ -191,7 +190,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),
     ]:
-        done = run("repro.reproduce", *arguments, *folders)
+        done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
 
@@ -200,13 +199,13 @@ def test_train_needs_a_config_or_a_run(tmp_path):
     done = run("repro.train")
     help_command = f"{sys.executable} -m repro.train --help"
     assert (done.returncode, done.stderr) == (2, f"repro.train: --run_dir is missing; see {help_command}.\n")
-    done = run("repro.train", f"--run_dir={tmp_path}")
+    done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path}")
     assert done.returncode == 2
     assert "holds no readable run (no valid config.json); start one with --config" in done.stderr
 
 
 def test_evaluate_needs_a_run(tmp_path):
-    done = run("repro.evaluate", f"--run_dir={tmp_path}")
+    done = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path}")
     assert done.returncode == 2
     assert "holds no readable run" in done.stderr
 
@@ -223,7 +222,7 @@ def wait_for_rows(run_dir: Path, rows: int) -> None:
 
 def test_a_second_process_on_a_run_is_refused(tmp_path):
     first = RunDirectory(tmp_path, {}, seed=1)
-    second = run("repro.train", CONFIG, f"--run_dir={tmp_path}")
+    second = run_command(tmp_path, "repro.train", CONFIG, f"--run_dir={tmp_path}")
     assert second.returncode == 2
     assert f"Another process is running in {tmp_path}" in second.stderr
     assert second.stderr.count("\n") == 1
@@ -241,7 +240,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert f"Resume with: {sys.executable} -m repro.train {' '.join(arguments)}" in stderr
     assert "leaked" not in stderr  # as ALE's emulators are called that live when Python ends
 
-    other = run("repro.train", *arguments, "--config.learner.learning_rate=0.5")
+    other = run_command(tmp_path, "repro.train", *arguments, "--config.learner.learning_rate=0.5")
     assert other.returncode == 2
     assert "other settings (config.learner.learning_rate)" in other.stderr
 
@@ -270,11 +269,11 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
 
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
-    failed = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
+    failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
     assert failed.returncode == 2
     assert "evaluation.json, but what else was asked for failed" in failed.stderr
     assert "Traceback" not in failed.stderr
-    named = run("repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
+    named = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--video=game.avi")
     assert (named.returncode, "must end in .webm" in named.stderr) == (2, True)
 
 

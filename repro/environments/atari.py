@@ -236,6 +236,10 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         self._last_reward = np.zeros(num_envs, np.float32)
         self._stacked: np.ndarray = np.zeros(0, np.uint8)
 
+    def close_extras(self, **kwargs: Any) -> None:
+        """Ends the emulators and their threads; those that live when Python ends are called leaked on the screen."""
+        vars(self).pop("_ale", None)  # there is none where an argument was wrong
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -438,10 +442,6 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
             self._seeds[row] = sequence.generate_state(1)[0] >> 1
         self._seeds_sampled[seeding] += 1
         return self._load(seeding, np.zeros(self.num_envs, np.int64))
-
-    def close_extras(self, **kwargs: Any) -> None:
-        """Frees the emulators. Those that are there when Python ends are called leaked on the screen."""
-        del self._ale
 
     def _load(self, loading: np.ndarray, resets: np.ndarray) -> dict[str, np.ndarray]:
         """Loads some emulators with their seeds and then resets them the given numbers of times."""

@@ -149,7 +149,7 @@ def _start_process() -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # bands are of trainings without a GPU
     from repro import cli
 
-    cli.quiet()
+    cli.load_tensorflow()
     from repro.training import devices
 
     devices.configure_threads(deterministic=True, threads=1)

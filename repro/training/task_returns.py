@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from repro.evidence import statistics
-
 CAPPED_SCORE = "capped_score"
 """Name of the mean capped human-normalised score in logs, in percent."""
 
@@ -35,6 +33,8 @@ def capped_score(returns: Mapping[str, float], references: Mapping[str, Mapping[
     counted = {task: [value] for task, value in returns.items() if task in references}
     if not counted or any(math.isnan(value) for (value,) in counted.values()):
         return math.nan
+    from repro.evidence import statistics  # it takes half a second to import, which most runs can do without
+
     return 100 * statistics.aggregate(statistics.normalised_scores(counted, references), statistics.mean_capped)
 
 

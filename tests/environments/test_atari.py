@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from typing import Any
 
 import ale_py
@@ -53,6 +54,13 @@ def test_shapes_types_and_memory() -> None:
     for flag in (terminated, truncated, info["game_over"]):
         assert (flag.shape, flag.dtype) == ((3,), bool)
     assert (info["episode_return"].dtype, info["episode_frames"].dtype) == (np.float32, np.int32)
+
+
+def test_closing_ends_the_emulators() -> None:
+    environment = make(1)
+    emulators = weakref.ref(environment._ale)
+    environment.close()
+    assert emulators() is None
 
 
 def test_what_a_step_returned_stays_as_it_was() -> None:

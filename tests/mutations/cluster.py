@@ -86,6 +86,7 @@ VARIANTS = [
         "reverb.Table.queue(EXPERIENCE, max_groups,",
         "reverb.Table.queue(EXPERIENCE, 100 + max_groups,",
         f"{TEST}::test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue",
+        slow=True,
     ),
     Variant(
         "cluster: a resumed run plays the same games again",

@@ -130,6 +130,7 @@ VARIANTS = [
         "if self._place[other] > self._place[job])",
         "if other is not job)",
         f"{TEST_SCHEDULER}::test_a_wide_job_lets_later_ones_pass_and_takes_their_cores_when_they_are_enough",
+        slow=True,
     ),
     Variant(
         "scheduler: what was stopped is lost",
@@ -137,6 +138,7 @@ VARIANTS = [
         "bisect.insort(self._waiting, job, key=self._place.__getitem__)",
         "pass",
         f"{TEST_SCHEDULER}::test_a_pause_saves_all_and_begins_nothing_until_its_end",
+        slow=True,
     ),
     Variant(
         "scheduler: what does not end when asked is waited for",
@@ -230,6 +232,7 @@ VARIANTS = [
         'left = state.get("left", {})',
         "left: dict[str, Any] = {}",
         f"{TEST_TRAINING}::test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit",
+        slow=True,
     ),
     Variant(
         "A2C: actors take weights while a batch of the round is left",

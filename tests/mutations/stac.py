@@ -132,6 +132,7 @@ VARIANTS = [
         "        kl = tf.where(self._is_boundary(experience)[..., tf.newaxis], 0.0, kl)\n",
         "",
         f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
+        slow=True,
     ),
     Variant(
         "STAC: coefficients without their outer value",

@@ -1,7 +1,7 @@
 """`repro.check` and `repro.report` as programs and as functions: each planted fault is caught, usage errors are 2."""
 
+import functools
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -13,6 +13,7 @@ from repro import check
 from repro.evidence import published, records, rows, staleness
 from repro.evidence.sentences import sentences
 from tests.evidence.synthetic_records import make_record, random_records, write
+from tests.support.forked_train import run_command
 
 ROOT = pathlib.Path(__file__).parents[2]
 PRINTED = sum(len(published.load(paper).rows) for paper in published.papers())
@@ -22,11 +23,9 @@ CANNOT_RUN = sum(finding == "cannot run here" for _, finding, _ in SENTENCES)
 RATE = make_record()["config"]["learner"]["learning_rate"]
 
 
-def run(*arguments, cwd=ROOT):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"}
-    return subprocess.run(
-        [sys.executable, "-m", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+@pytest.fixture
+def run(tmp_path_factory):
+    return functools.partial(run_command, tmp_path_factory.mktemp("output"))
 
 
 @pytest.fixture
@@ -103,7 +102,7 @@ def test_sound_records_stay_in_their_band(banded):
     assert (list(findings.judged_by.values()), findings.regressions, findings.passed) == ([5, 0, 0], [], True)
 
 
-def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(banded):
+def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(banded, run):
     lowered = make_record(3, final=-15.0)
     path = write(banded, lowered)
     findings = check.check(banded)
@@ -121,7 +120,7 @@ def test_record_lowered_below_its_band_is_a_regression_with_reason_and_command(b
 
 
 @pytest.mark.parametrize(("final", "code"), [(15.0, 0), (-15.0, 1)])
-def test_a_rerun_in_another_folder_is_judged_by_the_committed_records(banded, tmp_path, final, code):
+def test_a_rerun_in_another_folder_is_judged_by_the_committed_records(banded, tmp_path, final, code, run):
     path = write(tmp_path / "again", make_record(9, final=final))
     done = run("repro.check", f"--results_dir={tmp_path / 'again'}", f"--committed_dir={banded}")
     assert (done.returncode, f"regression: {path} holds" in done.stdout) == (code, bool(code))
@@ -173,7 +172,7 @@ def test_filters(results):
     assert {row.experiment for row in findings.rows} == {"atari_deep"}
 
 
-def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path):
+def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path, run):
     done = run("repro.check", f"--results_dir={results}", f"--json={tmp_path / 'out.json'}")
     assert (done.returncode, done.stderr) == (0, "")
     assert "undecided" in done.stdout
@@ -194,7 +193,7 @@ def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path):
     assert len(out["rows"]) == PRINTED
 
 
-def test_check_exits_1_on_a_fault_and_says_why(results):
+def test_check_exits_1_on_a_fault_and_says_why(results, run):
     _spoil(results, lambda record: record.pop("num_env_frames"))
     done = run("repro.check", f"--results_dir={results}")
     assert done.returncode == 1
@@ -202,7 +201,7 @@ def test_check_exits_1_on_a_fault_and_says_why(results):
     assert "it needs one of num_env_frames and num_env_steps" in done.stdout
 
 
-def test_stale_records_are_shown_and_no_fault(results):
+def test_stale_records_are_shown_and_no_fault(results, run):
     def change(record):
         record["config"]["learner"]["learning_rate"] = 1.0
         record["config_sha256"] = records.config_sha256(record["config"])
@@ -214,7 +213,7 @@ def test_stale_records_are_shown_and_no_fault(results):
     assert f"stale: {path}: learner.learning_rate was 1.0 and is {RATE}" in done.stdout
 
 
-def test_check_without_records_says_so(tmp_path):
+def test_check_without_records_says_so(tmp_path, run):
     done = run("repro.check", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "No records were found" in done.stdout
@@ -235,14 +234,14 @@ def test_check_without_records_says_so(tmp_path):
         (("repro.report", "stray"), "stray"),
     ],
 )
-def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words):
+def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words, run):
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_report_writes_page_and_summary(results, tmp_path):
+def test_report_writes_page_and_summary(results, tmp_path, run):
     done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"Page: {tmp_path / 'out' / 'index.html'}\n"
@@ -250,14 +249,14 @@ def test_report_writes_page_and_summary(results, tmp_path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == names
 
 
-def test_report_writes_the_markdown_page_where_asked(results, tmp_path):
+def test_report_writes_the_markdown_page_where_asked(results, tmp_path, run):
     arguments = (f"--results_dir={results}", f"--out={tmp_path / 'out'}", f"--markdown={tmp_path / 'results.md'}")
     done = run("repro.report", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert "| pong | IMPALA, shallow, experts |" in (tmp_path / "results.md").read_text()
 
 
-def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path):
+def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path, run):
     write(tmp_path / "results", random_records()[0] | {"curve": []})
     picture = tmp_path / "pong.png"
     picture.write_text("before")
@@ -270,7 +269,7 @@ def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path):
     assert (done.returncode, picture.read_text()) == (0, "before")
 
 
-def test_report_plots_the_pictures_asked_for(results, tmp_path):
+def test_report_plots_the_pictures_asked_for(results, tmp_path, run):
     pictures = [f"--picture=impala/atari_shallow/{task}={tmp_path / task}.png" for task in ("pong", "zaxxon")]
     done = run("repro.report", f"--results_dir={results}", f"--out={tmp_path / 'out'}", *pictures)
     assert (done.returncode, done.stderr) == (0, "")

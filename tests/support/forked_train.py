@@ -1,24 +1,28 @@
-"""`repro.train` in processes forked from one that has loaded TensorFlow, which saves each of them its seconds."""
+"""Commands in processes forked from one that has loaded TensorFlow, which saves each of them its seconds."""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import multiprocessing
 import os
+import runpy
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import tensorflow as tf  # noqa: F401 - loaded before the fork
-import tf_agents.agents  # noqa: F401
-
 from repro import cli
 from repro.training import stopping
 
+cli.load_tensorflow()
+for name in ("repro.training.on_policy_experiment", "repro.report.page"):
+    importlib.import_module(name)
+
 FORKING = multiprocessing.get_context("forkserver")
 """Makes processes with `run_train` as their target."""
-FORKING.set_forkserver_preload([__name__, "repro.train"])
+FORKING.set_forkserver_preload([__name__])  # and no command: their flags have the same names
 HOURS = (5.0, -7.0, 11.0, 0.0)
 """By which the machine's clock is wrong, from look to look."""
 
@@ -43,3 +47,23 @@ def run_train(arguments: Sequence[str], stderr: Path, environment: Mapping[str, 
         wrong, right = itertools.cycle(HOURS), time.time
         time.time = lambda: right() + 3600.0 * next(wrong)
     cli.run(train.main)
+
+
+def run_command(
+    folder: Path, command: str, *arguments: str, cwd: Path = Path.cwd()
+) -> subprocess.CompletedProcess[str]:
+    """Does what `subprocess.run` does with `python -m <command>`, in lines of 200 letters; `folder` gets the output."""
+    process = FORKING.Process(target=_run, args=(folder, cwd, command, arguments))
+    process.start()
+    process.join(300)
+    printed = [(folder / name).read_text() for name in ("stdout.txt", "stderr.txt")]
+    return subprocess.CompletedProcess([command, *arguments], process.exitcode, *printed)
+
+
+def _run(folder: Path, cwd: Path, command: str, arguments: Sequence[str]) -> None:
+    for number, name in ((1, "stdout.txt"), (2, "stderr.txt")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    os.chdir(cwd)
+    os.environ["COLUMNS"] = "200"
+    sys.argv = [command, *arguments]
+    runpy.run_module(command, run_name="__main__", alter_sys=True)
