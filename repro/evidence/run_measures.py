@@ -92,11 +92,12 @@ def logged(record: Record, columns: Sequence[str]) -> tuple[float, float]:
 
 
 def turning_back(record: Record, columns: Sequence[str]) -> float:
-    """Returns how far columns of a log turn back over how far they go, in [0, 1], mean over columns.
+    """Returns how far columns of a log turn back over how far they go, in [0, 1], median over columns.
 
     The course of a column is its means over tenths of the log. It goes up by the largest rise from one tenth to a later
     one, and down by the largest fall: the smaller of these counts over the larger. So what only rises, only falls or
-    never moves has 0, and what comes back all the way has 1.
+    never moves has 0, and what comes back all the way has 1. The median is above a number where at least half of
+    the columns are, so that a few which come back do not stand for all.
 
     Args:
         record: of the run.
@@ -112,7 +113,7 @@ def turning_back(record: Record, columns: Sequence[str]) -> float:
         rise = (course - np.minimum.accumulate(course)).max()
         fall = (np.maximum.accumulate(course) - course).max()
         shares.append(min(rise, fall) / max(rise, fall, MIN_MOVE))
-    return float(np.mean(shares))
+    return float(np.median(shares))
 
 
 def share_of_log_above(record: Record, columns: Sequence[str], others: Sequence[str], factor: float) -> float:

@@ -172,6 +172,19 @@ def test_counts_cover_the_true_one_where_agents_differ_little():
     assert covered > 0.9 * trials
 
 
+@pytest.mark.parametrize(("others", "at_least", "at_most"), [(1, 0.0, 0.09), (2, 0.08, 0.2), (4, 0.25, 0.45)])
+def test_a_task_of_agents_that_are_alike_is_lost_by_chance_as_often_as_the_guide_says(others, at_least, at_most):
+    """Ours is best by next to nothing on all five tasks. Seldom is it surely best on any."""
+    claim, rng, lost, won, trials = claim_kinds.CLAIMS["tasks_won"], np.random.default_rng(12), 0, 0, 150
+    for _ in range(trials):
+        scores = rng.standard_normal((5, others + 1, 5))
+        tasks = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
+        low, high = claim_intervals.bootstrap_interval(claim, tasks, rng)
+        lost, won = lost + (high < 5.0), won + (low > 0.0)
+    assert at_least <= lost / trials <= at_most
+    assert won <= 0.1 * trials
+
+
 @pytest.mark.parametrize(("claim", "best"), [("improvement", 3), ("score_difference", 3)])
 def test_the_best_of_equal_agents_seldom_differ_surely(claim, best):
     """They are those of each resample: the chosen runs are no sample of their own."""

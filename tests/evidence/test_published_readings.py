@@ -93,6 +93,20 @@ def test_acer_is_ahead_on_all_tasks_by_a_known_count_of_all_six_alone():
     assert judge(row, 5 / 6 - reach, 5 / 6 + reach) == "contradicts"
 
 
+def test_half_of_ten_tasks_are_many_and_four_are_not():
+    columns = {
+        "V-RACER with ReF-ER over the best of DDPG, NAF, PPO and ACER": "refer",
+        "STAC over IMPALA with and without auxiliary tasks, domains": "stac",
+        "STACX over IMPALA with and without auxiliary tasks, domains": "stac",
+    }
+    reach = claim_intervals.COUNT_REACH / 10
+    for column, paper in columns.items():
+        (row,) = (row for row in published.load(paper).rows if row.column == column)
+        assert judge(row, 0.5 - reach, 0.5 + reach) == "agrees", column
+        assert judge(row, 0.4 - reach, 0.4 + reach) == "contradicts", column
+        assert judge(row, 0.4, 0.6) == "undecided", column
+
+
 def test_exact_numbers_are_met_exactly():
     units = ("network evaluations for a gradient", "network outputs", "beta", "metaparameters", "largest difference")
     exact = [row for row in ROWS if row.unit in units or "Largest divergence possible" in row.column]

@@ -49,6 +49,7 @@ def test_what_comes_back_all_the_way_turns_back_and_what_only_rises_does_not():
     for name, share in {"up": 0.0, "down": 0.0, "still": 0.0, "back": 1.0, "dip": 1.0, "half": 1.0}.items():
         assert run_measures.turning_back(record, [name]) == pytest.approx(share), name
     assert run_measures.turning_back(record, ["up", "back"]) == pytest.approx(0.5)
+    assert run_measures.turning_back(record, ["up", "down", "back"]) == 0.0  # one of three does not stand for most
     quarter = _logged(x=[0.0, 2.0, 4.0, 3.0])  # tenths without a row are none
     assert run_measures.turning_back(quarter, ["x"]) == pytest.approx(0.25)
     noise = np.random.default_rng(0).normal(size=400)
