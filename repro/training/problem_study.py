@@ -52,7 +52,7 @@ def run_on_problems(
         problem = mdps.random_problem(env.num_states, env.num_actions, (env.min_discount, env.max_discount), rng)
         found.append(find(config, problem, rng))
     advance(total, total)
-    checked = f"operators of the training code in expectation over enumerated trajectories, {DIGITS} decimals"
+    checked = f"every expectation summed or solved for exactly, {DIGITS} decimals"
     answers = {}
     for name in config.answers:
         values = np.array([result[name] for result in found])

@@ -17,6 +17,8 @@ ONLINE_VTRACE = "repro/tabular/online_vtrace.py"
 TEST_ONLINE = "tests/papers/impala/test_online_theorem.py"
 TEST_ACER = "tests/papers/acer/test_theorems.py"
 TEST_CTRACE = "tests/papers/ctrace/test_theorems.py"
+ONLINE_CTRACE = "repro/tabular/online_ctrace.py"
+TEST_ONLINE_CTRACE = "tests/papers/ctrace/test_online_theorem.py"
 TEST_STAC = "tests/papers/stac/test_theorems.py"
 ENDLESS = f"{TEST_V_TARGETS}::test_the_operator_of_endless_trajectories_follows_from_short_ones"
 
@@ -230,6 +232,34 @@ VARIANTS = [
         "(1 - delta) * q_pi.max()",
         "q_pi.max()",
         f"{TEST_CTRACE}::test_variance_and_bias_exceed_their_bound_together",
+    ),
+    Variant(
+        "online C-trace: alpha away from its root",
+        ONLINE_CTRACE,
+        "phi -= step_size *",
+        "phi += step_size *",
+        f"{TEST_ONLINE_CTRACE}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "online C-trace: Q of the target policy",
+        ONLINE_CTRACE,
+        "corrections(q, alpha * pi + (1.0 - alpha) * mu, c,",
+        "corrections(q, pi, c,",
+        f"{TEST_ONLINE_CTRACE}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "online C-trace: trace of the step before",
+        ONLINE_CTRACE,
+        "following *= c[x, a]",
+        "following *= c[states[s + 1], actions[min(s + 1, len(actions) - 1)]]",
+        f"{TEST_ONLINE_CTRACE}::test_both_updates_are_those_of_the_training_code",
+    ),
+    Variant(
+        "online C-trace: first visits alone",
+        ONLINE_CTRACE,
+        "for s in range(num_steps):",
+        "for s in range(1):",
+        f"{TEST_ONLINE_CTRACE}::test_a_trajectory_moves_what_it_visits_by_what_it_found",
     ),
     Variant(
         "STAC theorems: conditions exchanged",

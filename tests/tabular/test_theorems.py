@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from repro.tabular import mdps, operators
-from repro.tabular.learning import Steps, learn
 from repro.tabular.operators import TRACES, Method
-from repro.tabular.simulation import simulate
 from tests.tabular.problems import Problem, random_problem
 
 SEEDS = range(8)
@@ -63,76 +61,6 @@ def test_ctrace_proposition_3_2_strict_only_where_distinguishable():
     rates = operators.alpha_retrace_rates(mdp, pi, mu, ALPHAS)
     assert np.all(np.diff(rates[:, 0, 0]) > 0)
     np.testing.assert_allclose(rates[:, [0, 1, 1], [1, 0, 1]], 0.0, atol=1e-12)
-
-
-def average_rate(problem: Problem, phi: float) -> float:
-    """C_nu(alpha(phi)), the first pair sampled as `simulate` samples it."""
-    mdp, _, mu = problem
-    rates = operators.alpha_retrace_rates(*problem, np.array([1 / (1 + np.exp(-phi))]))[0]
-    return float(np.sum(mdp.initial[:, None] * mu * rates))
-
-
-def root(problem: Problem, target: float) -> float:
-    low, high = -20.0, 20.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if average_rate(problem, middle) < target else (low, middle)
-    return low
-
-
-@pytest.mark.parametrize("start", [-3.0, 3.0])
-def test_ctrace_proposition_3_4(start):
-    """Eq. (6) with Robbins-Monro step sizes goes to the root of C_nu(alpha(phi)) = Gamma from either side."""
-    problem = random_problem(1, discount=0.7)
-    mdp, pi, mu = problem
-    states, actions = simulate(mdp, mu, 20_000, 40, np.random.default_rng(0))
-    clipped = np.minimum(1.0, pi / mu)[states[1:-1], actions[1:]]
-    discounts = 0.7 ** np.arange(40)
-    target = 0.5 * average_rate(problem, 20.0)
-    wanted = root(problem, target)
-    assert abs(wanted - start) > 1
-
-    def last_phi(sign: float) -> float:
-        phi = start
-        for k in range(20_000):
-            alpha = 1 / (1 + np.exp(-phi))
-            estimate = 1 - 0.3 * (1 + discounts[1:] @ np.cumprod(1 - alpha + alpha * clipped[:, k]))
-            phi -= sign * 20.0 / (k + 10) ** 0.9 * (estimate - target)
-        return phi
-
-    assert abs(last_phi(1.0) - wanted) < 0.1
-    assert abs(last_phi(-1.0) - wanted) > 1
-
-
-def test_ctrace_theorem_3_5():
-    """alpha and Q learned together: alpha goes to the root, Q to Q of that mixture (mean over 100 repetitions)."""
-    mdp = mdps.chain(3, 0.9)
-    uniform = mdps.uniform_policy(mdp)
-    pi, mu = np.array([[0.1, 0.9], [0.2, 0.8], [0.5, 0.5]]), uniform
-    # Past the end pi = mu, so Eq. (5) counts the trace of 1 there: a chain whose last state lives on.
-    endless = mdps.FiniteMDP(mdp.transitions, mdp.rewards, 0.9, np.zeros(3, bool), mdp.initial)
-    target = 0.6 * average_rate(Problem(endless, pi, mu), 20.0)
-    alpha_star = 1 / (1 + np.exp(-root(Problem(endless, pi, mu), target)))
-    assert 0.2 < alpha_star < 0.8
-    q_star = mdps.action_values(mdp, mdps.mix(pi, mu, alpha_star))
-    rng, repetitions, length = np.random.default_rng(0), 100, 60
-    clipped, discounts = np.minimum(1.0, pi / mu), 0.9 ** np.arange(length)
-    phi, q = np.full(repetitions, -2.0), np.zeros((repetitions, 3, 2))
-    errors = []
-    for k in range(1_500):
-        states, actions = simulate(mdp, mu, repetitions, length, rng)
-        alpha = 1 / (1 + np.exp(-phi))
-        traces = np.cumprod(1 - alpha + alpha * clipped[states[1:-1], actions[1:]], axis=0)
-        targets = mdps.mix(pi, mu, alpha[:, None, None])
-        epsilon = 1 / (1 + k / 20) ** 0.8
-        learn(q, mdp, Steps(states[:-1], actions, states[1:]), targets, mu, Method("retrace"), 0.5 * epsilon)
-        phi -= 40 / (k + 20) ** 0.95 * (1 - 0.1 * (1 + discounts[1:] @ traces) - target)
-        errors.append(np.linalg.norm(q - q_star, axis=(1, 2)).mean())
-    assert np.abs(1 / (1 + np.exp(-phi)) - alpha_star).mean() < 0.05
-    assert errors[-1] < 0.03 * np.linalg.norm(q_star)
-    assert errors[-1] < 0.3 * errors[30]
-    biased = np.linalg.norm(mdps.action_values(mdp, pi) - q_star)
-    assert np.linalg.norm(q.mean(0) - q_star) < 0.1 * biased
 
 
 @pytest.mark.parametrize("seed", SEEDS)

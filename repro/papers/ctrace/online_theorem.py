@@ -1,0 +1,88 @@
+"""C-trace, Proposition 3.4 and Theorem 3.5: alpha and Q learned online from samples come to their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_collections
+import numpy as np
+
+from repro.tabular import mdps, online_ctrace, operators
+from repro.tabular.mdps import Problem
+from repro.tabular.online_ctrace import StepSizes
+from repro.training.experiment import FindExperiment
+from repro.training.study import Advance, Study, StudyResult
+
+UNITS = {
+    "online_phi": "distance of phi_k from phi* over that of phi_0",
+    "online_values": "distance of Q_k from Q of the mixture at alpha* over that of Q_0",
+}
+"""Unit of each answer."""
+FARTHEST = 30.0
+"""Magnitude of the values of phi between which the root is looked for."""
+BISECTIONS = 60
+"""Halvings of what is between them."""
+
+
+def run(
+    config: ml_collections.ConfigDict,
+    seed: int,
+    cores: Sequence[int],
+    advance: Advance,
+    find_experiment: FindExperiment | None = None,
+) -> Study:
+    """Learns on random problems, from the behaviour policy. Arguments as for `RunStudy`."""
+    env, total = config.env, config.evaluation.episodes
+    left = []
+    for number in range(total):
+        advance(number, total)
+        rng = np.random.default_rng([seed, number])
+        problem = mdps.random_problem(env.num_states, env.num_actions, (env.min_discount, env.max_discount), rng)
+        found = [shares_left(config, problem, phi, rate_share, rng) for phi, rate_share in config.starts]
+        left.append(np.max(found, axis=0))
+    advance(total, total)
+    starts = f"the largest over {len(config.starts)} pairs of phi_0 and Gamma"
+    sampled = f"after {config.num_trajectories} trajectories of {config.num_steps} steps"
+    protocol = f"one value for each of {total} random problems, {starts}, {sampled}"
+    steps = total * len(config.starts) * config.num_trajectories * config.num_steps
+    return Study({name: StudyResult(UNITS[name], x, protocol) for name, x in zip(UNITS, np.transpose(left))}, steps)
+
+
+def shares_left(
+    config: ml_collections.ConfigDict, problem: Problem, phi: float, rate_share: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """|phi_k - phi*| over |phi_0 - phi*|, and the largest |Q_k - Q*| over pairs over the same of Q_0 = 0.
+
+    Args:
+        config: of the experiment.
+        problem: without terminal states.
+        phi: phi_0.
+        rate_share: Gamma over C_nu(1), in (0, 1).
+        rng: for all samples.
+    """
+    target = rate_share * average_rate(problem, 1.0)
+    root = find_root(problem, target)
+    step_sizes = StepSizes(*config.step_sizes)
+    learned = online_ctrace.learn(problem, phi, target, config.num_trajectories, config.num_steps, step_sizes, rng)
+    limit = mdps.action_values(problem.mdp, mdps.mix(problem.pi, problem.mu, sigmoid(root)))
+    return abs(learned.phi - root) / abs(phi - root), float(np.abs(learned.q - limit).max() / np.abs(limit).max())
+
+
+def find_root(problem: Problem, target_rate: float) -> float:
+    """phi*, at which C_nu(alpha(phi)) is Gamma: C_nu increases with phi."""
+    low, high = -FARTHEST, FARTHEST
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if average_rate(problem, sigmoid(middle)) < target_rate else (low, middle)
+    return low
+
+
+def average_rate(problem: Problem, alpha: float) -> float:
+    """C_nu(alpha): C(alpha|x, a) of Eq. (5), averaged over the pair that begins a trajectory of mu."""
+    rates = operators.alpha_retrace_rates(*problem, np.array([alpha]))[0]
+    return float(np.sum(problem.mdp.initial[:, None] * problem.mu * rates))
+
+
+def sigmoid(phi: float) -> float:
+    """alpha(phi)."""
+    return 1 / (1 + np.exp(-phi))
