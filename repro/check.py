@@ -21,7 +21,7 @@ import rich.console
 from absl import flags
 
 from repro import cli
-from repro.evidence import checksums, comparisons, judgements, origins, published, settings, staleness
+from repro.evidence import checksums, comparisons, judgements, origins, outliers, published, settings, staleness
 from repro.evidence.groups import group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, committed_files, read_all
 from repro.evidence.rows import Row, make_rows
@@ -116,10 +116,14 @@ def check(
     elsewhere = committed_dir is not None and committed_dir.resolve() != results_dir.resolve()
     committed = read_all(committed_dir)[0] if committed_dir is not None and elsewhere else []
     known = committed_files(results_dir)
-    found = judgements.judge_by(committed, every, published_dir, configs_dir, known)
+    listed = outliers.read(results_dir)
+    reference = listed | (outliers.read(committed_dir) if committed_dir is not None and elsewhere else {})
+    explained = outliers.explained([*every, *committed], reference)
+    found = judgements.judge_by(committed, every, published_dir, configs_dir, known, explained)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]
     faults += origins.faults(stored, results_dir)
+    faults += [ValidationError(results_dir, text) for text in outliers.faults(listed, found)]
     stale = stale_records(groups)
     if stale:
         faults += _stale_rows(stored, rows, experiment, pages, published_dir, configs_dir)
@@ -172,6 +176,9 @@ def show(result: CheckResult, console: rich.console.Console) -> None:
         console.print(f"stale: {path}: {reason}", soft_wrap=True)
     for fault in result.faults:
         console.print(f"fault: {fault.message}", soft_wrap=True)
+    for found in result.judged:
+        if found.is_known:
+            console.print(f"known: {found.message}; see {outliers.NAME}", soft_wrap=True)
     for found in result.regressions:
         console.print(f"regression: {found.message}", soft_wrap=True)
     judged = ", ".join(f"{count} {kind}" for kind, count in result.judged_by.items())

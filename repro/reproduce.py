@@ -186,11 +186,14 @@ def main(argv: list[str]) -> None:
 
 def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
     """Says of each run whether it is in the band of the committed runs, and how many have none."""
-    from repro.evidence import judgements, records
+    from repro.evidence import judgements, outliers, records
 
     same = results_dir().resolve() == jobs.COMMITTED.resolve()
-    committed, _ = records.read_all(results_dir() if same else jobs.COMMITTED)
-    judged = judgements.judge_by(committed, stored, known=records.committed_files(results_dir()))
+    folder = results_dir() if same else jobs.COMMITTED
+    committed, _ = records.read_all(folder)
+    explained = outliers.explained(committed, outliers.read(folder))
+    known = records.committed_files(results_dir())
+    judged = judgements.judge_by(committed, stored, known=known, outliers=explained)
     for found in judged:
         if found.kind != judgements.UNJUDGED:
             console.print(found.message, style="red" if found.fell_out else None, highlight=False, soft_wrap=True)

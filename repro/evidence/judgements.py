@@ -4,7 +4,8 @@ A group is the runs of one paper, experiment, task, agent and scale with the sam
 `bands.MIN_RUNS` take the spread of their family: the groups of the same paper and unit whose scores count as logarithms
 above random play, otherwise those of the same task. The false-alarm rate of all runs judged together is fixed, so that
 each has its share of it. Runs that diverged make no band. One that does is a regression where there are others of its
-group and none of them diverged, unless it is itself one of the records that others are judged by.
+group and none of them diverged, unless it is itself one of the records that others are judged by. Nor do known outliers
+make a band (`outliers.py`); they are judged and never a regression.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Judgement:
         reason: why there is no band; empty otherwise.
         alone: the number of other runs of its group, none of which diverged as this one did; 0 if it did not, or is
             known for it.
+        is_known: whether the run is a known outlier.
     """
 
     path: pathlib.Path
@@ -48,6 +50,7 @@ class Judgement:
     band: bands.Band | None
     reason: str = ""
     alone: int = 0
+    is_known: bool = False
 
     @property
     def value(self) -> float:
@@ -57,7 +60,12 @@ class Judgement:
     @property
     def fell_out(self) -> bool:
         """Whether the run is a regression: its number is, or it diverged where others did not."""
-        return bool(self.alone) or (self.band is not None and not self.band.holds(self.value))
+        return bool(self.alone) or (self.is_out and not self.is_known)
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the run's number is out of its band."""
+        return self.band is not None and not self.band.holds(self.value)
 
     @property
     def command(self) -> str:
@@ -86,9 +94,13 @@ class Judgement:
         low, high = self.band.low, self.band.high
         expected = f"mean {np.mean(self.band.values):.6g} over {len(self.band.values)} runs, {self.band.method}, "
         expected += f"false alarms {100 * self.band.false_alarm_rate:.2g} %"
-        if not self.fell_out:
+        if not self.is_out:
             ends = " ".join(f"{word} {end:.6g}" for word, end in (("from", low), ("to", high)) if end is not None)
             return f"{self.path} holds {self.value:.6g} {self.band.unit}, in its band {ends} ({expected})"
+        if self.is_known:
+            return (
+                f"{self.path} holds {self.value:.6g} {self.band.unit}, out of its band as a known outlier ({expected})"
+            )
         end, side = (low, "below") if low is not None and self.value < low else (high, "above")
         assert end is not None
         return (
@@ -187,13 +199,19 @@ class Reference:
         return printed.better if printed else "more"
 
 
-def judge(items: Sequence[StoredRecord], reference: Reference, known: Collection[pathlib.Path] = ()) -> list[Judgement]:
+def judge(
+    items: Sequence[StoredRecord],
+    reference: Reference,
+    known: Collection[pathlib.Path] = (),
+    outliers: Collection[pathlib.Path] = (),
+) -> list[Judgement]:
     """Judges records together: all sound, one or more fall out with the chance `bands.FALSE_ALARM_RATE`.
 
     Args:
         items: valid records that are not stale; those that are part of the reference are left out of their own bands.
         reference: to judge by.
         known: files of records that may have diverged, since they are committed and others are judged by them.
+        outliers: files of records that may be out of their band.
     """
     reasons: dict[pathlib.Path, str] = {}
     alone: dict[pathlib.Path, int] = {}
@@ -208,7 +226,9 @@ def judge(items: Sequence[StoredRecord], reference: Reference, known: Collection
     return [
         Judgement(item.path, item.record, None, reasons[item.path], alone.get(item.path, 0))
         if item.path in reasons
-        else Judgement(item.path, item.record, reference.band(item.record, item.path, rate))
+        else Judgement(
+            item.path, item.record, reference.band(item.record, item.path, rate), is_known=item.path in outliers
+        )
         for item in items
     ]
 
@@ -219,6 +239,7 @@ def judge_by(
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
     known: Collection[pathlib.Path] = (),
+    outliers: Collection[pathlib.Path] = (),
 ) -> list[Judgement]:
     """Judges records by the committed ones of their groups, and by each other where a group has none.
 
@@ -228,6 +249,7 @@ def judge_by(
         published_dir: says for each group what is better.
         configs_dir: current configs, for staleness.
         known: as for `judge`.
+        outliers: files of known outliers, here and there.
     """
 
     def current(items: Iterable[StoredRecord]) -> list[StoredRecord]:
@@ -236,7 +258,8 @@ def judge_by(
     judged, reference = current(stored), current(committed)
     groups = {group_of(item.record) for item in reference}
     reference += [item for item in judged if group_of(item.record) not in groups]
-    return judge(judged, Reference(reference, published_dir), known)
+    reference = [item for item in reference if item.path not in outliers]
+    return judge(judged, Reference(reference, published_dir), known, outliers)
 
 
 def group_of(record: Mapping[str, Any]) -> GroupKey:

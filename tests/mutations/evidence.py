@@ -5,9 +5,11 @@ from tests.mutations.variant import Variant
 VERDICTS = "repro/evidence/verdicts.py"
 INTERVALS = "repro/evidence/intervals.py"
 BANDS = "repro/evidence/bands.py"
+OUTLIERS = "repro/evidence/outliers.py"
 JUDGEMENTS = "repro/evidence/judgements.py"
 PUBLISHED = "repro/evidence/published.py"
 TEST_BANDS = "tests/evidence/test_bands.py"
+TEST_OUTLIERS = "tests/evidence/test_outliers.py"
 TEST_JUDGEMENTS = "tests/evidence/test_judgements.py"
 TEST_VERDICTS = "tests/evidence/test_verdicts.py"
 TEST_INTERVALS = "tests/evidence/test_intervals.py"
@@ -18,6 +20,20 @@ TEST_ANSWERABLE = "tests/evidence/test_answerable.py"
 TEST_EXTERNAL = "tests/evidence/test_external.py"
 
 VARIANTS = [
+    Variant(
+        "judgements: bands that known outliers widen",
+        JUDGEMENTS,
+        "[item for item in reference if item.path not in outliers]",
+        "list(reference)",
+        f"{TEST_OUTLIERS}::test_a_known_outlier_is_no_regression_and_makes_no_band",
+    ),
+    Variant(
+        "outliers: any number of a listed record explained",
+        OUTLIERS,
+        'known[item.path].mean == item.record["evaluation"]["mean"]',
+        "known[item.path].reason",
+        f"{TEST_OUTLIERS}::test_a_record_that_changed_is_not_the_one_that_is_known",
+    ),
     Variant(
         "answerable: few runs count as many",
         ANSWERABLE,

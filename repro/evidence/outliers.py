@@ -1,0 +1,59 @@
+"""Committed records that are out of their band although the code is sound, each with the reason.
+
+`OUTLIERS.json` at the top of the folder of records has them: by the path of a record below the folder, the mean that it
+holds and why it is no regression. Such a run counts as a result like any other, and no band is made from it.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from repro.evidence.judgements import Judgement
+from repro.evidence.records import StoredRecord
+
+NAME = "OUTLIERS.json"
+
+
+class Outlier(NamedTuple):
+    """What is known of one record: the mean that it holds, and why it is no regression."""
+
+    mean: float
+    reason: str
+
+
+def read(results_dir: pathlib.Path) -> dict[pathlib.Path, Outlier]:
+    """Returns the known outliers of a folder of records by the path of their file; none where there is no list."""
+    path = results_dir / NAME
+    if not path.exists():
+        return {}
+    return {results_dir / name: Outlier(**entry) for name, entry in json.loads(path.read_text()).items()}
+
+
+def explained(items: Iterable[StoredRecord], known: Mapping[pathlib.Path, Outlier]) -> set[pathlib.Path]:
+    """Returns the files of those records that hold what is known of them; a record that changed is not one of them."""
+    return {
+        item.path for item in items if item.path in known and known[item.path].mean == item.record["evaluation"]["mean"]
+    }
+
+
+def faults(known: Mapping[pathlib.Path, Outlier], judged: Collection[Judgement]) -> list[str]:
+    """Returns a sentence for every entry of the list that explains nothing.
+
+    Args:
+        known: from `read`.
+        judged: all records of the folder.
+    """
+    found = {item.path: item for item in judged}
+    sentences = []
+    for path, outlier in known.items():
+        item = found.get(path)
+        if item is None:
+            sentences.append(f"{NAME} has {path}, of which there is no current record; take it off the list")
+        elif item.value != outlier.mean:
+            sentences.append(f"{NAME} has {path} with a mean of {outlier.mean}, and it holds {item.value}")
+        elif not item.is_out:
+            sentences.append(f"{NAME} has {path}, which is not out of its band; take it off the list")
+    return sentences
