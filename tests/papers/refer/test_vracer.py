@@ -7,7 +7,7 @@ import tensorflow as tf
 from repro.distributions import gaussian
 from repro.papers.refer.advantages import advantage
 from repro.papers.refer.loss import Variant
-from repro.papers.refer.vracer import NAMES, VRacer, VRacerSettings
+from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import Minibatch
 from tests.papers.refer.gradients import first_gradient, spread
 from tests.papers.refer.small import A, B, S, random_batch, scalars
@@ -111,7 +111,7 @@ def test_beta_of_0_leaves_the_penalty_alone():
     batch = batch._replace(q_ret=np.full(B, 1e6, np.float32), v_tbc=np.full(B, 1e6, np.float32))
     *_, means = agent.train(batch, *scalars(beta=0.0))
     assert means["loss"] == pytest.approx(means["kl"], rel=1e-5)
-    assert set(means) == set(NAMES)
+    assert set(means) == set(VRacer.NAMES)
 
 
 @pytest.mark.parametrize(("form", "extra"), [("none", 0), ("quadratic", 3), ("gaussian", 5)])
