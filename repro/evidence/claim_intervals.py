@@ -76,7 +76,8 @@ def bootstrap_interval(
     Runs are resampled within each agent and task; whole runs, so that a curve stays one, and so that one which learned
     all tasks is in or out on all of them. Where the best of many count, they are those of each resample. A count has an
     interval on each task, at Bonferroni's level for all of them, and its ends are added up; where they meet it is known
-    to the nearest whole number, `COUNT_REACH` of a step to either side.
+    to the nearest whole number, `COUNT_REACH` of a step to either side. What must be so in several comparisons is so
+    where each of them says so at that level, and is not where one of them says so at Bonferroni's level for them all.
 
     Args:
         claim: of the row.
@@ -100,11 +101,14 @@ def bootstrap_interval(
 
     if together is None or claim.count is not None:
         together = [False] * len(tasks[0])
+    parts = claim.parts(len(tasks[0])) if claim.parts is not None else [tuple(range(len(tasks[0])))]
     numbers = []
     for by_agent, counts in zip(tasks, _resample_tasks(tasks, together, resample)):
-        numbers.append(claim.of_task(by_agent)([_weights(*pair, best) for pair in zip(by_agent, counts)]))
+        weights = [_weights(*pair, best) for pair in zip(by_agent, counts)]
+        for part in parts:
+            numbers.append(claim.of_task([by_agent[i] for i in part])([weights[i] for i in part]))
     if claim.count is not None:
-        return _count_interval(claim, tasks, numbers, confidence)
+        return _count_interval(claim, tasks, parts, numbers, confidence)
     tail = _tail(tasks, confidence, together)
     low, high = map(statistics.rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
     return (low, high) if low < high else None
@@ -221,30 +225,45 @@ def _resample_tasks(
 
 
 def _count_interval(
-    claim: Claim, tasks: Sequence[Sequence[Records]], numbers: Sequence[np.ndarray], confidence: float
+    claim: Claim,
+    tasks: Sequence[Sequence[Records]],
+    parts: Sequence[tuple[int, ...]],
+    numbers: Sequence[np.ndarray],
+    confidence: float,
 ) -> statistics.Interval:
-    """The interval of a count from its resamples on each task, [R]; open where a task has too few runs for any order.
+    """The interval of a count from its resamples, [R]; open where a task has too few runs for any order.
 
     Args:
         claim: with a `count`.
         tasks: as for `bootstrap_interval`.
-        numbers: of each task.
+        parts: the agents of each comparison.
+        numbers: of each comparison, task by task.
         confidence: of all tasks together.
     """
-    assert claim.count is not None
+    of_each = _of_each(len(tasks), confidence)
     ends = []
-    for by_agent, resampled in zip(tasks, numbers):
-        if can_be_ordered(by_agent, len(tasks), confidence):
-            tail = _tail([by_agent], _of_each(len(tasks), confidence))
-            low = np.quantile(resampled, tail, method="lower")
-            ends.append((float(low), float(np.quantile(resampled, 1 - tail, method="higher"))))
-        else:
-            ends.append(claim.count(len(by_agent)))
+    for i, by_agent in enumerate(tasks):
+        of_task = list(zip(([by_agent[j] for j in part] for part in parts), numbers[i * len(parts) :]))
+        low = min(_count_ends(claim, *pair, of_each)[0] for pair in of_task)
+        high = min(_count_ends(claim, *pair, _of_each(len(parts), of_each))[1] for pair in of_task)
+        ends.append((low, high))
     low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
     if low == high:
         reach = COUNT_REACH if claim.takes_all_tasks else COUNT_REACH / len(tasks)
         low, high = low - reach, high + reach
     return statistics.rounded(low), statistics.rounded(high)
+
+
+def _count_ends(
+    claim: Claim, by_agent: Sequence[Records], resampled: np.ndarray, confidence: float
+) -> statistics.Interval:
+    """The interval of a count on one task from its resamples, [R]."""
+    assert claim.count is not None
+    if not can_be_ordered(by_agent, 1, confidence):
+        return claim.count(len(by_agent))
+    tail = _tail([by_agent], confidence)
+    low, high = np.quantile(resampled, tail, method="lower"), np.quantile(resampled, 1 - tail, method="higher")
+    return float(low), float(high)
 
 
 def _tail(tasks: Sequence[Sequence[Records]], confidence: float, together: Sequence[bool] = ()) -> float:

@@ -44,6 +44,8 @@ class Claim:
             show learning, too; None for a claim about final evaluations alone.
         count: from the number of agents to the least and the most that the number of a task can be, where it is a whole
             one: a place, or whether something is so. None for other numbers.
+        parts: of a count that says whether something is so in several comparisons: from the number of agents to those
+            of each comparison. None where there is one, of all agents.
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
         reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
@@ -64,6 +66,7 @@ class Claim:
     learned_best: int | None = None
     level: Callable[[Sequence[Records]], float] | None = None
     count: Callable[[int], statistics.Interval] | None = None
+    parts: Callable[[int], Sequence[tuple[int, ...]]] | None = None
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
     reached_by_training: bool = False
@@ -107,6 +110,14 @@ def _split(printed: PublishedRow) -> Callable[[Sequence[Records]], bool]:
     index, margin = names.index(printed.protocol["split_by"]), printed.protocol["split_at"]
     above = printed.protocol["split_side"] == "above"
     return lambda by_agent: task_measures.contracts_above(by_agent[index], margin) == above
+
+
+def _ours_and_each(agents: int) -> Sequence[tuple[int, ...]]:
+    return [(0, other) for other in range(1, agents)]
+
+
+def _each_and_the_last(agents: int) -> Sequence[tuple[int, ...]]:
+    return [(leader, agents - 1) for leader in range(agents - 1)]
 
 
 def _zero_or_one(agents: int) -> statistics.Interval:
@@ -286,8 +297,22 @@ CLAIMS: Mapping[str, Claim] = {
         learned=learning.each_gain,
         never="a first gain that is none",
     ),
-    "tasks_won": Claim(task_measures.won, task_aggregates.total, together=True, learned=any, count=_zero_or_one),
-    "tasks_won_share": Claim(task_measures.won, task_aggregates.mean, together=True, learned=any, count=_zero_or_one),
+    "tasks_won": Claim(
+        task_measures.won,
+        task_aggregates.total,
+        together=True,
+        learned=any,
+        count=_zero_or_one,
+        parts=_ours_and_each,
+    ),
+    "tasks_won_share": Claim(
+        task_measures.won,
+        task_aggregates.mean,
+        together=True,
+        learned=any,
+        count=_zero_or_one,
+        parts=_ours_and_each,
+    ),
     "tasks_led": Claim(
         task_measures.led_throughout,
         task_aggregates.total,
@@ -295,6 +320,7 @@ CLAIMS: Mapping[str, Claim] = {
         together=True,
         learned=learning.leaders_or_last,
         count=_zero_or_one,
+        parts=_each_and_the_last,
     ),
     "gaps_widened": Claim(
         task_measures.gap_widened, task_aggregates.total, together=True, learned=learning.each_lead, count=_zero_or_one
