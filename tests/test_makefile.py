@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def make(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run(["make", "--dry-run", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    alone = {name: text for name, text in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    command = ["make", "--dry-run", *words]
+    return subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=False)
 
 
 def test_help_has_the_target_that_reproduces_a_paper():

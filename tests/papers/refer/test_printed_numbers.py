@@ -25,12 +25,10 @@ def test_a_divergence_of_ddpg_far_from_the_printed_one_is_not_reproduced(task, d
     assert _finding(row, 0.1 * divergence, 0.5 * divergence) == "contradicts"
 
 
-def test_about_two_orders_of_magnitude_of_cost_are_met_from_both_sides():
+def test_about_two_orders_of_magnitude_of_cost_decide_nothing():
+    """They hang on how long episodes are, which is not printed."""
     (row,) = (r for r in ROWS if r.table == "Section 4" and r.column == "V-RACER against ACER")
-    assert _finding(row, 1.6, 2.4) == "agrees"
-    assert _finding(row, 2.3, 3.0) == "undecided"
-    assert _finding(row, 2.6, 3.0) == "contradicts"
-    assert _finding(row, 1.0, 1.4) == "contradicts"
+    assert {_finding(row, *ends) for ends in ((1.6, 2.4), (2.6, 3.0), (1.0, 1.4))} == {"undecided"}
 
 
 @pytest.mark.parametrize(
