@@ -8,13 +8,16 @@ import ml_collections
 SCALES = ("smoke", "desk", "paper")
 
 
-def theorems_config(paper: str, answers: tuple[str, ...], scale: str) -> ml_collections.ConfigDict:
+def theorems_config(
+    paper: str, answers: tuple[str, ...], scale: str, study: str = "theorems"
+) -> ml_collections.ConfigDict:
     """The same statements at every scale; `smoke` and `desk` check them on fewer problems.
 
     Args:
-        paper: short name; `repro/papers/<paper>/theorems.py` runs the study.
+        paper: short name; `repro/papers/<paper>/<study>.py` runs the study.
         answers: one record each; the sentences stand in `published/<paper>.json`.
         scale: one of `SCALES`.
+        study: name of the experiment and of the module that runs it.
 
     Raises:
         ValueError: unknown scale.
@@ -23,8 +26,8 @@ def theorems_config(paper: str, answers: tuple[str, ...], scale: str) -> ml_coll
         raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
     config = ml_collections.ConfigDict()
     config.paper = paper
-    config.experiment = "theorems"
-    config.study = "theorems"  # module of the paper's package that runs it; nothing is trained
+    config.experiment = study
+    config.study = study  # module of the paper's package that runs it; nothing is trained
     config.agent = answers[0]
     config.answers = answers
     config.scale = scale
@@ -39,7 +42,6 @@ def theorems_config(paper: str, answers: tuple[str, ...], scale: str) -> ml_coll
 
     # Of a trajectory; its last state or pair has the expected target of an endless one (IMPALA Eq. 5, ACER Eq. 20).
     config.num_steps = 3
-    config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
 
     config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = {"smoke": 4, "desk": 40, "paper": 200}[scale]  # random problems; assumed

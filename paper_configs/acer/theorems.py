@@ -25,6 +25,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     config = theorems_config("acer", ANSWERS, scale)
+    config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
     config.truncations = (0.5, 1.0, 2.0, 10.0)  # c; 1 in Retrace, 10 in Section 4; Proposition 1 holds for any
     config.dueling_samples = 5  # n of Eq. 13; Section 6
     return config

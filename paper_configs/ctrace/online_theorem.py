@@ -14,10 +14,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    config = theorems_config("ctrace", ("online_phi", "online_values"), scale)
-    config.experiment = "online_theorem"
-    config.study = "online_theorem"
-    del config.pairs
+    config = theorems_config("ctrace", ("online_phi", "online_values"), scale, "online_theorem")
     config.env.max_discount = 0.8  # assumed: any below 1; of Eq. (5) 40 steps then leave out 0.8^40 = 1e-4
     config.starts = (  # phi_0, from which alpha is 0.05 or 0.95, and Gamma / C_nu(1), below 1; both hold for any
         (-3.0, 0.3),

@@ -32,7 +32,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     config = theorems_config("ctrace", ANSWERS, scale)
-    del config.pairs  # rates are exact
     config.alphas = (0.0, 0.25, 0.5, 0.75, 1.0)  # Proposition 3.2 holds for any, and says what is at both ends
     config.n = (1, 2, 3)  # of n-step returns, at most num_steps; Section 2 and Proposition B.1 hold for any
     # Of problems for Propositions 2.1 and B.2 and Theorem 2.2; assumed: every update of the whole table is summed.

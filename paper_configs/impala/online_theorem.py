@@ -14,10 +14,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     Raises:
         ValueError: unknown scale.
     """
-    config = theorems_config("impala", ("online_values",), scale)
-    config.experiment = "online_theorem"
-    config.study = "online_theorem"
-    del config.pairs
+    config = theorems_config("impala", ("online_values",), scale, "online_theorem")
     config.clips = (  # rho_bar, c_bar with rho_bar >= c_bar; Theorem 2 holds for all of them
         (1.0, 1.0),  # Section 5.2.2
         (1.0, 0.5),

@@ -22,6 +22,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     config = theorems_config("impala", ANSWERS, scale)
+    config.pairs = 8  # random pairs of estimates whose distance is measured beside the exact rate; assumed
     config.clips = (  # rho_bar, c_bar with rho_bar >= c_bar, 0 = no truncation; Theorem 1 holds for all of them
         (1.0, 1.0),  # Section 5.2.2
         (1.0, 0.5),

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from repro.tabular.mdps import Problem
-from repro.tabular.simulation import cumulative
+from repro.tabular.simulation import cumulative, follow
 
 
 class StepSizes(NamedTuple):
@@ -100,14 +100,6 @@ def contraction_estimate(c: np.ndarray, discount: float, states: np.ndarray, act
 
 
 @numba.njit(nogil=True, cache=True)
-def _sample(bounds: np.ndarray, uniform: float) -> int:
-    index = 0
-    while uniform >= bounds[index]:
-        index += 1
-    return index
-
-
-@numba.njit(nogil=True, cache=True)
 def _learn(
     phi: float,
     q: np.ndarray,
@@ -128,13 +120,7 @@ def _learn(
     states, actions = np.empty(num_steps + 1, np.int64), np.empty(num_steps, np.int64)
     truncated = np.minimum(1.0, pi / mu)
     for k in range(len(uniforms)):
-        row = uniforms[k]
-        x = _sample(initial, row[-1])
-        for t in range(num_steps):
-            a = _sample(choices[x], row[2 * t])
-            states[t], actions[t] = x, a
-            x = _sample(moves[x, a], row[2 * t + 1])
-        states[num_steps] = x
+        follow(initial, choices, moves, uniforms[k], states, actions)
         alpha = 1.0 / (1.0 + np.exp(-phi))
         c = 1.0 - alpha + alpha * truncated
         moved = corrections(q, alpha * pi + (1.0 - alpha) * mu, c, rewards, discount, states, actions)

@@ -7,7 +7,7 @@ import numpy as np
 
 from repro.tabular import vtrace
 from repro.tabular.mdps import Problem
-from repro.tabular.simulation import cumulative
+from repro.tabular.simulation import cumulative, follow
 from repro.tabular.vtrace import Weights
 
 
@@ -87,10 +87,7 @@ def _learn(
     num_steps = uniforms.shape[1] // 2
     states, actions = np.empty(num_steps + 1, np.int64), np.empty(num_steps, np.int64)
     for row in uniforms:
-        states[0] = np.searchsorted(initial, row[-1], side="right")
-        for t in range(num_steps):
-            actions[t] = np.searchsorted(choices[states[t]], row[2 * t], side="right")
-            states[t + 1] = np.searchsorted(moves[states[t], actions[t]], row[2 * t + 1], side="right")
+        follow(initial, choices, moves, row, states, actions)
         moved = corrections(values, rewards, discount, rho, c, states, actions)
         for s in range(num_steps):
             x = states[s]

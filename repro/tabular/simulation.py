@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from repro.tabular.mdps import FiniteMDP, mix
@@ -50,6 +51,27 @@ def simulate(
             actions[0] = first[1]
         states[t + 1] = sample(moves[states[t], actions[t]], uniforms[t, 1])
     return Trajectories(states, actions)
+
+
+@numba.njit(nogil=True, cache=True)
+def follow(
+    initial: np.ndarray,
+    choices: np.ndarray,
+    moves: np.ndarray,
+    uniforms: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+) -> None:
+    """Fills `states` [T + 1] and `actions` [T] with one trajectory, for loops that are compiled.
+
+    Args:
+        initial, choices, moves: `cumulative` of the first state, of the policy and of the transitions.
+        uniforms: [2 T + 1], the last one for the first state.
+    """
+    states[0] = np.searchsorted(initial, uniforms[-1], side="right")
+    for t in range(len(actions)):
+        actions[t] = np.searchsorted(choices[states[t]], uniforms[2 * t], side="right")
+        states[t + 1] = np.searchsorted(moves[states[t], actions[t]], uniforms[2 * t + 1], side="right")
 
 
 def sampled_targets(

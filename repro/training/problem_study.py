@@ -21,6 +21,21 @@ Find = Callable[[ml_collections.ConfigDict, Problem, np.random.Generator], Mappi
 """What a paper's statements are about, by answer, on one problem; the rng decides what else is random."""
 
 
+def find_on_all(
+    config: ml_collections.ConfigDict, seed: int, advance: Advance, find: Find
+) -> list[Mapping[str, float]]:
+    """What `find` says of each of `config.evaluation.episodes` random problems. Arguments as for `run_on_problems`."""
+    env, total = config.env, config.evaluation.episodes
+    found = []
+    for number in range(total):
+        advance(number, total)
+        rng = np.random.default_rng([seed, number])
+        problem = mdps.random_problem(env.num_states, env.num_actions, (env.min_discount, env.max_discount), rng)
+        found.append(find(config, problem, rng))
+    advance(total, total)
+    return found
+
+
 def run_on_problems(
     config: ml_collections.ConfigDict,
     seed: int,
@@ -44,14 +59,8 @@ def run_on_problems(
     Returns:
         The answers, each exact to `DIGITS` decimals.
     """
-    env, total = config.env, config.evaluation.episodes
-    found = []
-    for number in range(total):
-        advance(number, total)
-        rng = np.random.default_rng([seed, number])
-        problem = mdps.random_problem(env.num_states, env.num_actions, (env.min_discount, env.max_discount), rng)
-        found.append(find(config, problem, rng))
-    advance(total, total)
+    found = find_on_all(config, seed, advance, find)
+    total = len(found)
     checked = f"every expectation summed or solved for exactly, {DIGITS} decimals"
     answers = {}
     for name in config.answers:

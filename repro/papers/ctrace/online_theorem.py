@@ -11,6 +11,7 @@ from repro.tabular import mdps, online_ctrace, operators
 from repro.tabular.mdps import Problem
 from repro.tabular.online_ctrace import StepSizes
 from repro.training.experiment import FindExperiment
+from repro.training.problem_study import find_on_all
 from repro.training.study import Advance, Study, StudyResult
 
 UNITS = {
@@ -32,20 +33,22 @@ def run(
     find_experiment: FindExperiment | None = None,
 ) -> Study:
     """Learns on random problems, from the behaviour policy. Arguments as for `RunStudy`."""
-    env, total = config.env, config.evaluation.episodes
-    left = []
-    for number in range(total):
-        advance(number, total)
-        rng = np.random.default_rng([seed, number])
-        problem = mdps.random_problem(env.num_states, env.num_actions, (env.min_discount, env.max_discount), rng)
-        found = [shares_left(config, problem, phi, rate_share, rng) for phi, rate_share in config.starts]
-        left.append(np.max(found, axis=0))
-    advance(total, total)
+    found = find_on_all(config, seed, advance, find_on_problem)
+    total = len(found)
     starts = f"the largest over {len(config.starts)} pairs of phi_0 and Gamma"
     sampled = f"after {config.num_trajectories} trajectories of {config.num_steps} steps"
     protocol = f"one value for each of {total} random problems, {starts}, {sampled}"
     steps = total * len(config.starts) * config.num_trajectories * config.num_steps
-    return Study({name: StudyResult(UNITS[name], x, protocol) for name, x in zip(UNITS, np.transpose(left))}, steps)
+    answers = {
+        name: StudyResult(unit, np.array([left[name] for left in found]), protocol) for name, unit in UNITS.items()
+    }
+    return Study(answers, steps)
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answers on one problem, the largest over the pairs of phi_0 and Gamma."""
+    left = [shares_left(config, problem, phi, rate_share, rng) for phi, rate_share in config.starts]
+    return dict(zip(UNITS, map(float, np.max(left, axis=0))))
 
 
 def shares_left(

@@ -23,7 +23,7 @@ METHODS = (
 )
 """Update rules of `sampled_updates`."""
 FAR = 20.0
-"""Standard deviation of a table that is far from every fixed point."""
+"""Std of the entries of a table that is far from every fixed point."""
 NUM_STEPS = 2
 """Of the trajectory from each pair."""
 

@@ -11,6 +11,7 @@ from repro.tabular import mdps, online_vtrace, vtrace
 from repro.tabular.mdps import Problem
 from repro.tabular.vtrace import Weights
 from repro.training.experiment import FindExperiment
+from repro.training.problem_study import find_on_all
 from repro.training.study import Advance, Study, StudyResult
 
 UNITS = {"online_values": "distance of V_k from V of pi_rho_bar over that of V_0"}
@@ -25,20 +26,19 @@ def run(
     find_experiment: FindExperiment | None = None,
 ) -> Study:
     """Learns on random problems, from the behaviour policy. Arguments as for `RunStudy`."""
-    env, total = config.env, config.evaluation.episodes
-    left = []
-    for number in range(total):
-        advance(number, total)
-        rng = np.random.default_rng([seed, number])
-        problem = mdps.random_problem(env.num_states, env.num_actions, (env.min_discount, env.max_discount), rng)
-        left.append(max(share_left(config, problem, Weights(*levels), rng) for levels in config.clips))
-    advance(total, total)
+    found = find_on_all(config, seed, advance, find_on_problem)
+    total = len(found)
     levels = f"the largest over {len(config.clips)} pairs of truncation levels"
     sampled = f"after {config.num_trajectories} trajectories of {config.num_steps} steps"
     protocol = f"one value for each of {total} random problems, {levels}, {sampled}"
-    answer = StudyResult(UNITS["online_values"], np.array(left), protocol)
+    answer = StudyResult(UNITS["online_values"], np.array([left["online_values"] for left in found]), protocol)
     steps = total * len(config.clips) * config.num_trajectories * config.num_steps
     return Study({"online_values": answer}, steps)
+
+
+def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """The answer on one problem, the largest over the truncation levels."""
+    return {"online_values": max(share_left(config, problem, Weights(*levels), rng) for levels in config.clips)}
 
 
 def share_left(
