@@ -113,12 +113,12 @@ def check(
         published_dir=published_dir,
         configs_dir=configs_dir,
     )
-    elsewhere = committed_dir is not None and committed_dir.resolve() != results_dir.resolve()
-    committed = read_all(committed_dir)[0] if committed_dir is not None and elsewhere else []
-    known = committed_files(results_dir)
-    listed = outliers.read(results_dir)
-    reference = listed | (outliers.read(committed_dir) if committed_dir is not None and elsewhere else {})
-    explained = outliers.explained([*every, *committed], reference)
+    committed: list[StoredRecord] = []
+    known, listed = committed_files(results_dir), outliers.read(results_dir)
+    explained = outliers.explained(every, listed)
+    if committed_dir is not None and committed_dir.resolve() != results_dir.resolve():
+        committed = read_all(committed_dir)[0]
+        explained |= outliers.explained(committed, outliers.read(committed_dir))
     found = judgements.judge_by(committed, every, published_dir, configs_dir, known, explained)
     for folder, files in ((published_dir, checksums.PUBLISHED), (results_dir, checksums.RECORDS)):
         faults += [ValidationError(folder, sentence) for sentence in checksums.changes(folder, files)]

@@ -105,12 +105,12 @@ def bootstrap_interval(
     numbers = []
     for by_agent, counts in zip(tasks, _resample_tasks(tasks, together, resample)):
         weights = [_weights(*pair, best) for pair in zip(by_agent, counts)]
-        for part in parts:
-            numbers.append(claim.of_task([by_agent[i] for i in part])([weights[i] for i in part]))
+        numbers.append([claim.of_task([by_agent[i] for i in part])([weights[i] for i in part]) for part in parts])
     if claim.count is not None:
         return _count_interval(claim, tasks, parts, numbers, confidence)
     tail = _tail(tasks, confidence, together)
-    low, high = map(statistics.rounded, np.quantile(claim.over_tasks(np.stack(numbers)), [tail, 1 - tail]))
+    resampled = claim.over_tasks(np.stack([of_all for (of_all,) in numbers]))
+    low, high = map(statistics.rounded, np.quantile(resampled, [tail, 1 - tail]))
     return (low, high) if low < high else None
 
 
@@ -228,7 +228,7 @@ def _count_interval(
     claim: Claim,
     tasks: Sequence[Sequence[Records]],
     parts: Sequence[tuple[int, ...]],
-    numbers: Sequence[np.ndarray],
+    numbers: Sequence[Sequence[np.ndarray]],
     confidence: float,
 ) -> statistics.Interval:
     """The interval of a count from its resamples, [R]; open where a task has too few runs for any order.
@@ -237,15 +237,15 @@ def _count_interval(
         claim: with a `count`.
         tasks: as for `bootstrap_interval`.
         parts: the agents of each comparison.
-        numbers: of each comparison, task by task.
+        numbers: of each task those of each comparison.
         confidence: of all tasks together.
     """
     of_each = _of_each(len(tasks), confidence)
     ends = []
-    for i, by_agent in enumerate(tasks):
-        of_task = list(zip(([by_agent[j] for j in part] for part in parts), numbers[i * len(parts) :]))
-        low = min(_count_ends(claim, *pair, of_each)[0] for pair in of_task)
-        high = min(_count_ends(claim, *pair, _of_each(len(parts), of_each))[1] for pair in of_task)
+    for by_agent, of_parts in zip(tasks, numbers):
+        compared = [([by_agent[i] for i in part], resampled) for part, resampled in zip(parts, of_parts)]
+        low = min(_count_ends(claim, *pair, of_each)[0] for pair in compared)
+        high = min(_count_ends(claim, *pair, _of_each(len(parts), of_each))[1] for pair in compared)
         ends.append((low, high))
     low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
     if low == high:
