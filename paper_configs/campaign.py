@@ -70,6 +70,44 @@ STAGES = {
     "Random players": (
         Block("level of every score", "impala", "atari_shallow", ("random",), GAMES_57, "paper", 1, 0.03),
     ),
+    "Main claims": (  # the fewest runs that decide one
+        Block(
+            "DDPG with ReF-ER and without",
+            "refer",
+            "figure_1_ddpg",
+            replays("ddpg", "refer", "er"),
+            ("HalfCheetah", "Hopper"),
+            "desk",
+            5,
+            0.35,
+        ),
+        Block(
+            "speed of C-trace and Retrace in DQN",
+            "ctrace",
+            "dqn",
+            ("retrace", "ctrace_gamma10"),
+            GAMES_3,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "C-trace beside n-step returns in R2D2", "ctrace", "r2d2", ("n_step_5", "ctrace"), GAMES_3, "desk", 4, 0.6
+        ),
+        Block(
+            "self-tuning in control", "stac", "dm_control_features", ("impala", "stac"), CONTROL_10[:3], "desk", 4, 0.25
+        ),
+        Block(
+            "ACER's replay beside on-policy learning",
+            "acer",
+            "atari",
+            ("acer_ratio_4", "acer_ratio_0", "acer_ratio_0_no_trust_region"),
+            ("pong", "breakout"),
+            "desk",
+            5,
+            0.7,
+        ),
+    ),
     "ReF-ER": (
         Block(
             "Figure 4 at the paper's budget",

@@ -73,6 +73,7 @@ class PublishedRow:
         margin_note: why this margin, or None.
         sentence: name of the sentence of the paper that this row is a part of; its rows count once. None for a row that
             is a sentence or a number of its own.
+        main: whether it is one of the claims that its paper is about, which tables show first.
         assumed: what the paper leaves open and a statement's outcome may hang on, in words; None where nothing does.
         cannot_run: what it needs that this project cannot have, or None.
         note: what a reader must know about this number, or None.
@@ -99,6 +100,7 @@ class PublishedRow:
     margin: tuple[MarginKind, float] | None = None
     margin_note: str | None = None
     sentence: str | None = None
+    main: bool = False
     assumed: str | None = None
     cannot_run: str | None = None
     note: str | None = None
@@ -375,6 +377,7 @@ def _row(paper: str, row: Mapping[str, Any], table: Mapping[str, Any]) -> Publis
         margin=_margin(row) or _margin(table),
         margin_note=row.get("margin_note", table.get("margin_note")),
         sentence=row.get("sentence"),
+        main=row.get("main", False),
         assumed=row.get("assumed"),
         cannot_run=row.get("cannot_run", table.get("cannot_run")),
         note=row.get("note"),

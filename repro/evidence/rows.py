@@ -46,7 +46,7 @@ class Row:
         shortfalls: what is less than the paper's protocol behind `value`, in words; empty where nothing is, or nothing
             was run.
         settings: settings of our runs that are not the paper's, in words.
-        sentence: as in `published.PublishedRow`.
+        sentence, main: as in `published.PublishedRow`.
         command: makes the row's runs again, or without any its first ones; None where there is no config for it, or
             where the row is an aggregate.
         note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
@@ -84,6 +84,7 @@ class Row:
     shortfalls: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     sentence: str | None = None
+    main: bool = False
     command: str | None = None
     note: str = ""
 
@@ -215,6 +216,7 @@ def _printed_row(
         shortfalls=shortfalls,
         settings=tuple(f"{name} {ours_} for {theirs}" for name, (ours_, theirs) in differing.items()),
         sentence=printed.sentence,
+        main=printed.main,
         command=commands.row_command(printed, ours.used, groups, configs_dir),
         note="; ".join(filter(None, (note, printed.note))),
         **ours.fields,

@@ -34,6 +34,14 @@ episodes of its evaluation or the repetitions of its study, and say nothing abou
 
 """
 
+MAIN_CLAIMS = """
+## Main claims
+
+Three of each paper, by which its readers know it, each with its own row. The rest of a sentence that has several rows
+stands in the paper's section.
+
+"""
+
 EXTERNAL = """
 ## External check
 
@@ -63,7 +71,24 @@ def results_page(
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
     overview = tables.markdown_counts({paper: count_verdicts(paper_rows) for paper, paper_rows in papers.items()})
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
-    return HEADER + meanings + READING + overview + "".join(sections) + _external_section(external)
+    claims = _main_claims(tables.main_claims(rows))
+    return HEADER + meanings + READING + overview + claims + "".join(sections) + _external_section(external)
+
+
+def _main_claims(rows: Sequence[Row]) -> str:
+    """A table of the claims that the papers are about; nothing without rows."""
+    if not rows:
+        return ""
+    columns = {
+        "Paper": [tables.PAPERS.get(row.paper, row.paper) for row in rows],
+        "Claim": [f"{row.statement} ({tables.named(str(row.table))})" for row in rows],
+        "Number": [row.unit for row in rows],
+        "Published": [tables.target(row) for row in rows],
+        "Ours [95 %]": [tables.ours(row) for row in rows],
+        "Finding": [tables.judgement(row) for row in rows],
+        "Less than the paper's protocol": [tables.shortfalls(row) for row in rows],
+    }
+    return MAIN_CLAIMS + tables.markdown_columns(columns)
 
 
 def _external_section(rows: Sequence[ExternalRow]) -> str:

@@ -45,6 +45,7 @@ def write_report(
     stored = [item for section in sections for card in section.cards for runs in card.runs for item in runs.stored]
     html = _template().render(
         sections=sections,
+        main_claims=tables.main_claims(contents.rows),
         errors=contents.errors,
         stale=contents.stale,
         external=contents.external,

@@ -44,6 +44,11 @@ def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return dict(sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order)))
 
 
+def main_claims(rows: Iterable[Row]) -> list[Row]:
+    """Returns the rows of the claims that the papers are about, papers in the order of `PAPERS`."""
+    return [row for paper_rows in by_paper(rows).values() for row in paper_rows if row.main]
+
+
 def number(value: float | None) -> str:
     """A score with three or four significant digits; a dash for None."""
     if value is None:

@@ -284,6 +284,12 @@ def test_large_n_is_among_the_best_only_ahead_of_all_other_methods():
     assert {row.better for row in few} == {"above"}
 
 
+def test_each_paper_has_three_main_claims_that_runs_here_can_answer():
+    main = [row for row in ROWS if row.main]
+    assert collections.Counter(row.paper for row in main) == dict.fromkeys(published.papers(), 3)
+    assert [row.column for row in main if row.cannot_run or row.experiment is None] == []
+
+
 def test_a_sentence_has_several_rows():
     counts = collections.Counter((row.paper, row.sentence) for row in ROWS if row.sentence is not None)
     assert [name for name, count in counts.items() if count == 1] == []

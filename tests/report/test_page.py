@@ -1,6 +1,7 @@
 """The page: complete, without links to what is not there, sound for screen readers; summary and CSV equal it."""
 
 import csv
+import html
 import html.parser
 import json
 import re
@@ -206,6 +207,13 @@ def test_a_claim_without_a_place_of_its_own_links_to_its_experiment(tmp_path):
     parser.feed(page.write_report(tmp_path / "report", tmp_path / "results").read_text())
     assert "#refer-figure_4_vracer" in [link["href"] for link in parser.of("a")]
     assert "refer-figure_4_vracer" in parser.ids
+
+
+def test_main_claims_stand_above_the_papers(text):
+    first = text.index('id="main-claims"'), text.index('class="paper"')
+    main = [row for row in make_rows({}) if row.main]
+    assert len(main) > 3
+    assert [row.column for row in main if not first[0] < text.find(html.escape(str(row.statement))) < first[1]] == []
 
 
 def test_bar_counts_the_printed_numbers(outline):
