@@ -32,7 +32,7 @@ UNITS = {
     "mixture": "distance of its fixed point from Q of the mixture",
     "error": "error over its bound",
     "squared_error": "squared error over its bound",
-    "trade_off": "root variance and bias over their bound",
+    "trade_off": "root variance, contraction and bias over their bound",
 }
 """Unit of each answer."""
 EXTREMES: dict[str, Extreme] = {
