@@ -419,8 +419,8 @@ VARIANTS = [
     Variant(
         "aggregate: settings of a search as if they were others on each task",
         RESULTS,
-        "comparisons.are_dependent(list(done.values()))",
-        "comparisons.learned_together(list(done.values()))",
+        "comparisons.are_dependent(of_tasks)",
+        "comparisons.learned_together(of_tasks)",
         f"{TEST_RESULTS}::test_the_interval_of_tasks_that_depend_on_each_other_is_over_whole_runs",
     ),
     Variant(
