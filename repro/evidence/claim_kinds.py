@@ -100,6 +100,8 @@ def find_claim(printed: PublishedRow) -> Claim:
         claim = dataclasses.replace(claim, needs=(*claim.needs, SAMPLED))
     if "split_by" not in protocol:
         return claim
+    if protocol.get("reached_by_training", False):
+        claim = dataclasses.replace(claim, reached_by_training=True)
     needs = tuple(dict.fromkeys((*claim.needs, *_RATE_AND_TARGET)))
     return dataclasses.replace(claim, needs=needs, belongs=_split(printed))
 
