@@ -144,7 +144,10 @@ def test_returns_that_diminish(tmp_path):
     assert row.value == pytest.approx(0.5, abs=0.2)  # the synthetic evaluations spread around their mean
     assert (row.verdict, row.note) == ("reproduced", "")
     row = make_row(tmp_path, made, protocol={"against": ["one", "zero", "four"]}, **gains)
-    assert (row.value, row.note) == (1000.0, "1000 stands for a first gain that is none")
+    assert (row.value, row.note) == (
+        1000.0,
+        "no interval, since all runs give one number; 1000 stands for a first gain that is none",
+    )
     assert row.verdict == "undecided"  # all resamples are that number
 
 
