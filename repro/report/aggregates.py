@@ -55,6 +55,13 @@ class Aggregate:
         """How many tasks have a record."""
         return len(self.ours)
 
+    @property
+    def no_interval(self) -> str:
+        """Why a statistic without an interval has none, in words."""
+        if min(map(len, self.ours.values())) < statistics.MIN_BOOTSTRAP_RUNS:
+            return f"fewer than {statistics.MIN_BOOTSTRAP_RUNS} runs on a task"
+        return "runs that are equal, or not the same on all tasks"
+
 
 def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Aggregate]:
     """Returns what the rows of one paper give together, one for every agent with enough normalized tasks.

@@ -65,6 +65,7 @@ def test_an_interval_takes_four_seeds_on_each_task_that_differ(seeds, step, know
     made = [_exact(s, "alien", 1.4 + step * s) for s in (1, 2, 3, 4)]
     (found,) = _together([*made, *(_exact(s, "pong", 0.2 + step * s) for s in range(1, seeds + 1))])
     assert [interval is not None for *_, interval in found.lines][:3] == [known] * 3
+    assert found.no_interval.startswith("fewer than 4" if seeds < 4 else "runs that are equal")
 
 
 def test_bars_grow_from_zero_to_both_sides_best_first():
