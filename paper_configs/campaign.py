@@ -439,7 +439,7 @@ STAGES = {
     "IMPALA in 3D": (  # left out where DeepMind Lab is not built
         Block("level of scores in 3D", "impala", "dmlab_table2", ("random",), LEVELS_5, "paper", 1, 0.05),
         Block("level of scores on eight levels", "impala", "dmlab_30_experts", ("random",), LEVELS_8, "desk", 1, 0.05),
-        Block("Table 2, four corrections", "impala", "dmlab_table2", CORRECTIONS, LEVELS_5, "desk", 5, 1.5),
+        Block("Table 2, four corrections", "impala", "dmlab_table2", CORRECTIONS, LEVELS_5, "desk", 6, 1.5),
         Block(
             "Table 2, with replay",
             "impala",
@@ -467,7 +467,7 @@ STAGES = {
             ("impala", "a2c", "a3c"),
             LEVELS_5,
             "desk",
-            5,
+            6,
             1.5,
         ),
         Block(

@@ -37,6 +37,6 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     # Of problems for Propositions 2.1 and B.2 and Theorem 2.2; assumed: every update of the whole table is summed.
     config.update_states = 2
     config.update_actions = 2
-    config.samples = (1, 2, 3, 4)  # pairs that the rule of Theorem 2.2 sees; assumed: any number
-    config.pairs_concentration = 0.5  # Dirichlet's, of the pairs that it sees; assumed: any distribution
+    config.samples = (1, 2, 3, 4)  # pairs that the rules of Theorem 2.2 see; assumed: any number
+    config.pairs_concentration = 0.5  # Dirichlet's, of the pairs that they see; assumed: any distribution
     return config

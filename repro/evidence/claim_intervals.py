@@ -53,14 +53,16 @@ def find_interval(
 def are_matched(claim: Claim, tasks: Sequence[Sequence[Records]]) -> bool:
     """Returns whether the runs of agents that depend on each other over tasks are the same ones on all tasks.
 
-    Of no matter for a count, whose tasks have intervals of their own.
+    Of no matter for a count and for the largest of tasks, which have intervals of their own.
 
     Args:
         claim: of the row.
         tasks: for each task the runs of each agent.
     """
+    if claim.count is not None or claim.over_tasks is task_aggregates.largest:
+        return True
     dependent = [of_tasks for of_tasks, shared in zip(zip(*tasks), _are_dependent(tasks)) if shared]
-    return claim.count is not None or all(map(comparisons.are_same_runs, dependent))
+    return all(map(comparisons.are_same_runs, dependent))
 
 
 def bootstrap_interval(
@@ -77,7 +79,9 @@ def bootstrap_interval(
     all tasks is in or out on all of them. Where the best of many count, they are those of each resample. A count has an
     interval on each task, at Bonferroni's level for all of them, and its ends are added up; where they meet it is known
     to the nearest whole number, `COUNT_REACH` of a step to either side. What must be so in several comparisons is so
-    where each of them says so at that level, and is not where one of them says so at Bonferroni's level for them all.
+    where each of them says so at that level, and is not where one of them says so at Bonferroni's level for them all;
+    what must be so in one of several, the other way round. A place counts the agents that are surely ahead, and those
+    that are not surely behind, at that level for them all.
 
     Args:
         claim: of the row.
@@ -241,12 +245,19 @@ def _count_interval(
         confidence: of all tasks together.
     """
     of_each = _of_each(len(tasks), confidence)
+    of_part = _of_each(len(parts), of_each)
     ends = []
     for by_agent, of_parts in zip(tasks, numbers):
         compared = [([by_agent[i] for i in part], resampled) for part, resampled in zip(parts, of_parts)]
-        low = min(_count_ends(claim, *pair, of_each)[0] for pair in compared)
-        high = min(_count_ends(claim, *pair, _of_each(len(parts), of_each))[1] for pair in compared)
-        ends.append((low, high))
+        lows, highs = zip(*(_count_ends(claim, *pair, of_part) for pair in compared))
+        alone = [_count_ends(claim, *pair, of_each) for pair in compared]
+        ends.append(
+            {
+                "all": (min(low for low, _ in alone), min(highs)),
+                "any": (max(lows), max(high for _, high in alone)),
+                "place": (1 + sum(lows) - len(lows), 1 + sum(highs) - len(highs)),
+            }[claim.joined_by]
+        )
     low, high = (float(claim.over_tasks(np.array(end)[:, None])[0]) for end in zip(*ends))
     if low == high:
         reach = COUNT_REACH if claim.takes_all_tasks else COUNT_REACH / len(tasks)

@@ -8,6 +8,7 @@ Each is a number of one task, then an aggregate over the tasks of the row's set,
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -44,8 +45,10 @@ class Claim:
             show learning, too; None for a claim about final evaluations alone.
         count: from the number of agents to the least and the most that the number of a task can be, where it is a whole
             one: a place, or whether something is so. None for other numbers.
-        parts: of a count that says whether something is so in several comparisons: from the number of agents to those
-            of each comparison. None where there is one, of all agents.
+        parts: of a count that several comparisons make: from the number of agents to those of each comparison. None
+            where there is one, of all agents.
+        joined_by: what they make: whether something is so in `all` of them, or in `any`; or a `place`, of which each
+            gives that among two.
         never: what `task_measures.RATIO_CAP` stands for, in words, where a task may give it.
         belongs: whether a task counts, by the runs of each agent, ours first.
         reached_by_training: whether it is about a value that training comes to, which less of it cannot contradict.
@@ -67,6 +70,7 @@ class Claim:
     level: Callable[[Sequence[Records]], float] | None = None
     count: Callable[[int], statistics.Interval] | None = None
     parts: Callable[[int], Sequence[tuple[int, ...]]] | None = None
+    joined_by: Literal["all", "any", "place"] = "all"
     never: str = ""
     belongs: Callable[[Sequence[Records]], bool] = lambda _: True
     reached_by_training: bool = False
@@ -96,6 +100,8 @@ def find_claim(printed: PublishedRow) -> Claim:
         claim = CLAIMS[name]
     else:
         raise PublishedError(f"The published numbers of {printed.paper} have a row with no such claim, {name!r}.")
+    if protocol.get("reached_by_training", False):
+        claim = dataclasses.replace(claim, reached_by_training=True)
     if protocol.get("sampled", False):
         claim = dataclasses.replace(claim, needs=(*claim.needs, SAMPLED))
     if "split_by" not in protocol:
@@ -322,6 +328,15 @@ CLAIMS: Mapping[str, Claim] = {
         count=_zero_or_one,
         parts=_each_and_the_last,
     ),
+    "last_surpassed": Claim(
+        task_measures.last_surpassed,
+        task_aggregates.total,
+        together=True,
+        learned=any,
+        count=_zero_or_one,
+        parts=_each_and_the_last,
+        joined_by="any",
+    ),
     "gaps_widened": Claim(
         task_measures.gap_widened, task_aggregates.total, together=True, learned=learning.each_lead, count=_zero_or_one
     ),
@@ -329,7 +344,13 @@ CLAIMS: Mapping[str, Claim] = {
         task_measures.gap_widened, task_aggregates.mean, together=True, learned=learning.each_lead, count=_zero_or_one
     ),
     "place": Claim(
-        task_measures.place, task_aggregates.mean, together=True, learned=learning.all_but_one, count=_places
+        task_measures.place,
+        task_aggregates.mean,
+        together=True,
+        learned=learning.all_but_one,
+        count=_places,
+        parts=_ours_and_each,
+        joined_by="place",
     ),
     "settings_near_best": Claim(
         task_measures.near_best,

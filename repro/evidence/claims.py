@@ -178,8 +178,10 @@ def _measure(
         notes.append(f"{len(counted)} of the {len(tasks)} tasks belong to this row")
     if min(len(group) for by_agent in every for group in by_agent) < claim.interval_runs:
         notes.append(f"an interval takes {claim.interval_runs} runs of each agent")
-    if claim.task_interval is None and not claim_intervals.are_matched(claim, every):
+    elif claim.task_interval is None and not claim_intervals.are_matched(claim, every):
         notes.append("an interval takes the same seeds on all tasks that an agent learns together or in a sweep")
+    elif interval is None:
+        notes.append("no interval, since all runs give one number")
     if claim.never and max((value, *(interval or ()))) >= task_measures.RATIO_CAP:
         notes.append(f"{task_measures.RATIO_CAP:g} stands for {claim.never}")
     return ClaimResult(value, interval, groups, groups, shortfalls, "; ".join(notes))

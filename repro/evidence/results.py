@@ -14,6 +14,8 @@ from repro.evidence.references import References
 
 PLAIN: Mapping[str, float] = {"random": 0.0, "human": 100.0}
 """Scores between which a plain one is its own percentage."""
+ONE_SCORE, EQUAL_SCORES = "one score", "equal scores"
+"""Why a mean has no interval: neither tells of a spread."""
 BOOTSTRAP_SEED = 0
 """Each row has an rng of its own with this seed, so that its interval depends on nothing but its records."""
 
@@ -62,6 +64,7 @@ def answer_task(printed: published.PublishedRow, group: Group, field: str | None
         means = [record["evaluation"]["mean"] for record in group.records]
         low, high = intervals.best_interval(means, len(counted_runs), np.random.default_rng(BOOTSTRAP_SEED))
         fields["interval"] = (low, high) if low < high else None
+        fields["no_interval"] = "" if low < high else EQUAL_SCORES
         notes.append(f"the best {len(counted_runs)} of {len(group.records)} runs count")
     shortfalls, more = _of_search(printed, counted_runs, group.records)
     return Result(fields, "; ".join([*notes, *more]), group.records, shortfalls)
@@ -155,8 +158,10 @@ def answer_aggregate(
         at_hand = _of_tasks_at_hand(printed, done, scores)
         return Result({}, f"{len(done)} of the {len(scores)} tasks have a record{at_hand}")
     used = [record for records in done.values() for record in records]
+    few = 1 < min(map(len, done.values())) < statistics.MIN_BOOTSTRAP_RUNS
+    note = f"an interval takes {statistics.MIN_BOOTSTRAP_RUNS} runs on each task" if few else ""
     return Result(
-        _summarize_tasks(done, scores, printed.statistic, field), "", used, _of_search(printed, used, used)[0]
+        _summarize_tasks(done, scores, printed.statistic, field), note, used, _of_search(printed, used, used)[0]
     )
 
 
@@ -186,16 +191,46 @@ def summarize_runs(
     if not several and measure == "evaluation" and "interval" in records[0]["evaluation"]:
         low, high = records[0]["evaluation"]["interval"]
         interval = (low, high) if low < high else None
+    no_interval = ""
+    if interval is None and not exact:
+        no_interval = ONE_SCORE if len(records) == len(games) == 1 else EQUAL_SCORES
     return {
         "exact": exact,
         "value": float(np.mean(values)),
         "interval": interval,
+        "no_interval": no_interval,
         "interval_over": "seeds" if several else _scores_of_one_seed(records[0]),
         **_budget(records, field),
         "seeds": tuple(record["seed"] for record in records),
         "episodes": min(record["evaluation"]["episodes"] for record in records),
         "scale": records[0]["scale"],
     }
+
+
+def interval_over_tasks(
+    scores: statistics.Scores, runs: Mapping[str, Sequence[Mapping[str, Any]]], statistic: statistics.Statistic
+) -> statistics.Interval | None:
+    """Returns the interval over seeds of an aggregate of one agent's scores, in percent.
+
+    Args:
+        scores: task to the normalised score of each run.
+        runs: task to its records, in the same order.
+        statistic: of the aggregate.
+
+    Returns:
+        None where `statistics.stratified_interval` has none, or where runs that depend on each other over tasks are not
+        the same ones on all of them.
+    """
+    of_tasks = list(runs.values())
+    dependent = comparisons.are_dependent(of_tasks)
+    if dependent and not comparisons.are_same_runs(of_tasks):
+        return None
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    return _percent(statistics.stratified_interval(scores, statistic, rng, dependent=dependent))
+
+
+def _percent(interval: statistics.Interval | None) -> statistics.Interval | None:
+    return None if interval is None else (100 * interval[0], 100 * interval[1])
 
 
 def _summarize_tasks(
@@ -214,16 +249,13 @@ def _summarize_tasks(
     """
     function = statistics.STATISTICS[statistic]
     several = all(len(records) > 1 for records in done.values())
-    dependent = several and comparisons.are_dependent(list(done.values()))
     means = _normalised_means(done, references)
-    returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
-    scores = means if several else statistics.normalised_scores(returns, references)
-    interval = None
-    known = not dependent or comparisons.are_same_runs(list(done.values()))
-    if known and all(len(sample) > 1 for sample in scores.values()):
-        rng = np.random.default_rng(BOOTSTRAP_SEED)
-        low, high = statistics.stratified_interval(scores, function, rng, dependent=dependent)
-        interval = (100 * low, 100 * high) if low < high else None
+    if several:
+        interval = interval_over_tasks(means, done, function)
+    else:
+        returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
+        games = statistics.normalised_scores(returns, references)
+        interval = _percent(statistics.stratified_interval(games, function, np.random.default_rng(BOOTSTRAP_SEED)))
     every = [record for records in done.values() for record in records]
     return {
         "value": 100 * statistics.aggregate(means, function),

@@ -35,6 +35,8 @@ class Row:
         interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
         interval_over: `seeds` when there are several, `episodes` when there is one, `repetitions` of a study, or
             bootstrap `resamples` of them.
+        no_interval: why a mean of runs or games has none, in words; empty where it has one or needs none. The note says
+            it of claims and aggregates.
         random, human: reference scores of the task, printed or of our own random player, or None.
         budget: smallest budget of our runs, in `budget_field`.
         share: `budget` over `published_budget`.
@@ -72,6 +74,7 @@ class Row:
     value: float | None = None
     interval: tuple[float, float] | None = None
     interval_over: str | None = None
+    no_interval: str = ""
     random: float | None = None
     human: float | None = None
     budget: int | None = None

@@ -34,45 +34,60 @@ def stratified_interval(
     rng: np.random.Generator,
     confidence: float = 0.95,
     dependent: bool = False,
-) -> Interval:
+) -> Interval | None:
     """Bootstrap interval of an aggregate over tasks: runs are resampled within each task.
 
     Runs that learned all tasks together, or by the same settings, are resampled on all at once, since chance may raise
     or lower all of their scores.
 
     Args:
-        scores: at least two runs of every task.
+        scores: of every task.
         statistic: `median`, `mean`, `interquartile_mean`, `optimality_gap` or `mean_capped`.
         rng: for the resamples.
         confidence: probability content in (0, 1).
         dependent: whether the i-th score of each task is of the same run, or of the same settings.
 
+    Returns:
+        None with fewer than `MIN_BOOTSTRAP_RUNS` of a task, or where all resamples are one number.
+
     Raises:
         TypeError: `scores` is not a mapping.
-        ValueError: no task, a task with fewer than two runs, or a score that is not finite; or tasks that
-            depend on each other have different numbers of runs.
+        ValueError: no task, a task without runs, or a score that is not finite; or tasks that depend on each other have
+            different numbers of runs.
     """
     samples = _checked("stratified_interval", scores)
-    return _interval("stratified_interval", statistic, samples, rng, confidence, dependent)
+    sizes = [sample.size for sample in samples.values()]
+    if min(sizes) < MIN_BOOTSTRAP_RUNS or all(np.ptp(sample) == 0 for sample in samples.values()):
+        return None
+    freedom = sizes[0] - 1 if dependent else sum(sizes) - len(sizes)
+    low, high = scipy.stats.bootstrap(
+        tuple(samples.values()),
+        statistic,
+        n_resamples=RESAMPLES,
+        vectorized=True,
+        paired=dependent,
+        confidence_level=expanded_level(confidence, min(sizes), freedom),
+        method="percentile",
+        rng=rng,
+    ).confidence_interval
+    return (float(low), float(high)) if low < high else None
 
 
-def pointwise_interval(lines: np.ndarray, rng: np.random.Generator, confidence: float = 0.95) -> np.ndarray:
-    """Bootstrap interval of the mean at each point of a curve, each point on its own; whole runs are sampled.
+def pointwise_interval(lines: np.ndarray, confidence: float = 0.95) -> np.ndarray:
+    """Student's interval of the mean at each point of a curve, each point on its own.
 
     Args:
         lines: [runs, points], two runs or more, finite.
-        rng: for the resamples.
         confidence: probability content in (0, 1), at each point.
 
     Returns:
         [points, 2], low and high.
     """
-    runs, points = lines.shape
+    runs = len(lines)
     if runs < 2 or not np.isfinite(lines).all():
         raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
-    tail = (1 - expanded_level(confidence, runs, runs - 1)) / 2
-    sampled = rng.multinomial(runs, np.full(runs, 1 / runs), size=CURVE_RESAMPLES) / runs
-    return np.quantile(sampled @ lines, [tail, 1 - tail], axis=0).T
+    reach = scipy.stats.t.ppf(0.5 + confidence / 2, runs - 1) * scipy.stats.sem(lines, axis=0)
+    return lines.mean(axis=0)[:, None] + np.outer(reach, [-1.0, 1.0])
 
 
 def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best: int) -> np.ndarray:
@@ -187,37 +202,6 @@ def normalised_scores(scores: Scores, references: Mapping[str, Mapping[str, floa
         task: np.asarray(human_normalised(np.array(of_runs, np.float64), **references[task]))
         for task, of_runs in scores.items()
     }
-
-
-def _interval(
-    caller: str,
-    statistic: Statistic,
-    samples: Mapping[str, np.ndarray],
-    rng: np.random.Generator,
-    confidence: float,
-    dependent: bool,
-) -> Interval:
-    sizes = [sample.size for sample in samples.values()]
-    if min(sizes) < 2:
-        lone = next(name for name, sample in samples.items() if sample.size < 2)
-        raise ValueError(f"{caller}: an interval needs at least two runs of every task, {lone} has one")
-    if not all(np.isfinite(sample).all() for sample in samples.values()):
-        raise ValueError(f"{caller}: scores must be finite")
-    if all(np.ptp(sample) == 0 for sample in samples.values()):
-        value = float(statistic(*samples.values(), axis=-1))
-        return value, value
-    freedom = sizes[0] - 1 if dependent else sum(sizes) - len(sizes)
-    result = scipy.stats.bootstrap(
-        tuple(samples.values()),
-        statistic,
-        n_resamples=RESAMPLES,
-        vectorized=True,
-        paired=dependent,
-        confidence_level=expanded_level(confidence, min(sizes), freedom),
-        method="percentile",
-        rng=rng,
-    )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 def _checked(caller: str, scores: Scores) -> dict[str, np.ndarray]:

@@ -299,6 +299,16 @@ def won(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]
     return best
 
 
+def last_surpassed(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """1 where the mean of final evaluations of some agent is above that of the last one, else 0."""
+
+    def surpassed(weights: BootstrapWeights) -> np.ndarray:
+        *ahead, last = _means(by_agent, weights)
+        return (np.max(ahead, axis=0) > last).astype(np.float64)
+
+    return surpassed
+
+
 def led_throughout(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """1 where the mean curves of all agents but the last are above that of the last once training has begun, else 0.
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from repro.evidence import comparisons, statistics
+from repro.evidence import results, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
-from repro.evidence.results import BOOTSTRAP_SEED
 from repro.evidence.rows import Row
 from repro.report import figures, tables
 from repro.report.figures import COLORS, MUTED
@@ -55,6 +54,13 @@ class Aggregate:
     def tasks(self) -> int:
         """How many tasks have a record."""
         return len(self.ours)
+
+    @property
+    def no_interval(self) -> str:
+        """Why a statistic without an interval has none, in words."""
+        if min(map(len, self.ours.values())) < statistics.MIN_BOOTSTRAP_RUNS:
+            return f"fewer than {statistics.MIN_BOOTSTRAP_RUNS} runs on a task"
+        return "runs that are equal, or not the same on all tasks"
 
 
 def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Aggregate]:
@@ -225,22 +231,14 @@ def profile_alt(aggregate: Aggregate) -> str:
 def _aggregate(rows: Sequence[Row], total: int, groups: Mapping[Key, Group]) -> Aggregate:
     ours: dict[str, np.ndarray] = {}
     theirs: dict[str, np.ndarray] = {}
-    of_tasks = []
+    runs = {}
     for row in rows:
-        records = groups[row.paper, str(row.experiment), row.task, str(row.agent)].records
-        of_tasks.append(records)
+        runs[row.task] = records = groups[row.paper, str(row.experiment), row.task, str(row.agent)].records
         ours[row.task] = _normalized(row, [record["evaluation"]["mean"] for record in records])
         theirs[row.task] = _normalized(row, [float(row.published or 0.0)])
-    several = all(len(runs) > 1 for runs in ours.values())
-    dependent = comparisons.are_dependent(of_tasks)
-    matched = not dependent or comparisons.are_same_runs(of_tasks)
     lines = []
     for name, statistic in SHOWN.items():
-        interval = None
-        if several and matched:
-            rng = np.random.default_rng(BOOTSTRAP_SEED)
-            low, high = statistics.stratified_interval(ours, statistic, rng, dependent=dependent)
-            interval = (100 * low, 100 * high)
+        interval = results.interval_over_tasks(ours, runs, statistic)
         published = 100 * statistics.aggregate(theirs, statistic)
         lines.append((name, published, 100 * statistics.aggregate(ours, statistic), interval))
     first = rows[0]

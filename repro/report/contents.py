@@ -116,7 +116,7 @@ class PaperSection:
                 scores[agent][card.task] = values
             for runs in card.runs:
                 of_agents[str(runs.row.agent)].append(runs.records)
-        dependent = any(map(comparisons.are_dependent, of_agents.values()))
+        dependent = [agent for agent, of_tasks in of_agents.items() if comparisons.are_dependent(of_tasks)]
         lines = agent_table.compare_agents(scores, dependent) if scores else []
         return lines if any(line.tasks > 1 for line in lines) else []
 

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from repro.evidence import run_measures, statistics
 from repro.evidence.records import budget_field, counted, thin
-from repro.evidence.results import BOOTSTRAP_SEED
 from repro.evidence.rows import Row
 from repro.report import figures
 from repro.report.tables import amount, exact
@@ -23,8 +22,6 @@ from repro.report.tables import amount, exact
 MAX_POINTS = 120  # of one line; a phone shows no more
 MIN_SHARE = 0.15
 """A published number so far off that our curves would fill less than this share of the axis is named, not plotted."""
-OVER_SEEDS = "mean over seeds, band: 95 % interval of the mean"
-"""What `mean_line` gives."""
 PERCENTILES = (20, 80)
 TIME_UNITS = {"hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 """Units of wall time and their seconds; an axis has the largest of which it is two or more."""
@@ -44,8 +41,9 @@ class Curve:
         evaluations: each seed's final evaluation.
         mean: [M, 2], mean over seeds where all have data, on a common grid or in the middles of windows; empty with
             one seed.
-        band: [M, 2], low and high at each point: the 95 % interval of that mean, or the percentiles over seeds
-            where there are windows; empty with one seed.
+        band: [M, 2], low and high at each point: the 95 % interval of that mean, or the lowest and the highest of fewer
+            than `statistics.MIN_BOOTSTRAP_RUNS` seeds, or percentiles over seeds where there are windows; empty with
+            one seed.
         window: length of the windows in frames; None without.
         end: last frames or seconds of its runs.
         published, published_label: the printed number and its text, None without one.
@@ -98,13 +96,13 @@ class Plot:
     @property
     def over_seeds(self) -> str:
         """What line and band over seeds are, in words; empty where each agent has one seed."""
-        windows = [curve.window for curve in self.curves if len(curve.mean)]
-        if not windows:
+        plotted = [curve for curve in self.curves if len(curve.mean)]
+        if not plotted:
             return ""
-        if windows[0]:
-            mean = f"mean over seeds in windows of {amount(windows[0])} {self.counts}"
+        if plotted[0].window:
+            mean = f"mean over seeds in windows of {amount(plotted[0].window)} {self.counts}"
             return f"{mean},\nband: {PERCENTILES[0]}th to {PERCENTILES[1]}th percentile over seeds"
-        return OVER_SEEDS
+        return describe_mean_line([len(curve.lines) for curve in plotted])
 
 
 def make_curve(records: Records, row: Row | None, timed: bool = False, index: int = 0) -> Curve:
@@ -194,14 +192,15 @@ def get_window(records: Records) -> int | None:
 
 
 def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the mean over seeds where all have data, and its 95 % interval at each point.
+    """Returns the mean over seeds where all have data, and a band around it.
 
     Args:
         lines: [N, 2] (frames, value), one a seed.
 
     Returns:
-        [M, 2] (frames, mean) on a common grid of `MAX_POINTS`, and [M, 2] low and high; M is 0 for one line, or where
-        no two overlap.
+        [M, 2] (frames, mean) on a common grid of `MAX_POINTS`, and [M, 2] low and high at each point: the 95 % interval
+        of the mean, or the lowest and the highest line of fewer than `statistics.MIN_BOOTSTRAP_RUNS`, whose interval is
+        many times as wide. M is 0 for one line, or where no two overlap.
     """
     start = max((line[0, 0] for line in lines), default=0.0)
     end = min((line[-1, 0] for line in lines), default=0.0)
@@ -209,8 +208,20 @@ def mean_line(lines: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((0, 2)), np.zeros((0, 2))
     frames = np.linspace(start, end, MAX_POINTS)
     values = np.stack([np.interp(frames, line[:, 0], line[:, 1]) for line in lines])
-    band = statistics.pointwise_interval(values, np.random.default_rng(BOOTSTRAP_SEED))
+    if len(lines) < statistics.MIN_BOOTSTRAP_RUNS:
+        band = np.stack([values.min(axis=0), values.max(axis=0)], axis=1)
+    else:
+        band = statistics.pointwise_interval(values)
     return np.stack([frames, values.mean(axis=0)], axis=1), band
+
+
+def describe_mean_line(seeds: Sequence[int]) -> str:
+    """Returns in words what `mean_line` gives of several agents, each with so many seeds."""
+    of_mean, of_few = "95 % interval of the mean", "lowest to highest seed"
+    few = [count < statistics.MIN_BOOTSTRAP_RUNS for count in seeds]
+    if any(few) and not all(few):
+        of_mean += f",\nof fewer than {statistics.MIN_BOOTSTRAP_RUNS} seeds {of_few}"
+    return f"mean over seeds, band: {of_few if all(few) else of_mean}"
 
 
 @figures.styled

@@ -73,7 +73,7 @@ def make_heads(records: curves.Records) -> dict[str, list[Head]]:
 def plot_metaparameters(by_name: Mapping[str, Sequence[Head]], record: Mapping[str, Any]) -> Figure:
     """Plots one agent's metaparameters, each in a panel of its own over the same frames or steps.
 
-    A head is a line, the mean over seeds with the interval of that mean as its band, or the only seed.
+    A head is a line, the mean over seeds with a band as `curves.mean_line` gives it, or the only seed.
 
     Args:
         by_name: from `make_heads`.
@@ -153,7 +153,7 @@ def _alt(by_name: Mapping[str, Sequence[Head]], agent: str, task: str) -> str:
 
 def _legend_title(agent: str, head: Head) -> str:
     """Agent and seeds, and what line and band are where there are several."""
-    over_seeds = f"\n{curves.OVER_SEEDS}" if len(head.mean) else ""
+    over_seeds = f"\n{curves.describe_mean_line([len(head.lines)])}" if len(head.mean) else ""
     return f"{agent}, {_seeds(head)}{over_seeds}"
 
 

@@ -83,9 +83,11 @@ def percent(share: float | None) -> str:
 
 
 def ours(row: Row | ExternalRow) -> str:
-    """Our value with its interval, as `12.30 [11.90, 12.70]`, or as `12.30 (exact)`."""
+    """Our value with its interval, as `12.30 [11.90, 12.70]`, or as `12.30 (exact)` or `12.30 (equal scores)`."""
     if isinstance(row, Row) and row.exact and row.value is not None:
         return f"{row.value:.6g} (exact)"
+    if isinstance(row, Row) and row.no_interval:
+        return f"{number(row.value)} ({row.no_interval})"
     if row.interval is None:
         return number(row.value)
     return f"{number(row.value)} [{number(row.interval[0])}, {number(row.interval[1])}]"

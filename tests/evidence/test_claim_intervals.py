@@ -27,6 +27,7 @@ def test_a_ratio_whose_resamples_are_all_one_number_has_no_interval(tmp_path):
     made = make_runs("impala_shallow", *[{"by": 40}] * 5) + make_runs("other", *[{"by": 80}] * 5)
     row = make_row(tmp_path, made, protocol=TO_OTHER, **FRAMES)
     assert (row.value, row.interval, row.verdict) == (0.5, None, "undecided")
+    assert row.note == "no interval, since all runs give one number"
 
 
 @pytest.mark.parametrize("runs", [2, 3, 4])
@@ -185,6 +186,47 @@ def test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance(others,
     assert won <= 0.1 * trials
 
 
+@pytest.mark.parametrize(("tasks", "runs", "place"), [(1, 5, 1), (1, 5, 4), (5, 6, 1), (5, 6, 4)])
+def test_the_place_among_agents_that_are_alike_is_seldom_excluded_by_chance(tasks, runs, place):
+    """Ours is first or last by next to nothing of four, where a resample of all at once excludes it in 15 to 30 %."""
+    claim, rng, wrong, trials = claim_kinds.CLAIMS["place"], np.random.default_rng(14), 0, 100
+    for _ in range(trials):
+        scores = rng.standard_normal((tasks, 4, runs))
+        made = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
+        low, high = claim_intervals.bootstrap_interval(claim, made, rng)
+        wrong += not low <= place <= high
+    assert wrong <= 0.1 * trials
+
+
+@pytest.mark.parametrize(("runs", "interval"), [(5, (1.0, 4.0)), (6, (2.95, 3.05))])
+def test_a_place_on_five_tasks_takes_six_runs_of_four_agents(runs, interval):
+    """Three comparisons on each of five tasks: of 252 orders one is too many, of 924 not."""
+    scores = np.arange(runs) + np.array([30.0, 40.0, 20.0, 50.0])[:, None]
+    made = [[[{"evaluation": {"mean": x}} for x in runs] for runs in scores]] * 5
+    found = claim_intervals.bootstrap_interval(claim_kinds.CLAIMS["place"], made, np.random.default_rng(15))
+    assert found == interval
+
+
+@pytest.mark.parametrize(
+    ("runs", "first", "interval"), [(6, 50.0, (4.75, 5.25)), (5, 50.0, (0.0, 5.0)), (5, 20.0, (-0.25, 0.25))]
+)
+def test_that_the_last_agent_is_surpassed_takes_six_runs_on_five_tasks(runs, first, interval):
+    """By one of two others, at the level of both; that it is not, five: each of them is surely behind."""
+    scores = np.arange(runs) + np.array([first, 30.0, 40.0])[:, None]
+    made = [[[{"evaluation": {"mean": x}} for x in runs] for runs in scores]] * 5
+    claim = claim_kinds.CLAIMS["last_surpassed"]
+    assert claim_intervals.bootstrap_interval(claim, made, np.random.default_rng(16)) == interval
+
+
+def test_one_of_agents_that_are_alike_is_seldom_surpassed_by_chance():
+    claim, rng, wrong, trials = claim_kinds.CLAIMS["last_surpassed"], np.random.default_rng(17), 0, 100
+    for _ in range(trials):
+        scores = rng.standard_normal((2, 4, 6))  # the last one is ahead by next to nothing
+        tasks = [[[{"evaluation": {"mean": x}} for x in runs] for runs in by_agent] for by_agent in scores]
+        wrong += claim_intervals.bootstrap_interval(claim, tasks, rng)[0] > 0.0
+    assert wrong <= 0.1 * trials
+
+
 def test_a_task_is_lost_to_one_of_several_that_is_surely_ahead():
     """With enough runs of each to say so at the level of three comparisons on two tasks."""
     claim, rng = claim_kinds.CLAIMS["tasks_won"], np.random.default_rng(13)
@@ -338,6 +380,15 @@ def test_a_number_of_tasks_has_an_interval_where_a_run_of_a_search_is_missing(tm
     made += multitask_runs("other", range(-6, 0), experiment="atari_shallow", delta=1.0)
     row = make_row(tmp_path, made[1:], task="atari5", protocol=TO_OTHER, **(WON | {"value": 5}))
     assert (row.value, row.interval, row.note) == (5.0, (4.75, 5.25), "")
+
+
+def test_the_largest_of_tasks_has_an_interval_where_a_run_of_one_is_missing(tmp_path):
+    made = multitask_runs("impala_multitask", [-2.0, -1.0, 0.0, 1.0, 2.0])
+    names = {"experiment": "atari_57", "agent": "impala_multitask", "protocol": {}}
+    claimed = {"task": "atari5", "claim": "best_score", "unit": "game score", "value": 50, "better": "under"} | names
+    row = make_table(tmp_path, made[1:], random=random_records(GAMES, experiment="atari_57"), **claimed)[0]
+    assert row.interval is not None
+    assert row.note == ""
 
 
 def _games(true, noise, runs, rng):

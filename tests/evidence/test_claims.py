@@ -58,6 +58,23 @@ def test_no_finding_below_five_runs_of_each_agent(tmp_path):
     assert (few.finding, few.verdict, few.shortfalls) == ("agrees", "agrees", ("5 of 30 runs",))
 
 
+@pytest.mark.parametrize(
+    ("scale", "protocol", "verdict"),
+    [
+        ("desk", {}, "disagrees"),
+        ("desk", {"reached_by_training": True}, "undecided"),
+        ("paper", {"reached_by_training": True}, "contradicts"),
+    ],
+)
+def test_less_training_does_not_contradict_what_training_comes_to(tmp_path, scale, protocol, verdict):
+    made = make_runs("impala_shallow", *[{"kl": (1.0, 100.0 + i)} for i in range(5)], scale=scale)
+    made += make_runs("other", *[{"kl": (1.0, 1.0 + 0.1 * i)} for i in range(5)], scale=scale)
+    similar = {"value": 0, "better": "equal", "margin": ["absolute", 0.5], "margin_note": "m"}
+    row = make_row(tmp_path, made, protocol=TO_OTHER | protocol, **(ORDERS | similar))
+    assert row.interval[0] > 0.5
+    assert row.verdict == verdict
+
+
 def test_less_than_the_paper_s_scale_is_said(tmp_path):
     made = make_runs("impala_shallow", *make_pairs(5, by=20), scale="desk") + make_runs(
         "other", *make_pairs(5, by=80), scale="desk"
@@ -127,7 +144,10 @@ def test_returns_that_diminish(tmp_path):
     assert row.value == pytest.approx(0.5, abs=0.2)  # the synthetic evaluations spread around their mean
     assert (row.verdict, row.note) == ("reproduced", "")
     row = make_row(tmp_path, made, protocol={"against": ["one", "zero", "four"]}, **gains)
-    assert (row.value, row.note) == (1000.0, "1000 stands for a first gain that is none")
+    assert (row.value, row.note) == (
+        1000.0,
+        "no interval, since all runs give one number; 1000 stands for a first gain that is none",
+    )
     assert row.verdict == "undecided"  # all resamples are that number
 
 

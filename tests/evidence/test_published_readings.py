@@ -334,7 +334,6 @@ def test_every_row_of_deepmind_lab_that_nothing_here_answers_says_what_it_needs(
         ("dmlab_30", "impala_deep"),
         ("dmlab_30_experts", "impala_deep"),
         ("dmlab_figure5", "impala"),
-        ("dmlab_figure5", "a3c"),
     }
 
 

@@ -12,13 +12,13 @@ from tests.evidence.synthetic_records import make_groups, make_record
 
 @pytest.fixture(scope="module")
 def all_games():
-    """Two seeds of every game but one, and the last game's."""
+    """Four seeds of every game but one, and the last game's."""
     references = published.normaliser("atari57")
     made = []
     for i, (game, scores) in enumerate(references.items()):
         final = scores["random"] + (i / 20) * (scores["human"] - scores["random"])
-        made += [make_record(seed, game, final=final) for seed in (1, 2)]
-    return made[:-2], made[-2:]
+        made += [make_record(seed, game, final=final) for seed in (1, 2, 3, 4)]
+    return made[:-4], made[-4:]
 
 
 def _table_4(made, statistic):
@@ -40,16 +40,33 @@ def test_aggregate_follows_from_all_tasks_with_the_row_s_normaliser(all_games, s
     ]
     assert row.value == pytest.approx(100 * getattr(np, statistic)(scores))
     assert row.interval[0] < row.value < row.interval[1]
-    assert (row.interval_over, row.seeds, row.episodes) == ("seeds", (1, 2), 200)
+    assert (row.interval_over, row.seeds, row.episodes) == ("seeds", (1, 2, 3, 4), 200)
     assert row.share == pytest.approx(made[0]["num_env_frames"] / 200e6)
-    assert row.finding == "undecided"  # two runs, and the interval is below with little training
+    assert row.finding == "undecided"  # four runs, and the interval is below with little training
     assert row.shortfalls[0] == "4 % of the budget"
 
 
 def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
-    row = _table_4([*all_games[0][::2], *all_games[1][:1]], "median")
-    assert (row.interval_over, row.seeds) == ("episodes", (1,))
+    row = _table_4([*all_games[0][::4], *all_games[1][:1]], "median")
+    assert (row.interval_over, row.seeds, row.note) == ("episodes", (1,), "")
     assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_aggregate_with_three_runs_of_one_task_has_no_interval(all_games):
+    row = _table_4([*all_games[0], *all_games[1][:3]], "median")
+    assert (row.interval, row.verdict, row.note) == (None, "undecided", "an interval takes 4 runs on each task")
+
+
+def test_a_mean_without_interval_says_why(tmp_path):
+    made = full_runs(5)
+    assert make_one(tmp_path, made).no_interval == ""
+    for record in made:
+        record["evaluation"] |= {"mean": 7.0, "returns": [7.0] * record["evaluation"]["episodes"]}
+    for runs in (made, made[:1]):
+        row = make_one(tmp_path, runs)
+        assert (row.interval, row.no_interval) == (None, "equal scores")
+    made[0]["evaluation"] |= {"returns": [7.0], "episodes": 1}
+    assert make_one(tmp_path, made[:1]).no_interval == "one score"
 
 
 def test_of_the_best_runs_of_a_sweep_those_that_end_best_count_and_the_row_says_of_how_many(tmp_path):

@@ -208,10 +208,31 @@ VARIANTS = [
     Variant(
         "claim: a task is lost to one of several at the level of one",
         CLAIM_INTERVALS,
-        "_of_each(len(parts), of_each))[1]",
-        "of_each)[1]",
+        "_of_each(len(parts), of_each)",
+        "of_each",
         f"{TEST_CLAIM_INTERVALS}::test_a_task_of_agents_that_are_alike_is_seldom_won_or_lost_by_chance",
         slow=True,
+    ),
+    Variant(
+        "claim: an agent is surpassed by one of several at the level of one",
+        CLAIM_INTERVALS,
+        '"any": (max(lows),',
+        '"any": (max(low for low, _ in alone),',
+        f"{TEST_CLAIM_INTERVALS}::test_that_the_last_agent_is_surpassed_takes_six_runs_on_five_tasks",
+    ),
+    Variant(
+        "claim: the largest of tasks needs the same seeds on all",
+        CLAIM_INTERVALS,
+        "claim.count is not None or claim.over_tasks is task_aggregates.largest:",
+        "claim.count is not None:",
+        f"{TEST_CLAIM_INTERVALS}::test_the_largest_of_tasks_has_an_interval_where_a_run_of_one_is_missing",
+    ),
+    Variant(
+        "claim: a place is decided over all agents at once",
+        KINDS,
+        '        parts=_ours_and_each,\n        joined_by="place",\n',
+        "",
+        f"{TEST_CLAIM_INTERVALS}::test_a_place_on_five_tasks_takes_six_runs_of_four_agents",
     ),
     Variant(
         "claim: a count without spread is known whatever the runs",
@@ -419,8 +440,8 @@ VARIANTS = [
     Variant(
         "aggregate: settings of a search as if they were others on each task",
         RESULTS,
-        "comparisons.are_dependent(list(done.values()))",
-        "comparisons.learned_together(list(done.values()))",
+        "comparisons.are_dependent(of_tasks)",
+        "comparisons.learned_together(of_tasks)",
         f"{TEST_RESULTS}::test_the_interval_of_tasks_that_depend_on_each_other_is_over_whole_runs",
     ),
     Variant(
@@ -447,8 +468,8 @@ VARIANTS = [
     Variant(
         "claim: no number of tasks where a run of a search is missing",
         CLAIM_INTERVALS,
-        "return claim.count is not None or all(",
-        "return all(",
+        "claim.count is not None or claim.over_tasks",
+        "claim.over_tasks",
         f"{TEST_CLAIM_INTERVALS}::test_a_number_of_tasks_has_an_interval_where_a_run_of_a_search_is_missing",
     ),
     Variant(

@@ -231,7 +231,14 @@ VARIANTS = [
         UPDATES,
         "(1 - delta) * q_pi.max()",
         "q_pi.max()",
-        f"{TEST_CTRACE}::test_variance_and_bias_exceed_their_bound_together",
+        f"{TEST_CTRACE}::test_variance_rate_and_bias_exceed_their_bound_together",
+    ),
+    Variant(
+        "C-trace, Theorem 2.2: a smaller step keeps its variance",
+        UPDATES,
+        "(1 - rate) * float(np.sqrt",
+        "float(np.sqrt",
+        f"{TEST_CTRACE}::test_each_term_of_the_trade_off_is_needed_by_some_rule",
     ),
     Variant(
         "online C-trace: alpha away from its root",

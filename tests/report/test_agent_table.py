@@ -30,9 +30,14 @@ def test_tasks_are_averaged_without_scores_of_several_units():
 
 def test_tasks_learned_together_tell_no_more_than_one():
     scores = {agent: {task: [1.0, 2.0] for task in "xyz"} for agent in "ab"}
-    (_, apart), (_, together) = compare_agents(scores), compare_agents(scores, dependent=True)
-    assert together.improvement_interval == pytest.approx(intervals.improvement_interval(0.5, 2, 2))
-    assert together.improvement_interval[0] < apart.improvement_interval[0] - 0.1
+    scores["c"] = scores["b"]
+    _, apart, _ = compare_agents(scores)
+    for dependent, of_b, of_c in ((["b"], True, False), (["a"], True, True), (["c"], False, True)):
+        _, *others = compare_agents(scores, dependent)
+        for line, is_dependent in zip(others, (of_b, of_c)):
+            of_one = pytest.approx(intervals.improvement_interval(0.5, 2, 2))
+            assert line.improvement_interval == (of_one if is_dependent else apart.improvement_interval)
+    assert intervals.improvement_interval(0.5, 2, 2)[0] < apart.improvement_interval[0] - 0.1
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,9 @@ def test_without_two_runs_of_both_on_a_task_nothing_is_compared(scores):
     assert compare_agents(scores) == []
 
 
-def test_few_runs_have_no_interval_of_the_interquartile_mean():
+def test_few_or_equal_runs_have_no_interval_of_the_interquartile_mean():
+    _, equal = compare_agents({"a": {"x": [1.0, 2.0]}, "b": {"x": [3.0] * 5}})
+    assert (equal.interquartile_mean, equal.interval) == (3.0, None)
     reference, _ = compare_agents({"a": {"x": [1.0, 2.0, 3.0]}, "b": {"x": [1.0, 2.0]}})
     assert reference.interquartile_mean == 2.0
     assert reference.interval is None

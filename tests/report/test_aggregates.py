@@ -41,7 +41,7 @@ def test_numbers_of_a_hand_case():
     of_alien = (1536.05 - alien["random"]) / (alien["human"] - alien["random"])
     of_pong = (20.4 - PONG["random"]) / (PONG["human"] - PONG["random"])
     assert theirs["mean"] == pytest.approx(50 * (of_alien + of_pong))
-    assert found.lines[0][3] == pytest.approx((80, 80))
+    assert [interval for *_, interval in found.lines] == [None] * 4  # two runs, and without a spread
     assert [image.name for image in aggregates.make_agent_images(found)] == [f"{found.anchor}-tasks"]  # no profile
 
 
@@ -60,9 +60,12 @@ def test_runs_that_learned_the_tasks_together_or_by_the_same_settings_are_resamp
     assert width("atari_shallow", "impala_shallow", sampled_hparams={"loss.entropy_cost": 0.01}) > 1.5 * apart
 
 
-def test_without_two_seeds_everywhere_there_is_no_interval():
-    (found,) = _together([_exact(1, "pong", 0.2), _exact(1, "alien", 1.4), _exact(2, "alien", 1.4)])
-    assert [interval for *_, interval in found.lines] == [None] * 4
+@pytest.mark.parametrize(("seeds", "step", "known"), [(4, 0.1, True), (3, 0.1, False), (4, 0.0, False)])
+def test_an_interval_takes_four_seeds_on_each_task_that_differ(seeds, step, known):
+    made = [_exact(s, "alien", 1.4 + step * s) for s in (1, 2, 3, 4)]
+    (found,) = _together([*made, *(_exact(s, "pong", 0.2 + step * s) for s in range(1, seeds + 1))])
+    assert [interval is not None for *_, interval in found.lines][:3] == [known] * 3
+    assert found.no_interval.startswith("fewer than 4" if seeds < 4 else "runs that are equal")
 
 
 def test_bars_grow_from_zero_to_both_sides_best_first():
@@ -100,7 +103,7 @@ def test_shares_are_means_over_tasks():
 
 
 def test_intervals_stand_beside_the_published_aggregates():
-    (found,) = _together([_exact(s, t, x + s / 10) for t, x in (("pong", 0.2), ("alien", 1.4)) for s in (1, 2)])
+    (found,) = _together([_exact(s, t, x + s / 10) for t, x in (("pong", 0.2), ("alien", 1.4)) for s in (1, 2, 3, 4)])
     figure = aggregates.plot_intervals([found])
     assert [axes.get_title() for axes in figure.axes] == list(aggregates.SHOWN)
     for axes, (_, printed, value, interval) in zip(figure.axes, found.lines):

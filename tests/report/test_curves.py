@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 import numpy as np
 import pytest
 
+from repro.evidence import intervals
 from repro.evidence.rows import make_rows
 from repro.report import curves, figures
 from tests.evidence.synthetic_records import make_groups, make_record
@@ -54,7 +55,7 @@ def test_agents_of_a_task_share_the_axes():
     assert [line.get_color() for line in axes.lines] == list(figures.COLORS[:3])
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == ["slow, 2 seeds, desk scale", "fast, 2 seeds, desk scale", "once, 1 seed, paper scale"]
-    assert figure.legends[0].get_title().get_text() == "mean over seeds, band: 95 % interval of the mean"
+    assert figure.legends[0].get_title().get_text() == "mean over seeds, band: lowest to highest seed"
     assert axes.get_xlim() == (0, 200_000_000)  # the longest
 
 
@@ -99,6 +100,19 @@ def test_mean_line_is_the_mean_where_all_seeds_have_data():
     np.testing.assert_allclose(mean[:, 1], 1 + mean[:, 0] / 10)
 
 
+def test_the_band_is_an_interval_from_four_seeds_on_and_the_seeds_range_before():
+    made = [make_record(i, curve=[[0, 0.0], [100, 1.0 * i * i]]) for i in range(1, 5)]
+    few, many = curves.make_curve(made[:3], None), curves.make_curve(made, None)
+    np.testing.assert_allclose(few.band[-1], [1.0, 9.0])
+    np.testing.assert_allclose(many.band[-1], intervals.mean_interval([1.0, 4.0, 9.0, 16.0]))
+    shown = [curves.make_plot(item, made[0]).over_seeds for item in ([few], [many], [few, many])]
+    assert shown == [
+        "mean over seeds, band: lowest to highest seed",
+        "mean over seeds, band: 95 % interval of the mean",
+        "mean over seeds, band: 95 % interval of the mean,\nof fewer than 4 seeds lowest to highest seed",
+    ]
+
+
 def _windowed(seed, slope, frames=1000, window=200):
     """A curve that rises by `slope` a window, logged ten times in each."""
     curve = [[20 * i, slope * 0.1 * i] for i in range(1, frames // 20 + 1)]
@@ -140,7 +154,7 @@ def test_without_two_whole_windows_the_curve_is_as_without_any():
     made = [_windowed(seed, 1.0, window=600) for seed in (1, 2)]
     curve = curves.make_curve(made, None)
     assert (curve.window, len(curve.mean)) == (None, curves.MAX_POINTS)
-    assert _plot(made).over_seeds == "mean over seeds, band: 95 % interval of the mean"
+    assert _plot(made).over_seeds == "mean over seeds, band: lowest to highest seed"
     assert not len(curves.make_curve([_windowed(1, 1.0)], None).mean)  # one seed has no line over seeds
     assert _plot([_windowed(1, 1.0)]).over_seeds == ""
 

@@ -63,7 +63,7 @@ def test_the_line_over_seeds_is_their_mean_with_a_band():
     assert (mean < band[:, 1]).all()
     assert all(len(axes.collections) == 3 for axes in figure.axes)
     title = figure.legends[0].get_title().get_text()
-    assert title == "stacx, 3 seeds\nmean over seeds, band: 95 % interval of the mean"
+    assert title == "stacx, 3 seeds\nmean over seeds, band: lowest to highest seed"
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ def test_cells_stand_under_their_headers():
     ("changes", "header", "text"),
     [
         ({"better": "less"}, "Published", "\u2264 20.4"),
+        ({"interval": None, "no_interval": "equal scores"}, "Ours [95 %]", "-4.03 (equal scores)"),
         ({"better": "equal"}, "Published", "= 20.4"),
         ({"better": "above"}, "Published", "> 20.4"),
         ({"published": None, "better": "equal"}, "Published", "-"),

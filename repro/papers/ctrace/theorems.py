@@ -32,7 +32,7 @@ UNITS = {
     "mixture": "distance of its fixed point from Q of the mixture",
     "error": "error over its bound",
     "squared_error": "squared error over its bound",
-    "trade_off": "root variance and bias over their bound",
+    "trade_off": "root variance, contraction and bias over their bound",
 }
 """Unit of each answer."""
 EXTREMES: dict[str, Extreme] = {
@@ -70,7 +70,7 @@ def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np
     small = mdps.random_problem(config.update_states, config.update_actions, (mdp.discount, mdp.discount), rng)
     updates = list(update_errors.sampled_updates(small, rng))
     pairs = rng.dirichlet(np.full(small.pi.size, config.pairs_concentration))
-    trades = [update_errors.trade_off(small, pairs, samples) for samples in config.samples]
+    trades = [found for k in config.samples for found in update_errors.trade_offs(small, pairs, k).values()]
     return {
         "rate": _largest(rates - np.array([printed_rates(problem, alpha) for alpha in alphas])),
         "estimate": _largest(estimates - np.array([printed_rates(problem, a, config.num_steps) for a in alphas])),

@@ -95,42 +95,58 @@ def sampled_updates(problem: Problem, rng: np.random.Generator) -> Iterator[Upda
     return (update_errors(problem, method, q) for method in METHODS for q in tables)
 
 
+RULES = ("seen", "importance", "ignoring")
+"""Of `trade_offs`: what is seen as it is, without bias, and nothing at all."""
+RATES = (0.0, 0.1, 0.5)
+"""Their contraction rates; from 0.5 on the term of the rate alone reaches the bound."""
+
+
 class TradeOff(NamedTuple):
-    """Both sides of Theorem 2.2 for R_max = 1, and the first without its bias."""
+    """Both sides of Theorem 2.2 for R_max = 1, and of the first its largest root variance and its largest bias."""
 
     total: float
     bound: float
     root_variance: float
+    bias: float
 
 
-def trade_off(problem: Problem, pairs: np.ndarray, samples: int) -> TradeOff:
-    """Theorem 2.2 for a rule whose contraction rate is 0.
+def trade_offs(problem: Problem, pairs: np.ndarray, samples: int) -> dict[tuple[str, float], TradeOff]:
+    """Theorem 2.2 for each of `RULES` and each of `RATES`.
 
-    The rule knows P, sees the rewards of `samples` independent pairs, takes the others for 0, and solves for Q. Its
-    supremum is over the two MDPs of the proof for each set of pairs, which have rewards of 1 or -1 in the set alone.
+    A rule knows P, sees the rewards of `samples` independent pairs, and solves for Q with an estimate of all rewards:
+    0 for those that it has not seen, or each seen one over its expected number (importance sampling, without bias), or
+    0 for all. Its table is Gamma Q + (1 - Gamma) times that solution, so that Gamma is its contraction rate and the
+    mean solution its fixed point. The supremum is over the two MDPs of the proof for each set of pairs, which have
+    rewards of 1 or -1 in the set alone.
 
     Args:
         problem: of so few states and actions that all sets of pairs can be counted; its rewards do not matter.
         pairs: probability of each pair, [SA], all above 0.
         samples: at least 1.
+
+    Returns:
+        Both sides by rule and rate.
     """
     mdp, pi, _ = problem
     size = len(pairs)
     successors = np.linalg.inv(np.eye(size) - operators.step_matrix(mdp, pi))  # (I - gamma P^pi)^-1
     outcomes = list(itertools.product(range(size), repeat=samples))
     chances = np.array([np.prod(pairs[list(outcome)]) for outcome in outcomes])
-    seen = np.array([[pair in outcome for pair in range(size)] for outcome in outcomes])
-    total, bound, alone = 0.0, 0.0, 0.0
+    counts = np.array([np.bincount(outcome, minlength=size) for outcome in outcomes])
+    weights = dict(zip(RULES, (counts > 0, counts / (samples * pairs), np.zeros_like(counts))))
+    found = dict.fromkeys(itertools.product(RULES, RATES), TradeOff(0.0, 0.0, 0.0, 0.0))
     for members in itertools.product([False, True], repeat=size):
         rewards = np.array(members, float)
-        delta = chances[(seen & np.array(members)).any(axis=1)].sum()
+        delta = chances[(counts[:, members] > 0).any(axis=1)].sum()
         if not 0 < delta < 1:
             continue
         q_pi = successors @ rewards
-        bound = max(bound, (1 - delta) * q_pi.max())  # D / (1 - gamma) is the largest entry of Q
-        estimates = (seen * rewards) @ successors.T  # the other MDP of the proof has all signs reversed
-        mean = chances @ estimates
-        root_variance = float(np.sqrt(chances @ ((estimates - mean) ** 2).sum(axis=1)))
-        total = max(total, root_variance + float(np.linalg.norm(mean - q_pi)))
-        alone = max(alone, root_variance)
-    return TradeOff(total, bound, alone)
+        bound = (1 - delta) * q_pi.max()  # D / (1 - gamma) is the largest entry of Q
+        for rule, rate in found:
+            estimates = (weights[rule] * rewards) @ successors.T  # the other MDP of the proof has all signs reversed
+            mean = chances @ estimates
+            root_variance = (1 - rate) * float(np.sqrt(chances @ ((estimates - mean) ** 2).sum(axis=1)))
+            bias = float(np.linalg.norm(mean - q_pi))
+            here = (root_variance + 2 * rate / (1 - mdp.discount) + bias, bound, root_variance, bias)
+            found[rule, rate] = TradeOff(*map(max, found[rule, rate], here))
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -177,9 +179,27 @@ def test_the_bound_of_the_square_needs_its_factors():
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3, 4])
-def test_variance_and_bias_exceed_their_bound_together(samples):
+def test_variance_rate_and_bias_exceed_their_bound_together(samples):
     rng = np.random.default_rng(samples)
-    found = update_errors.trade_off(random_problem(samples, 2, 2), rng.dirichlet(np.full(4, 0.5)), samples)
-    assert found.bound > 1
-    assert found.total >= found.bound
-    assert samples > 1 or found.root_variance < found.bound  # variance alone does not carry it
+    every = update_errors.trade_offs(random_problem(samples, 2, 2), rng.dirichlet(np.full(4, 0.5)), samples)
+    assert set(every) == set(itertools.product(update_errors.RULES, update_errors.RATES))
+    for found in every.values():
+        assert found.bound > 1
+        assert found.total >= found.bound
+    assert samples > 1 or every["seen", 0.0].root_variance < found.bound  # variance alone does not carry it
+    assert every["importance", 0.0].bias < 1e-9 < every["ignoring", 0.0].bias
+    assert every["ignoring", 0.0].root_variance == 0.0 < every["importance", 0.0].root_variance
+
+
+def test_each_term_of_the_trade_off_is_needed_by_some_rule():
+    """Two pairs of one state, of which one sample is the first in nine of ten cases."""
+    problem = random_problem(0, 1, 2)
+    gamma = problem.mdp.discount
+    found = update_errors.trade_offs(problem, np.array([0.9, 0.1]), 1)
+    largest = 1 + gamma * problem.pi[0] / (1 - gamma)  # of Q^pi, with a reward of 1 for one of the actions
+    assert found["seen", 0.0].bound == pytest.approx(max(0.1 * largest[0], 0.9 * largest[1]))
+    for rule, rate in found:
+        assert found[rule, rate].root_variance == pytest.approx((1 - rate) * found[rule, 0.0].root_variance)
+        assert found[rule, rate].bias == pytest.approx(found[rule, 0.0].bias)
+    assert found["ignoring", 0.5].total == pytest.approx(found["ignoring", 0.0].total + 1 / (1 - gamma))
+    assert found["ignoring", 0.5].total - found["ignoring", 0.5].bias > found["ignoring", 0.5].bound  # the rate's term
