@@ -216,7 +216,7 @@ CASES: dict[str, Case] = {
     "impala.multitask_lstm_deep": Case(
         "impala.dmlab_30",
         "impala_deep",
-        ("dmlab_30/impala_deep", "dmlab_30_experts/impala_deep"),
+        ("dmlab_30/impala_deep", "dmlab_30_experts/impala_deep", "dmlab_30_population/*"),
         IMPALA_LSTM_TOGETHER,
         2,
     ),

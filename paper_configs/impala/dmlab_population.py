@@ -20,5 +20,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.sweep.sampled = False  # the population has its own
     config.env.stagger_steps = 0  # a piece begins new episodes, and those that are cut would count as returns
     config.env.task = "explore_goal_locations_small"  # level; one of DMLab-30 that Table 2 has as well
+    if scale == "smoke":
+        config.env.task = "rooms_select_nonmatching_object"  # with short episodes, which end within a piece
     config.population = atari_population.population("dmlab30")
     return atari_population.apply_scale(config, config.num_env_frames)

@@ -22,7 +22,7 @@ class MemberRound(NamedTuple):
     hparams: of its training up to here.
     updates: that it has made.
     episodes: whose returns it has collected since it was last due.
-    mean_return: of these; None without any.
+    mean_return: of these, of several tasks the mean of theirs; None until each task has one.
     due: whether its fitness was calculated here, so that it collects returns from none on.
     fitness: the last that was calculated; None before the first, and where it diverged.
     diverged: whether its weights are of no use.

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import ml_collections
+import numpy as np
 import tensorflow as tf
 
 from repro.launch.pieces import Piece, PieceResult
@@ -131,12 +132,12 @@ def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[],
         if trainer.saved_updates < trainer.updates:
             trainer.save()
     except NonFiniteLossError:
-        return PieceResult(end, 0, None, diverged=True)
+        return PieceResult(end, 0, [], diverged=True)
     finally:
         progress.close()
     if trainer.updates < end:
         return None
     if trainer.complete:
         write_json(run.complete_json, trainer.summary())
-    games, mean_return = trainer.episodes.collected
-    return PieceResult(trainer.updates, games, mean_return if games else None, diverged=False)
+    games, means = trainer.episodes.collected
+    return PieceResult(trainer.updates, games, [] if np.isnan(means).any() else means, diverged=False)

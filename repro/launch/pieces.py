@@ -39,13 +39,13 @@ class PieceResult(NamedTuple):
 
     updates: that the member has made.
     episodes: whose returns it has collected.
-    mean_return: of these; None without any.
+    mean_returns: of these, of each task that is learned; empty until each has one.
     diverged: whether its loss was not finite, so that it goes on only with the weights of another.
     """
 
     updates: int
     episodes: int
-    mean_return: float | None
+    mean_returns: list[float]
     diverged: bool
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import ml_collections
 import numpy as np
 
-from repro.config import budget, flatten, merge, resolve
+from repro.config import flatten, merge, resolve, tasks, total_budget
 from repro.environments.names import task_name
 from repro.evidence import published
 from repro.launch.lineage import Lineage, MemberRound, PopulationError, read_lineage
@@ -66,13 +66,14 @@ class Population:
         resolved = resolve(config)
         if (num_learners := resolved.runtime.get("num_learners", 1)) > 1:
             raise ValueError(f"runtime.num_learners={num_learners}: members of a population have one learner each.")
-        self._config, self._task = resolved.to_dict(), task_name(resolved.env.name, resolved.env.task)
+        self._config = resolved.to_dict()
+        self._tasks = [task_name(resolved.env.name, task) for task in tasks(resolved) or (resolved.env.task,)]
         self._seed = seed
         self._threads = threads
         self.settings = read_settings(resolved)
         self._references = published.normaliser(self.settings.normaliser) if self.settings.normaliser else {}
-        compute_fitness({self._task: 0.0}, self._references)  # an unknown task fails before anything is trained
-        boundaries, rng = find_boundaries(self.settings, budget(resolved)[1]), self._rng(0)
+        compute_fitness(dict.fromkeys(self._tasks, 0.0), self._references)  # an unknown task fails at once
+        boundaries, rng = find_boundaries(self.settings, total_budget(resolved)[1]), self._rng(0)
         first = [sample_hparams(self.settings, rng) for _ in range(self.settings.size)]
         for hparams in first:
             apply_hparams(self._config, hparams)  # likewise
@@ -134,7 +135,7 @@ class Population:
         number = len(self.lineage.rounds)
         frames = self.lineage.boundaries[number]
         evolves = self.settings.evolves and self.settings.burn_in < frames < self.lineage.boundaries[-1]
-        rested = PieceResult(max(result.updates for result in results.values()), 0, None, diverged=True)
+        rested = PieceResult(max(result.updates for result in results.values()), 0, [], diverged=True)
         ended = [results.get(i, rested) for i in range(self.settings.size)]
         due = [self._is_due(i, result, frames) for i, result in enumerate(ended)]
         fitness = [self._fitness(i, result, due[i]) for i, result in enumerate(ended)]
@@ -153,7 +154,7 @@ class Population:
                     hparams=hparams,
                     updates=result.updates,
                     episodes=result.episodes,
-                    mean_return=result.mean_return,
+                    mean_return=float(np.mean(result.mean_returns)) if result.mean_returns else None,
                     due=is_due,
                     fitness=known,
                     diverged=result.diverged,
@@ -170,18 +171,22 @@ class Population:
         shutil.rmtree(self._adopted(number, 0).parent, ignore_errors=True)
 
     def _is_due(self, member: int, result: PieceResult, frames: int) -> bool:
-        """Whether a member has collected its returns after the burn-in, or at the end any, where it had no fitness."""
+        """Whether a member has collected its returns after the burn-in, or at the end any, where it had no fitness.
+
+        Of several tasks each needs one.
+        """
         if frames <= self.settings.burn_in:
             return False
         is_last_chance = frames == self.lineage.boundaries[-1] and self.lineage.carried_fitness(member) is None
-        return result.diverged or result.episodes >= (1 if is_last_chance else self.settings.episodes)
+        enough = result.episodes >= (1 if is_last_chance else self.settings.episodes)
+        return result.diverged or (enough and bool(result.mean_returns))
 
     def _fitness(self, member: int, result: PieceResult, is_due: bool) -> float | None:
         """The fitness of now where a member is due, or else the last one; None where it diverged."""
         if result.diverged:
             return None
-        if is_due and result.mean_return is not None:
-            return compute_fitness({self._task: result.mean_return}, self._references)
+        if is_due:
+            return compute_fitness(dict(zip(self._tasks, result.mean_returns, strict=True)), self._references)
         return self.lineage.carried_fitness(member)
 
     def _adopted(self, number: int, parent: int) -> Path:

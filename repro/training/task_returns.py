@@ -41,20 +41,23 @@ def capped_score(returns: Mapping[str, float], references: Mapping[str, Mapping[
 class TaskReturns:
     """The last returns of each task in training.
 
+    Attributes:
+        tasks: their names, in the order that numbers the episodes' tasks.
+
     Args:
-        tasks: names, in the order that numbers the episodes' tasks.
+        tasks: see above.
         references: as for `capped_score`.
         recent: games of a task that its mean return is of.
     """
 
     def __init__(self, tasks: Sequence[str], references: Mapping[str, Mapping[str, float]], recent: int) -> None:
         self._returns: dict[str, deque[float]] = {task: deque(maxlen=recent) for task in tasks}
-        self._tasks = tuple(tasks)
+        self.tasks = tuple(tasks)
         self._references = references
 
     def append(self, task: int, score: float) -> None:
         """Adds a game of the task with this number."""
-        self._returns[self._tasks[task]].append(score)
+        self._returns[self.tasks[task]].append(score)
 
     def means(self) -> dict[str, float]:
         """Returns the mean return of each task; NaN before its first game ended."""

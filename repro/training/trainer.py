@@ -36,7 +36,7 @@ class EpisodeLog:
         frames: learned from so far, set by the loop; a game enters the window of `trailing_returns` with this number.
         trailing_returns: the paper's measure, where training brings its evaluation along.
         task_returns: of each task, where several are learned together.
-        collected: returns since the last `clear_collected`: their number and their mean, NaN where there are none.
+        collected: returns since the last `clear_collected`: their number, and the mean of each task, NaN without any.
     """
 
     def __init__(
@@ -47,8 +47,7 @@ class EpisodeLog:
         self.trailing_returns = trailing_returns
         self.task_returns = task_returns
         self._recent: deque[Episode] = deque(maxlen=RECENT_GAMES)
-        self._collected_games = 0
-        self._collected_sum = 0.0
+        self._collected = [[0.0, 0.0] for _ in (task_returns.tasks if task_returns else (None,))]  # games, their sum
         self._lock = threading.Lock()
 
     def append(self, episode: Episode) -> None:
@@ -56,8 +55,9 @@ class EpisodeLog:
         with self._lock:
             self._recent.append(episode)
             self.games += 1
-            self._collected_games += 1
-            self._collected_sum += episode.score
+            of_task = self._collected[episode.task if self.task_returns else 0]
+            of_task[0] += 1
+            of_task[1] += episode.score
             if self.trailing_returns:
                 self.trailing_returns.append(self.frames, episode.score)
             if self.task_returns:
@@ -73,15 +73,15 @@ class EpisodeLog:
         return self.task_returns.scalars() if self.task_returns else {}
 
     @property
-    def collected(self) -> tuple[int, float]:
+    def collected(self) -> tuple[int, list[float]]:
         with self._lock:
-            games, total = self._collected_games, self._collected_sum
-        return games, total / games if games else float("nan")
+            means = [total / games if games else float("nan") for games, total in self._collected]
+            return int(sum(games for games, _ in self._collected)), means
 
     def clear_collected(self) -> None:
         """Collects from none on, as after a comparison of a population."""
         with self._lock:
-            self._collected_games, self._collected_sum = 0, 0.0
+            self._collected = [[0.0, 0.0] for _ in self._collected]
 
     def evaluation(self, frames: int) -> dict[str, Any] | None:
         """Returns `TrailingReturns.evaluation` after so many frames; None where training brings none along.
@@ -95,8 +95,7 @@ class EpisodeLog:
     def get_state(self) -> dict[str, Any]:
         with self._lock:
             recent = np.array([episode[:2] for episode in self._recent], np.float64).reshape(-1, 2)  # no task
-            collected = np.array([self._collected_games, self._collected_sum])
-            state: dict[str, Any] = {"games": self.games, "recent": recent, "collected": collected}
+            state: dict[str, Any] = {"games": self.games, "recent": recent, "collected": np.array(self._collected)}
             if self.trailing_returns:
                 state["window"] = self.trailing_returns.get_state()
             if self.task_returns:
@@ -106,8 +105,8 @@ class EpisodeLog:
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
-        collected_games, collected_sum = state.get("collected", (0, 0.0))  # runs of before have none
-        self._collected_games, self._collected_sum = int(collected_games), float(collected_sum)
+        collected = state.get("collected", np.zeros((len(self._collected), 2)))  # runs of before have none
+        self._collected = np.reshape(collected, (-1, 2)).tolist()  # runs of before have those of one task in one row
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
         if self.task_returns:

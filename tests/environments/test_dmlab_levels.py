@@ -1,12 +1,16 @@
 """The adapter on DeepMind Lab itself, where it is built; test_dmlab.py tests the adapter's logic everywhere."""
 
+import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 from repro.environments.dmlab import make_dmlab
 from repro.environments.dmlab_module import MissingModuleError, module_folder
+from repro.environments.dmlab_process import ROOT
 from tests.environments.test_dmlab import CONFIG
 
 try:
@@ -67,6 +71,34 @@ def test_looking_left_and_right_moves_the_picture_there(make):
     again, *_ = env.step(np.array([5]))
     assert 5 <= shift(before, left) <= 9
     assert -9 <= shift(left, again) <= -5
+
+
+def test_the_engine_does_what_table_c_2_says_of_each_action():
+    """By the player's speed: forward and to the left, and that of looking up or down and to the left."""
+    code = f"""
+import json, sys
+sys.path.insert(0, {module_folder()!r})
+import deepmind_lab
+from repro.environments.dmlab_game import ACTIONS
+size = dict(width="8", height="8", fps="60")
+lab = deepmind_lab.Lab({LEVEL!r}, ["VEL.TRANS", "VEL.ROT"], config=size, renderer="software")
+def speeds(action):
+    lab.reset(seed=1)
+    lab.step(0 * action, num_steps=30)  # the player falls to the ground first
+    lab.step(action, num_steps=12)
+    return [lab.observations()[name].tolist() for name in ("VEL.TRANS", "VEL.ROT")]
+print(json.dumps([lab.action_spec()[4]["name"], [speeds(action) for action in ACTIONS]]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True).stdout
+    fifth, speeds = json.loads(printed.splitlines()[-1])
+    assert fifth == "FIRE"  # moves nothing
+    moves, looks = np.sign(np.array(speeds).round()).swapaxes(0, 1)
+    turns_and_walks = [6, 7]  # drifts to the side
+    moves[turns_and_walks, 1] = 0
+    walks = [(1, 0), (-1, 0), (0, 1), (0, -1), (0, 0), (0, 0), (1, 0), (1, 0), (0, 0)]
+    np.testing.assert_array_equal(moves, [(*walk, 0) for walk in walks])
+    np.testing.assert_array_equal(looks, [(0, turn, 0) for turn in (0, 0, 0, 0, 1, -1, 1, -1, 0)])
 
 
 def test_an_episode_ends_by_the_clock(make):

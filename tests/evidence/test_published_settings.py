@@ -57,6 +57,7 @@ def test_impala_is_as_printed():
     assert counts["atari_shallow", "as printed"] == counts["atari_deep", "as printed"] == 27
     assert counts["atari_table1_throughput", "as printed"] == 3
     assert counts["atari_population", "as printed"] == counts["dmlab_population", "as printed"] == 9
+    assert counts["dmlab_30_population", "as printed"] == 9 + counts["dmlab_30_experts", "as printed"]
     for comparison in judged:
         exists = staleness.config_path("impala", comparison.experiment).is_file()
         assert (comparison.status == "no config yet") == (not exists)

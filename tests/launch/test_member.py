@@ -22,6 +22,7 @@ from repro.training.learner import NonFiniteLossError
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory, copy_checkpoint, read_progress, read_settings
 from repro.training.trainer import Trainer
+from tests.papers.impala.test_multitask import small_config
 
 STEPS = 4 * 40
 """Of one update: 4 games, unrolls of 40 steps."""
@@ -116,8 +117,8 @@ def test_a_changed_learning_rate_reaches_the_compiled_step(begun, continued, tmp
     # The same games end, and only those of this piece count.
     first, both = begun[1], continued[1]
     assert result.episodes == both.episodes - first.episodes > 0
-    summed = first.mean_return * first.episodes + result.mean_return * result.episodes
-    assert both.mean_return * both.episodes == pytest.approx(summed)
+    summed = first.mean_returns[0] * first.episodes + result.mean_returns[0] * result.episodes
+    assert both.mean_returns[0] * both.episodes == pytest.approx(summed)
 
 
 def test_a_changed_epsilon_and_entropy_cost_reach_the_compiled_step(begun, continued, tmp_path):
@@ -144,7 +145,7 @@ def test_a_member_that_diverged_goes_on_with_the_weights_and_the_optimizer_of_it
     with monkeypatch.context() as patch:
         patch.setattr(OnPolicyTrainer, "_update", diverge)
         diverged = train(make_piece(child, number=1, start=1, end=2))
-    assert diverged == (2, 0, None, True)
+    assert diverged == (2, 0, [], True)
     train(make_piece(parent, seed=8))
     copy_checkpoint(parent, copy)
 
@@ -181,6 +182,18 @@ def test_a_piece_that_is_stopped_adopts_once(begun, continued, tmp_path):
 
 def diverge(_):
     raise NonFiniteLossError("update 2 gave loss=nan")
+
+
+def test_a_piece_of_several_tasks_gives_the_mean_return_of_each(tmp_path):
+    """Its games end after 100 steps; balls are served and lost without FIRE in pong alone."""
+    config = small_config("pong", "breakout")
+    config.population = gymnasium_population.get_config("smoke").population
+    plain = apply_hparams(resolve(config).to_dict(), FIRST)
+    result = train(Piece(0, 0, tmp_path / "member", plain, 7, 0, 7 * 256, None, False))
+    assert (result.updates, result.episodes) == (7, 4)  # of 16 steps each, with two environments a game
+    assert result.mean_returns[0] < 0 <= result.mean_returns[1]
+    again = train(Piece(0, 1, tmp_path / "member", plain, 7, 7, 8 * 256, None, True))
+    assert (again.updates, again.mean_returns) == (8, [])  # no game of both has ended since
 
 
 def test_an_interval_below_two_updates_is_an_error_of_the_first_piece(tmp_path):

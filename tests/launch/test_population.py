@@ -56,10 +56,11 @@ class Toy:
         fail_at: number of the piece at which it stops; the skill of that piece is saved by then.
         diverging: member and number of pieces that diverge.
         episodes: of a piece.
+        num_tasks: on each of which the mean return is the skill.
     """
 
-    def __init__(self, fail_at=None, diverging=(), episodes=EPISODES):
-        self.fail_at, self.diverging, self.episodes = fail_at, diverging, episodes
+    def __init__(self, fail_at=None, diverging=(), episodes=EPISODES, num_tasks=1):
+        self.fail_at, self.diverging, self.episodes, self.num_tasks = fail_at, diverging, episodes, num_tasks
         self.trained = 0
 
     def __call__(self, pieces):
@@ -70,7 +71,7 @@ class Toy:
                 distance = math.log(piece.config["learner"]["learning_rate"] / optimum(piece.end))
                 skill += math.exp(-2 * distance**2) * (piece.end - piece.start) / BUDGET
                 if (piece.member, piece.number) in self.diverging:
-                    yield piece.member, PieceResult(piece.end, 0, None, diverged=True)
+                    yield piece.member, PieceResult(piece.end, 0, [], diverged=True)
                     continue
                 checkpoint = piece.folder / "checkpoints" / f"checkpoint_{piece.end:09d}"
                 checkpoint.mkdir(parents=True)
@@ -79,7 +80,7 @@ class Toy:
             self.trained += 1
             if self.trained == self.fail_at:
                 raise Stopped
-            yield piece.member, PieceResult(piece.end, self.episodes, skill, diverged=False)
+            yield piece.member, PieceResult(piece.end, self.episodes, [skill] * self.num_tasks, diverged=False)
 
 
 def optimum(steps):
@@ -239,6 +240,40 @@ def test_a_copy_that_is_broken_is_made_again_and_a_whole_one_is_not(tmp_path):
         copy_checkpoint(tmp_path / "member", tmp_path / "other")
 
 
+def make_config_of_two_games():
+    """Of whose scores 100 is 1.0 in boxing, and above 1 in pong."""
+    config = make_config(burn_in=40_000, interval=20_000, normaliser="atari57")
+    with config.unlocked():
+        config.env = {"name": "atari", "task": "two_games", "tasks": ("boxing", "ALE/Pong-v5"), "frame_skip": 4}
+        del config.num_env_steps
+        config.num_env_frames = BUDGET // 2  # of each game
+    return config
+
+
+def test_of_several_tasks_the_fitness_is_the_mean_of_their_capped_scores(tmp_path):
+    class Scores(Toy):
+        def __call__(self, pieces):
+            for member, result in super().__call__(pieces):
+                yield member, result._replace(mean_returns=[0.1 + 1.2 * member, 100.0])
+
+    lineage = run(tmp_path, make_config_of_two_games(), Scores(num_tasks=2))
+    assert lineage.boundaries == [40_000, 60_000, 80_000, BUDGET]  # of both games together
+    fitness = [m.fitness for m in lineage.rounds[1]]
+    assert fitness == pytest.approx([(0.1 * member + 1) / 2 for member in range(6)])  # boxing: random 0.1, human 12.1
+    assert [m.mean_return for m in lineage.rounds[1]] == pytest.approx([50.05 + 0.6 * member for member in range(6)])
+
+
+def test_a_member_is_not_due_until_each_task_has_a_return(tmp_path):
+    class OfOneTask(Toy):
+        def __call__(self, pieces):
+            for member, result in super().__call__(pieces):
+                yield member, result._replace(mean_returns=[]) if result.updates < BUDGET else result
+
+    lineage = run(tmp_path, make_config_of_two_games(), OfOneTask(num_tasks=2))
+    assert [[m.due for m in members] for members in lineage.rounds] == [[False] * 6] * 3 + [[True] * 6]
+    assert {(m.fitness, m.mean_return, m.opponent) for m in lineage.rounds[2]} == {(None, None, None)}
+
+
 def test_another_population_is_kept_out(tmp_path):
     run(tmp_path, make_config(burn_in=40_000, interval=30_000))
     with pytest.raises(RunDirectoryError, match="other settings .*population.threshold"):
@@ -275,7 +310,7 @@ def test_no_member_is_best_without_a_return(tmp_path):
     class Silent(Toy):
         def __call__(self, pieces):
             for member, result in super().__call__(pieces):
-                yield member, result._replace(episodes=0, mean_return=None)
+                yield member, result._replace(episodes=0, mean_returns=[])
 
     with pytest.raises(PopulationError, match="No member has a fitness"):
         _ = run(tmp_path, config, Silent()).best

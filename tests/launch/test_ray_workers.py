@@ -79,7 +79,7 @@ def pieces(path):
 
 
 def result(number):
-    return PieceResult(number, 1, 0.5, False)
+    return PieceResult(number, 1, [0.5], False)
 
 
 def test_each_piece_is_a_task_and_each_result_its_member_s(ray, tmp_path, monkeypatch):

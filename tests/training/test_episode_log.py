@@ -35,9 +35,9 @@ def read_while_counting(read):
 @pytest.mark.parametrize(
     ("read", "expected"),
     [
-        (lambda log: log.collected, (1, 5.0)),
+        (lambda log: log.collected, (1, [5.0])),
         (lambda log: log.evaluation(1)["returns"], [5.0]),
-        (lambda log: log.get_state()["collected"].tolist(), [1.0, 5.0]),
+        (lambda log: log.get_state()["collected"].tolist(), [[1.0, 5.0]]),
         (lambda log: log.get_state()["window"].tolist(), [[0.0, 5.0]]),
     ],
 )
@@ -47,10 +47,15 @@ def test_a_game_counts_everywhere_or_nowhere(read, expected):
 
 def test_a_game_is_cleared_whole():
     log, _ = read_while_counting(lambda log: log.clear_collected())
-    games, mean = log.collected
-    assert games == 0
-    assert math.isnan(mean)
-    np.testing.assert_array_equal(log.get_state()["collected"], [0, 0])
+    np.testing.assert_equal(log.collected, (0, [math.nan]))
+    np.testing.assert_array_equal(log.get_state()["collected"], [[0, 0]])
+
+
+def test_a_state_of_before_holds_the_games_of_one_task_in_one_row():
+    log = EpisodeLog()
+    log.set_state(log.get_state() | {"collected": np.array([4.0, 10.0])})
+    log.append(Episode(5.0, 40))
+    assert log.collected == (5, [3.0])
 
 
 def test_a_log_without_a_window_has_no_evaluation():

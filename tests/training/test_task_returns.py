@@ -62,6 +62,10 @@ def test_a_log_goes_on_with_the_games_of_each_task():
     np.testing.assert_equal(
         logs[1].scalars(), {"capped_score": math.nan, "return/x/a": 2.0, "return/x/b": 7.0, "return/x/c": math.nan}
     )
+    np.testing.assert_equal(logs[1].collected, (5, [2.0, 16 / 3, math.nan]))
+    logs[1].clear_collected()
+    logs[1].append(Episode(8.0, 7, 2))
+    np.testing.assert_equal(logs[1].collected, (1, [math.nan, math.nan, 8.0]))
 
 
 def test_a_log_of_one_task_says_nothing_of_tasks():

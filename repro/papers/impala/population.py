@@ -42,9 +42,9 @@ class PopulationSettings(NamedTuple):
 
     size: members.
     evolves: whether members are compared and hyper-parameters change; a random search otherwise.
-    burn_in: frames of each member before any evolution.
-    interval: frames of each member between two moments at which members may be compared.
-    episodes: returns that a member collects before it is compared.
+    burn_in: frames of each member before any evolution, of all its tasks together.
+    interval: frames of each member between two moments at which members may be compared, likewise.
+    episodes: returns that a member collects before it is compared, likewise.
     normaliser: of `paper_configs/published/normalisers`; empty: the fitness is the mean return.
     threshold: by which another member's fitness must be higher, in units of the fitness.
     probability: of a change of a hyper-parameter.

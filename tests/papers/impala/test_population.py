@@ -8,8 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from paper_configs.impala import atari_population, dmlab_population
-from repro.config import resolve
+from paper_configs.impala import atari_population, dmlab_30, dmlab_30_population, dmlab_population
+from repro.config import resolve, tasks, total_budget
+from repro.evidence.records import plain_config
+from repro.evidence.staleness import config_difference
 from repro.papers.impala.population import (
     Candidate,
     compute_fitness,
@@ -23,6 +25,12 @@ from repro.papers.impala.population import (
 SETTINGS = read_settings(atari_population.get_config("paper"))
 HPARAMS = {"entropy_cost": 1e-3, "learning_rate": 2e-4, "rmsprop_epsilon": 1e-5, "clip_global_norm": 40.0}
 FACTORS = (1.2, 1 / 1.2)
+SECONDS = {
+    "rooms_select_nonmatching_object": 12,
+    "rooms_collect_good_objects_test": 60,
+    "explore_goal_locations_small": 90,
+}
+"""Of an episode, in records of random play; no other has above 300."""
 
 
 def candidates(*fitness, is_due=True):
@@ -35,9 +43,31 @@ def test_settings_are_those_of_the_appendix():
     assert SETTINGS.evolves
     lab = read_settings(dmlab_population.get_config("paper"))
     assert lab == SETTINGS._replace(normaliser="dmlab30", clip_global_norm=())
+    together = read_settings(dmlab_30_population.get_config("paper"))
+    assert together == lab._replace(interval=together.interval)
     search = atari_population.get_config("paper")
     search.agent = "random_search"
     assert read_settings(resolve(search)) == SETTINGS._replace(evolves=False)
+
+
+@pytest.mark.parametrize("scale", ["desk", "paper"])
+def test_members_of_dmlab_30_are_its_deep_agents(scale):
+    alone = dmlab_30.get_config(scale)
+    alone.agent = "impala_deep"
+    alone, member = plain_config(resolve(alone)), plain_config(resolve(dmlab_30_population.get_config(scale)))
+    member.pop("population")
+    assert set(config_difference(member, alone)) == {"agent", "experiment", "env.stagger_steps"}
+
+
+@pytest.mark.parametrize("module", [dmlab_population, dmlab_30_population])
+@pytest.mark.parametrize("scale", ["smoke", "desk", "paper"])
+def test_the_longest_episodes_end_within_a_piece(module, scale):
+    """Levels cannot be saved, so that a piece begins new episodes, and a level may end none."""
+    config = resolve(module.get_config(scale))
+    settings, runtime = read_settings(config), config.runtime
+    frames = min(settings.interval, settings.burn_in) // (runtime.num_actors * runtime.envs_per_actor)
+    assert frames > 60 * max(SECONDS.get(level, 300) for level in tasks(config) or (config.env.task,))
+    assert settings.burn_in + settings.interval < total_budget(config)[1]
 
 
 @pytest.mark.parametrize(
