@@ -253,7 +253,10 @@ def test_report_writes_the_markdown_page_where_asked(results, tmp_path, run):
     arguments = (f"--results_dir={results}", f"--out={tmp_path / 'out'}", f"--markdown={tmp_path / 'results.md'}")
     done = run("repro.report", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "| pong | IMPALA, shallow, experts |" in (tmp_path / "results.md").read_text()
+    run_line = "| pong | IMPALA, shallow, experts |"
+    not_run_line = "| alien | IMPALA, shallow, experts |"
+    pages = [(tmp_path / name).read_text() for name in ("results.md", "results_not_run.md")]
+    assert [(run_line in page, not_run_line in page) for page in pages] == [(True, False), (False, True)]
 
 
 def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path, run):
