@@ -223,7 +223,7 @@ def test_check_without_records_says_so(tmp_path, run):
     ("arguments", "words"),
     [
         (("repro.check", "--results_dir=absent"), "there is no directory 'absent'"),
-        (("repro.check", "--paper=impla"), "did you mean 'impala'?"),
+        (("repro.check", "--paper=impla"), "did you mean 'impala'? (there are acer, "),
         (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'"),
         (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
         (("repro.check", "--json=/proc/none/out.json"), "could not be written"),
@@ -231,7 +231,8 @@ def test_check_without_records_says_so(tmp_path, run):
         (("repro.report", "--out=/proc/none"), "could not be written"),
         (("repro.report", "--markdown=/proc/none/results.md"), "'/proc/none/results.md' could not be written"),
         (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
-        (("repro.report", "stray"), "stray"),
+        (("repro.report", "stray"), "repro.report: unexpected argument 'stray'"),
+        (("repro.report", "--out="), "repro.report: --out is empty"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words, run):
