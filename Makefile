@@ -85,7 +85,7 @@ regression: setup  ## short trainings with the present code, each judged by the 
 regression-bands: setup  ## the values that those bands are made of, for the runs whose settings changed, about an hour
 	$(BIN)/python -m repro.regression --make_bands
 
-report: setup  ## results/ to report/index.html, docs/results.md and the pictures in docs/
+report: setup  ## results/ to report/index.html, docs/results.md, docs/results_not_run.md and the pictures in docs/
 	$(BIN)/python -m repro.report --out=report --markdown=docs/results.md \
 	  --picture=impala/atari_shallow/breakout=docs/breakout.png
 

@@ -31,7 +31,7 @@ SOURCES = {
 """Page to the file that it is made from."""
 MEDIA = (".png", ".svg", ".json", ".cff")
 """Files outside docs/ that are copied to the site where a page links to them."""
-ALONE = {"index.md", "results.md"}
+ALONE = {"index.md"}
 """Pages without siblings, which need no navigation beside them."""
 NO_PAGE = {"__main__.py"}
 

@@ -1,1 +1,26 @@
 """Reproducibility suite for five off-policy deep reinforcement-learning papers."""
+
+import shlex
+import sys
+from types import TracebackType
+
+_COMMAND = next((argument for argument in sys.orig_argv[1:] if argument.startswith("repro.")), None)
+
+
+def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Says of a package that is not installed how to get it, and nothing of Ctrl-C; Python shows any other error."""
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    if name is None or name.startswith("repro"):
+        sys.__excepthook__(kind, error, trace)
+        return
+    install = [sys.executable, "-m", "pip", "install", "--requirement", "requirements.lock"]
+    way = f"install all packages of the suite with: {shlex.join(install)}"
+    if sys.prefix == sys.base_prefix:  # no environment
+        way = f"run the command with .venv/bin/python, in place of {sys.executable}, after make setup."
+    print(f"{_COMMAND}: the package {name!r} is missing; {way}", file=sys.stderr)
+
+
+if _COMMAND:  # as python -m repro.train, and not where a project of its own imports operators
+    sys.excepthook = _show_error

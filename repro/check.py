@@ -199,7 +199,9 @@ def main(argv: list[str]) -> None:
     if values["results_dir"].present and not results_dir.is_dir():
         cli.fail(f"there is no directory {values.results_dir!r} with records.")
     if values.paper and values.paper not in (papers := _papers(results_dir)):
-        cli.fail(f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)}.")
+        cli.fail(
+            f"there is no paper {values.paper!r}{cli.nearest(values.paper, papers)} (there are {', '.join(papers)})"
+        )
     try:
         committed_dir = pathlib.Path(values.committed_dir)
         result = check(results_dir, values.paper, values.experiment, committed_dir=committed_dir, pages=PAGES)

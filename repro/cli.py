@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import gc
 import glob
 import importlib
@@ -11,6 +12,7 @@ import re
 import runpy
 import shlex
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
@@ -20,13 +22,17 @@ from absl import app, flags, logging
 from gym_notices.notices import notices
 from ml_collections import config_flags
 
-from repro.config import agents, flatten, resolve_plain
+from repro.config import LATER, agents, flatten, resolve_plain
+from repro.files import locate
 
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, where nothing had to be saved."""
+
+UNWRITABLE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EROFS)
+"""What the system says where a folder is not the user's, a quota or the disk is full, or nothing can be written."""
 
 
 def quiet() -> None:
@@ -51,17 +57,29 @@ def load_tensorflow() -> None:
 
 
 def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:
-    """Prints one sentence and ends the process."""
+    """Prints one sentence and ends the process, and frees what the functions of an error that is caught still hold.
+
+    Among it may be emulators, which ALE calls leaked on the screen where they live when Python ends.
+    """
+    if (error := sys.exception()) is not None:
+        traceback.clear_frames(error.__traceback__)
     print(f"{_program()}: {message}", file=sys.stderr)
     raise SystemExit(code)
 
 
 def run(main: Callable[[list[str]], None]) -> None:
-    """`absl.app.run`, with one sentence and exit code 2 for flags that cannot be used; Ctrl-C ends quietly."""
+    """`absl.app.run`, with one sentence and exit code 2 for flags that cannot be used; Ctrl-C ends quietly.
+
+    A file that cannot be written is one sentence as well, where no command says more of it.
+    """
     try:
         app.run(main, flags_parser=parse_flags)
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        fail(f"{error.filename or 'a file'} could not be written ({error.strerror}).", code=1)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
@@ -80,13 +98,18 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         name = getattr(error, "flagname", "")
         meant = [field for field in fields if name and f".{field}".endswith(f".{name}")]
-        missing = re.fullmatch(r"flag (--\w+)=None: Flag --\w+ must have a value other than None\.", str(error))
-        text = f"{missing[1]} is missing" if missing else " ".join(str(error).split()).rstrip(" .?")
+        missing = re.findall(r"flag (--\w+)=None: Flag --\w+ must have a value other than None\.", str(error))
+        text = " ".join(str(error).split()).rstrip(" .?")
+        if missing:
+            text = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         if meant:
             fail(f"{text}; did you mean --config.{meant[0]}?")
         fail(f"{text}; see {command(_program(), '--help')}.")
     if len(rest) > 1:
         fail(f"unexpected argument {rest[1]!r}; settings are given as --name=value.")
+    for name in flags.FLAGS:
+        if "." not in name and flags.FLAGS[name].present and flags.FLAGS[name].value == "":
+            fail(f"--{name} is empty; see {command(_program(), '--help')}.")
     return rest
 
 
@@ -112,12 +135,16 @@ def _load_config(flag: str) -> ml_collections.ConfigDict:
     if not os.path.isfile(path):
         known = _suite_configs()
         fail(f"no configuration file {path!r}{nearest(path, known)} (there are {', '.join(known)})")
-    if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
-        fail(f"{path} is no configuration: a Python file with a function get_config(scale).")
     try:
+        if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
+            fail(f"{path} is no configuration: a Python file with a function get_config(scale).")
         config = get_config(*scale)
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         fail(f"{path}: {error}")
+    except Exception as error:  # whatever a file may raise, its writer learns where and why
+        fail(locate(error, path))
+    if not isinstance(config, ml_collections.ConfigDict):
+        fail(f"{path}: get_config must return a ConfigDict, not {type(config).__name__}.")
     if os.path.relpath(path) not in _suite_configs():
         _check_own(path, config)
     return config
@@ -128,8 +155,19 @@ def _suite_configs() -> list[str]:
 
 
 def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
-    """Fails for a field of a user's configuration that none of the suite's has: nothing would read it."""
-    known = set().union(*(_fields(runpy.run_path(file)["get_config"]()) for file in _suite_configs()))
+    """Fails for a field of a user's configuration that none of the suite's has: nothing would read it.
+
+    And for one that it lacks, but all of the suite's with its algorithm have.
+    """
+    for name in ("agent", "algorithm"):
+        if name not in config:
+            fail(f"{path}: the configuration has no field {name!r}.")
+    suite = [runpy.run_path(file)["get_config"]() for file in _suite_configs()]
+    alike = [_fields(other) for other in suite if other.get("algorithm") == config.algorithm]
+    needed = set.intersection(*alike) if alike else set()
+    if lacking := needed - _fields(config) - {f"{section}.{name}" for section in LATER for name in LATER[section]}:
+        fail(f"{path}: the configuration has no field {min(lacking)!r}, as all of {config.algorithm} have.")
+    known = set().union(*map(_fields, suite))
     own = {name for name in _fields(config) - known if not re.match(r"env\.kwargs\b", name)}
     if known and own:
         name = min(own)
@@ -206,4 +244,4 @@ _NUMBER = re.compile(r"\d+(\.\d*)?(e\+?\d{1,2})?")
 
 def _program() -> str:
     module = getattr(sys.modules["__main__"], "__spec__", None)
-    return module.name if module else os.path.basename(sys.argv[0])
+    return module.name.removesuffix(".__main__") if module else os.path.basename(sys.argv[0])

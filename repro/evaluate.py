@@ -6,6 +6,7 @@ Where an agent learned several tasks together, it is evaluated on one after the 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import sys
 from collections.abc import Mapping
@@ -51,6 +52,9 @@ def main(argv: list[str]) -> None:
         cli.fail(f"--video={VIDEO.value}: the name must end in {video.SUFFIX}.")
     try:
         settings = read_settings(run_dir)
+    except RunDirectoryError as error:
+        cli.fail(f"{str(error).rstrip('.')}; give the --run_dir of a training{suggest_run(run_dir)}.")
+    try:
         config = ml_collections.ConfigDict(migrations.rename_config(settings["config"]))
         by_task = {task: find_experiment(own) for task, own in configs_by_task(config, TASK.value).items()}
         experiment = next(iter(by_task.values()))
@@ -81,6 +85,15 @@ def main(argv: list[str]) -> None:
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
+
+
+def suggest_run(path: Path) -> str:
+    """Returns `, such as runs/x` for a run in a folder, or for one beside it with a similar name, or nothing."""
+    below, beside = (
+        sorted(str(file.parent) for file in folder.glob("*/config.json")) for folder in (path, path.parent)
+    )
+    near = below[:1] or difflib.get_close_matches(str(path), beside, n=1)
+    return f", such as {near[0]}" if near else ""
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:

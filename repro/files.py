@@ -1,10 +1,11 @@
-"""Files that are whole or absent, whenever a process is killed or a disk is full, and locks that end with a process."""
+"""Files that are whole or absent, whenever a process is killed or a disk is full, locks, and places of errors."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import traceback
 from pathlib import Path
 from typing import TextIO
 
@@ -40,6 +41,21 @@ def write_whole(path: Path, text: str) -> None:
 def reason(error: Exception) -> str:
     """Returns what the system said of a file, by an OSError or one of TensorFlow's, whose first line ends with it."""
     return getattr(error, "strerror", None) or str(error).splitlines()[0].split("; ")[-1]
+
+
+def locate(error: Exception, path: str | None = None) -> str:
+    """Returns an error with its place in a Python file: `mine.py, line 3: NameError: name 'x' is not defined`.
+
+    Args:
+        error: that was caught.
+        path: the file whose last line on the error's way counts; None for the line that raised it.
+    """
+    kind, text = type(error).__name__, " ".join(str(error).split())
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if path in (None, frame.filename)]
+    file, line = (frames[-1].filename, frames[-1].lineno) if frames else (path, None)
+    if isinstance(error, SyntaxError):
+        file, line, text = error.filename, error.lineno, error.msg
+    return f"{file}{f', line {line}' if line else ''}: {kind}: {text}"
 
 
 def flush(path: Path) -> None:

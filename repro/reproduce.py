@@ -22,7 +22,7 @@ from repro import cli
 from repro.config import agents, tasks
 from repro.evidence import random_player
 from repro.evidence.commands import Run
-from repro.launch import jobs, ray_cluster
+from repro.launch import jobs, ray_cluster, task_sets
 from repro.launch.cluster_job import Cluster, ClusterJob
 from repro.launch.ray_runs import RayRuns
 from repro.launch.recorded_job import RecordedJob
@@ -38,7 +38,9 @@ PAPER = flags.DEFINE_string(
 )
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
 EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
-TASK = flags.DEFINE_list("task", [], "Tasks, such as pong; the configuration's own if not given.")
+TASK = flags.DEFINE_list(
+    "task", [], "Tasks, such as pong, or a set of them, such as atari57; the configuration's own if not given."
+)
 AGENT = flags.DEFINE_list("agent", [], "Agents, or all; the configuration's own if not given. random only plays.")
 SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each task, with the seeds 1 to this number.", 1)
 SEED = flags.DEFINE_list("seed", [], "Only these seeds, in place of 1 to --seeds.")
@@ -77,7 +79,7 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
     folders = results_dir(), Path(RUNS_DIR.value)
     for name in _expand(EXPERIMENT.value or [package.DEFAULT_EXPERIMENT], known):
         config = jobs.load_config(PAPER.value, name, SCALE.value)
-        for named, agent in itertools.product(TASK.value or [config.env.task], _agents(config)):
+        for named, agent in itertools.product(task_sets.expand(TASK.value) or [config.env.task], _agents(config)):
             spread = SPREAD.value or (CLUSTER.value and _default_spread(config, agent))
             for task, seed in itertools.product(_played(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)

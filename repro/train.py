@@ -12,13 +12,14 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import budget, resolve, use_processes
+from repro.config import budget, check_numbers, resolve, total_budget, use_processes
 from repro.training.stopping import StopSignal
 
 if TYPE_CHECKING:
     from repro.training.experiment import Experiment
     from repro.training.progress import Progress
     from repro.training.run_directory import RunDirectory
+    from repro.training.sizes import Machine
     from repro.training.trainer import Trainer
 
 CONFIG = cli.define_config()
@@ -38,6 +39,11 @@ flags.declare_key_flag("config")
 def main(argv: list[str]) -> None:
     del argv
     stop = StopSignal()
+    run_dir = Path(RUN_DIR.value)
+    opened = _open_folder(run_dir)
+    if opened is None:
+        return
+    run, config, seed = opened
     cli.load_tensorflow()
 
     from repro.acting.supervision import ActorPoolError, EnvironmentFailedError
@@ -47,16 +53,12 @@ def main(argv: list[str]) -> None:
     from repro.training.run_directory import RunDirectoryError, write_json
     from repro.training.trailing_returns import NoEpisodeError
 
-    run_dir = Path(RUN_DIR.value)
     try:
-        opened = _open_run(run_dir)
+        trainer, progress = _open_run(run, config, seed)
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
     except LearnerLostError as error:
         cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
-    if opened is None:
-        return
-    run, trainer, progress = opened
     began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
     if trainer.updates:
@@ -92,17 +94,56 @@ def main(argv: list[str]) -> None:
         trainer.close()
     if lost:
         _start_again(stop)
-    if not trainer.complete:
-        _say(_describe_stop(run_dir, saved=not lost))
+    _say(_describe_end(run, trainer) if trainer.complete else _describe_stop(run_dir, saved=not lost))
     if lost:
         sys.exit(1)
 
 
-def _open_run(run_dir: Path) -> tuple[RunDirectory, Trainer, Progress] | None:
-    """The run of the flags, at its beginning or at its last checkpoint; None where it is at its end, which is said.
+def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict, int] | None:
+    """The folder, configuration and seed of the run of the flags; None where it is at its end, which is said.
+
+    Fails where another process uses the folder, it holds another run, or a field has a value that is seen to be
+    impossible without TensorFlow.
+    """
+    from repro.training.run_directory import RunDirectory, RunDirectoryError
+    from repro.training.sizes import fill_in
+
+    config, seed = _read_settings(run_dir)
+    try:
+        if "study" in config:
+            study = cli.command("repro.reproduce", f"--paper={config.paper}", f"--experiment={config.experiment}")
+            raise ValueError(f"the configuration is of a study, which trains nothing; run it with: {study}")
+        if "population" in config:
+            raise ValueError(f"the configuration is of a population; train it with {cli.command('repro.population')}.")
+        if CLUSTER.value:
+            use_processes(config)
+            _check_sizes_for_cluster(config)
+        check_numbers(resolve(config))
+        if chosen := fill_in(config, run_dir, _find_machine):
+            _say(chosen)
+        run = RunDirectory(run_dir, config.to_dict(), seed)
+        if run.complete_json.exists():
+            _say(_describe_complete(run.complete_json, budget(config)[0]))
+            return None
+        _say(_describe_start(run, config, seed))
+    except (RunDirectoryError, ValueError) as error:
+        cli.fail(error)
+    return run, config, seed
+
+
+def _find_machine() -> Machine:
+    """What this process may use; TensorFlow is loaded where this is asked for."""
+    cli.load_tensorflow()
+    from repro.training import devices
+
+    return devices.find_machine()
+
+
+def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -> tuple[Trainer, Progress]:
+    """A run at its beginning or at its last checkpoint.
 
     Raises:
-        RunDirectoryError: another process uses the folder, or it holds another run.
+        RunDirectoryError: the disk is full or not writable.
         CheckpointError: no checkpoint is whole.
         LearnerLostError: another learner did not come.
         ValueError: a field has an impossible value.
@@ -111,21 +152,7 @@ def _open_run(run_dir: Path) -> tuple[RunDirectory, Trainer, Progress] | None:
     from repro.training import devices
     from repro.training.experiment import SynchronousLearning
     from repro.training.progress import Progress
-    from repro.training.run_directory import RunDirectory
-    from repro.training.sizes import fill_in
 
-    config, seed = _read_settings(run_dir)
-    if "population" in config:
-        raise ValueError(f"the configuration is of a population; train it with {cli.command('repro.population')}.")
-    if CLUSTER.value:
-        use_processes(config)
-        _check_sizes_for_cluster(config)
-    if chosen := fill_in(config, run_dir, devices.find_machine):
-        _say(chosen)
-    run = RunDirectory(run_dir, config.to_dict(), seed)
-    if run.complete_json.exists():
-        _say(_describe_complete(run.complete_json, budget(config)[0]))
-        return None
     experiment = find_experiment(config)
     runtime = experiment.config.runtime
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
@@ -134,7 +161,7 @@ def _open_run(run_dir: Path) -> tuple[RunDirectory, Trainer, Progress] | None:
     trainer = _build_on_cluster(experiment, seed, run) if CLUSTER.value else experiment.build_trainer(seed, run, _say)
     label = f"{config.agent} {config.env.task} seed {seed}"
     totals = trainer.total_updates, trainer.frames_per_update, trainer.updates
-    return run, trainer, Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
+    return trainer, Progress(run, *totals, label, trainer.unit, trainer.progress_scalars)
 
 
 def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> Trainer:
@@ -217,6 +244,29 @@ def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
     except (NoEpisodeError, RunDirectoryError):
         return False
     return True
+
+
+def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -> str:
+    """What a run says before it loads anything, which takes seconds."""
+    from repro.training.run_directory import has_saved
+
+    unit, amount = total_budget(resolve(config))
+    begins = "from its last checkpoint" if has_saved(run.path) else "from the beginning"
+    return f"Training {config.agent} on {config.env.task}, seed {seed}, for {amount:,} {unit} in {run.path}, {begins}."
+
+
+def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
+    """What a run says that has used up its budget."""
+    from repro.training.progress_line import format_score
+    from repro.training.trainer import RECENT_GAMES
+
+    games = trainer.episodes.games
+    last = f"of the last {min(games, RECENT_GAMES)} episodes" if games > 1 else "of its only episode"
+    score = f"mean return {format_score(trainer.episodes.mean_return())} {last}" if games else "no episode ended"
+    return (
+        f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. Its last checkpoint is in "
+        f"{run.checkpoints}. Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
+    )
 
 
 def _describe_complete(complete_json: Path, unit: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import venv
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--seed=-1"], "--seed=-1"),
         ([CONFIG, "--sede=1"], "Unknown command line flag 'sede'. Did you mean: seed"),
         ([CONFIG, "now"], "unexpected argument 'now'"),
+        ([CONFIG, "--run_dir="], "--run_dir is empty; see "),
+        (["--config=paper_configs/impala/theorems.py"], "repro.reproduce --paper=impala --experiment=theorems"),
     ],
 )
 def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
@@ -94,6 +98,84 @@ def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
     assert "Unknown scale 'huge'" in done.stderr
     done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1")
     assert "the configuration has no field 'learner.x'" in done.stderr
+
+
+MINE = "from paper_configs.impala import gymnasium\n\n\ndef get_config(scale='desk'):\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("import nothing_here\n", ", line 1: ModuleNotFoundError: No module named 'nothing_here'"),
+        (f"{MINE}    return gymnasium.get_config(scal)\n", ", line 5: NameError: name 'scal' is not defined"),
+        ("def get_config(:\n", ", line 1: SyntaxError: invalid syntax"),
+        (f"{MINE}    gymnasium.get_config(scale)\n", ": get_config must return a ConfigDict, not NoneType."),
+        (
+            f"{MINE}    config = gymnasium.get_config(scale)\n    return config.learning['rate']\n",
+            ", line 6: AttributeError: \"'learning'\"",
+        ),
+        (
+            f"{MINE}    config = gymnasium.get_config(scale)\n    del config.learner.batch_size\n    return config\n",
+            ": the configuration has no field 'learner.batch_size', as all of impala.discrete have.",
+        ),
+    ],
+)
+def test_an_own_configuration_that_fails_is_named_with_line_and_error(tmp_path, text, sentence):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    done = run("repro.train", f"--config={file}:desk", f"--run_dir={tmp_path / 'x'}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"repro.train: {file}{sentence}\n"
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        ("reverb", ("repro.train", CONFIG)),
+        ("mujoco", ("repro.reproduce", "--paper=refer", "--scale=smoke")),
+        ("jsonschema", ("repro.check",)),
+    ],
+)
+def test_a_package_that_is_missing_is_one_sentence(tmp_path, monkeypatch, package, arguments):
+    (tmp_path / f"{package}.py").write_text(f"raise ModuleNotFoundError('no such module', name={package!r})\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    more = (f"--run_dir={tmp_path / 'x'}",) if arguments[0] == "repro.train" else ()
+    done = run(*arguments, *more)
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(
+        f"{arguments[0]}: the package {package!r} is missing; install all packages of the suite with: "
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_a_disk_that_is_full_is_one_sentence(tmp_path):
+    code = (
+        "import errno\nfrom repro import cli\n\n\ndef main(argv):\n"
+        "    raise OSError(errno.ENOSPC, 'No space left on device', 'out.json')\n\n\ncli.run(main)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "-c: out.json could not be written (No space left on device).\n")
+
+
+def test_an_interrupt_while_a_command_loads_ends_it_without_a_word(tmp_path, monkeypatch):
+    (tmp_path / "rich.py").write_text("import os, signal\n\nos.kill(os.getpid(), signal.SIGINT)\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    done = subprocess.run(
+        [sys.executable, "-m", "repro.check"],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background ignores it
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_another_python_without_the_packages_is_told_which_one_has_them(tmp_path):
+    alone = tmp_path / "alone"
+    venv.create(alone, symlinks=True)
+    done = subprocess.run([alone / "bin/python", "-m", "repro.train"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("repro.train: the package 'ml_collections' is missing; ")
 
 
 def test_tuples_are_written_with_and_without_brackets():
@@ -134,22 +216,31 @@ def test_tuples_are_written_with_and_without_brackets():
 def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
     done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}", CONFIG, *SMALL, *arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+    *before, last = done.stderr.splitlines()
+    assert sentence in last
+    assert [line.startswith("Training impala_shallow on ") for line in before] in ([], [True])
 
 
 def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):
     arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--run_dir={tmp_path / 'x'}"]
     done = run_command(tmp_path, "repro.train", *arguments, "--config.env.task=Pendulum-v1")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
+    assert done.stderr.splitlines()[1:] == [
         "repro.train: agent impala takes Discrete actions, but those of Pendulum-v1 are Box(1,); "
-        "take an agent of paper_configs/refer/gymnasium.py.\n"
-    )
+        "take an agent of paper_configs/refer/gymnasium.py."
+    ]
     done = run_command(
         tmp_path, "repro.train", *arguments, "--config.env.task=CartPole-v1", "--config.num_env_steps=1000"
     )
     assert done.returncode == 0, done.stderr
+    first, *_, last = done.stderr.splitlines()
+    assert first == f"Training impala on CartPole-v1, seed 1, for 1,000 steps in {tmp_path / 'x'}, from the beginning."
+    assert re.fullmatch(
+        rf"{tmp_path / 'x'} is complete after 1,\d\d\d steps: mean return [\d.]+ of the last \d+ episodes\. "
+        rf"Its last checkpoint is in {tmp_path / 'x/checkpoints'}\. "
+        rf"Evaluate it with: \S+ -m repro\.evaluate --run_dir={tmp_path / 'x'}",
+        last,
+    )
 
     again = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}")
     assert (again.returncode, again.stdout, again.stderr.count("\n")) == (0, "", 1)
@@ -204,10 +295,40 @@ def test_train_needs_a_config_or_a_run(tmp_path):
     assert "holds no readable run (no valid config.json); start one with --config" in done.stderr
 
 
+def test_all_flags_that_are_missing_are_named(tmp_path):
+    done = run_command(tmp_path, "repro.alternate")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("repro.alternate: --first and --second are missing; see ")
+
+
 def test_evaluate_needs_a_run(tmp_path):
-    done = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path}")
+    (tmp_path / "run_1").mkdir()
+    (tmp_path / "run_1/config.json").write_text("{}")
+    near = f"give the --run_dir of a training, such as {tmp_path / 'run_1'}.\n"
+    for run_dir, what in (
+        (tmp_path, "holds no readable run (no valid config.json)"),
+        (tmp_path / "run_2", "does not exist"),
+    ):
+        done = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}")
+        assert (done.returncode, done.stderr) == (2, f"repro.evaluate: {run_dir} {what}; {near}")
+    done = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'elsewhere/x'}")
+    assert done.stderr.endswith("does not exist; give the --run_dir of a training.\n")
+
+
+def test_a_run_whose_checkpoints_are_all_broken_says_so_in_one_sentence(tmp_path):
+    arguments = (CONFIG, "--config.num_env_frames=2000", *SMALL, f"--run_dir={tmp_path / 'x'}")
+    assert run("repro.train", *arguments).returncode == 0
+    (tmp_path / "x/complete.json").unlink()
+    for path in (tmp_path / "x/checkpoints").iterdir():
+        (path / "state.npz").write_bytes(b"")
+    left = sorted((tmp_path / "x/checkpoints").rglob("*"))
+    done = run("repro.train", *arguments)
     assert done.returncode == 2
-    assert "holds no readable run" in done.stderr
+    began, sentence = done.stderr.splitlines()  # and no emulator is called leaked
+    assert began.endswith("from its last checkpoint.")
+    assert sentence.startswith(f"repro.train: No checkpoint in {tmp_path / 'x/checkpoints'} is whole (checkpoint_")
+    assert "Put a whole copy there, or train again in another run_dir; nothing was removed." in sentence
+    assert sorted((tmp_path / "x/checkpoints").rglob("*")) == left
 
 
 def wait_for_rows(run_dir: Path, rows: int) -> None:
@@ -233,6 +354,9 @@ def test_stop_resume_evaluate_export(tmp_path):
     run_dir = tmp_path / "run"
     arguments = [CONFIG, "--config.num_env_frames=100000", f"--run_dir={run_dir}", "--seed=3"]
     first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
+    began = first.stderr.readline()
+    assert began == f"Training impala_shallow on pong, seed 3, for 100,000 frames in {run_dir}, from the beginning.\n"
+    assert not (run_dir / "tensorboard").exists()  # said before TensorFlow is loaded and the agent built
     wait_for_rows(run_dir, 3)
     first.send_signal(signal.SIGTERM)
     _, stderr = first.communicate(timeout=60)
@@ -246,6 +370,7 @@ def test_stop_resume_evaluate_export(tmp_path):
 
     resumed = run("repro.train", *arguments)
     assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stderr.splitlines()[0].endswith(f" in {run_dir}, from its last checkpoint.")
     assert f"Resuming {run_dir} at" in resumed.stderr
     assert "Warning" not in resumed.stderr
     assert "leaked" not in resumed.stderr

@@ -135,9 +135,8 @@ def test_a_full_disk_a_broken_checkpoint_and_other_threads_at_a_resume(tmp_path)
         said = end(tmp_path, process)
     finally:
         process.kill()
-    assert (
-        f"Checkpoint {broken} is broken (state.npz was changed or cut short); falling back to the one before." in said
-    )
+    passed_over = f"({broken.name}: state.npz was changed or cut short)"
+    assert f"Going on from {before}, since what is newer is broken {passed_over}." in said
     assert f"Resuming {tmp_path / 'run'} at" in said
     assert saved_updates(tmp_path) > int(before.name.removeprefix("checkpoint_"))
 

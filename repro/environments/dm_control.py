@@ -39,6 +39,9 @@ DOMAINS = {
 
 TASKS = {f"{domain}_{task}": (domain, task) for domain, tasks in DOMAINS.items() for task in tasks}
 
+BENCHMARK = tuple(task for task, (domain, _) in TASKS.items() if domain != "quadruped")
+"""The suite's benchmark of 28 tasks."""
+
 OBSERVED = ("features", "pixels")
 """What is shown of a simulation."""
 

@@ -20,6 +20,7 @@ from gymnasium.utils import EzPickle
 from repro.environments.batched import check_batch, one_line, read_config
 from repro.environments.gymnasium_spaces import KIND, Encoder, read_actions, read_observations
 from repro.environments.stepped import SteppedEnvironment
+from repro.files import locate
 
 RESERVED = ("id", "max_episode_steps", "disable_env_checker")
 """Arguments of `gymnasium.make` that are not the environment's own."""
@@ -39,7 +40,7 @@ def task_name(task: str) -> str:
         task: `CartPole-v1`, or `my_module:MyEnv-v0` for an environment that importing `my_module` registers.
 
     Raises:
-        UnknownEnvironmentError: no environment has this id, or the module cannot be found.
+        UnknownEnvironmentError: no environment has this id, or the module cannot be imported.
     """
     module, _, name = task.rpartition(":")
     if module:
@@ -49,6 +50,10 @@ def task_name(task: str) -> str:
             raise UnknownEnvironmentError(
                 f"The module {module!r} of {task!r} cannot be imported ({error}); run the command in the folder that "
                 "holds it, or add that folder to PYTHONPATH."
+            ) from error
+        except Exception as error:  # whatever it may raise, its writer learns where and why
+            raise UnknownEnvironmentError(
+                f"The module {module!r} of {task!r} cannot be imported ({locate(error)})."
             ) from error
     if name in gymnasium.registry:
         return task

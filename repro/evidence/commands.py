@@ -92,17 +92,20 @@ def row_command(
         configs_dir: holds a directory of configs for each paper.
 
     Returns:
-        None for an aggregate and for a set of tasks with no claim, unless its tasks are learned together.
+        None where no configuration or agent is there, for an aggregate that cannot be run here, and for a set of tasks
+        with neither claim nor statistic, unless its tasks are learned together.
     """
     if printed.experiment is None:
         return None
     together = learns_together(first_runs(printed)[0], configs_dir)
-    if printed.statistic is not None and not together:
-        return None
     if used:
         kinds = dict.fromkeys((comparisons.key_of(record), record["scale"]) for record in used)
         every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
         return command(map(of_record, every), configs_dir)
+    if printed.statistic is not None and not together:  # takes all tasks, by the name of their set
+        if printed.cannot_run is not None:
+            return None
+        return command(with_seeds([first_runs(printed)[0]._replace(task=printed.task)], FIRST_SEEDS), configs_dir)
     if printed.task in comparisons.TASK_SETS and printed.claim is None and not together:
         return None
     if together and printed.claim is None and printed.task not in together:

@@ -49,8 +49,7 @@ class Row:
             was run.
         settings: settings of our runs that are not the paper's, in words.
         sentence, main: as in `published.PublishedRow`.
-        command: makes the row's runs again, or without any its first ones; None where there is no config for it, or
-            where the row is an aggregate.
+        command: makes the row's runs again, or without any its first ones; None where there is no config for it.
         note: what a reader must know: stale or unpooled records, why an aggregate is not run; empty
             otherwise.
     """

@@ -53,7 +53,7 @@ def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[Recorded
     for job in jobs:
         try:
             job.run(cores, quiet=False)
-        except (JobError, records.RecordError) as error:
+        except (JobError, records.RecordError, OSError) as error:
             failures[job] = str(error)
         except Stopped:
             break

@@ -11,6 +11,7 @@ from repro.evidence.rows import row_key
 from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
 from repro.report.markdown import results_page
+from repro.report.not_run import not_run_page
 
 PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^=]+)=(.+)")
 
@@ -36,7 +37,9 @@ def main(argv: list[str]) -> None:
         for picture in filter(None, pictures):
             save_picture(contents, *picture.groups())
         if values.markdown:
-            pathlib.Path(values.markdown).write_text(results_page(contents.rows, contents.external), encoding="utf-8")
+            path_md = pathlib.Path(values.markdown)
+            path_md.write_text(results_page(contents.rows, contents.external), encoding="utf-8")
+            path_md.with_stem(f"{path_md.stem}_not_run").write_text(not_run_page(contents.rows), encoding="utf-8")
     except OSError as error:
         cli.fail(f"{error.filename!r} could not be written ({error.strerror or error}).")
     print(f"Page: {path}")
@@ -64,7 +67,9 @@ def _define_flags() -> None:
     flags.DEFINE_string("out", "report", "Folder to write index.html and what belongs to it to.")
     flags.DEFINE_string("results_dir", "results", "Folder with the records.")
     flags.DEFINE_multi_string("picture", [], "Also plot the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png.")
-    flags.DEFINE_string("markdown", None, "Also write the rows that have a result to this Markdown file.")
+    flags.DEFINE_string(
+        "markdown", None, "Also write the rows that have a result to this Markdown file, and the others beside it."
+    )
 
 
 if __name__ == "__main__":

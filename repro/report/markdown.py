@@ -2,8 +2,7 @@
 
 import collections
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from repro.evidence import published
 from repro.evidence.external import ExternalRow
@@ -12,9 +11,6 @@ from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
 from repro.report import tables
 
-_Row = TypeVar("_Row")
-_Key = TypeVar("_Key")
-
 HEADER = """\
 # Results
 
@@ -22,8 +18,9 @@ HEADER = """\
 
 Every printed number of the five papers that has a run here, and every run that answers no printed number. Each row has
 the published value, ours with a 95 % interval, the budget with its share of the paper's, and a verdict. The command
-above a table, or in its last column, makes its runs again. `make report` also builds `report/index.html`, which has
-the rows without a run as well, each with its command, learning curves, settings and deviations.
+above a table, or in its last column, makes its runs again. [Results: not run](results_not_run.md) has the rows without
+a run. `make report` also builds `report/index.html`, which has all of them, and learning curves, settings and
+deviations.
 
 """
 
@@ -94,7 +91,9 @@ def _main_claims(rows: Sequence[Row]) -> str:
 def _external_section(rows: Sequence[ExternalRow]) -> str:
     """A table for each agent of ours; nothing without rows."""
     parts = [EXTERNAL] if rows else []
-    for (paper, agent), of_agent in _grouped(rows, lambda row: (row.paper, f"{row.experiment}/{row.agent}")).items():
+    for (paper, agent), of_agent in tables.grouped(
+        rows, lambda row: (row.paper, f"{row.experiment}/{row.agent}")
+    ).items():
         first = of_agent[0]
         columns = {
             "Task": [row.task for row in of_agent],
@@ -115,19 +114,19 @@ def _external_section(rows: Sequence[ExternalRow]) -> str:
 
 def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path) -> str:
     """A heading, what is not run, and one part per heading, random players last."""
-    title, titles = f"\n## {tables.PAPERS.get(paper, paper)}\n", {}
+    title, titles = f"\n## {tables.PAPERS.get(paper, paper)}\n", tables.titles(paper, published_dir)
     if paper in published.papers(published_dir):
         numbers = published.load(paper, published_dir)
         title += f"\n*{numbers.title}* ({numbers.citation}).\n"
-        titles = {name: table["title"] for name, table in numbers.tables.items()}
     for finding in ("not run", "cannot run here"):
         left = collections.Counter(row.table for row in rows if row.finding == finding and row.table)
         if left:
             places = ", ".join(f"{tables.named(table)} ({count})" for table, count in left.items())
-            title += f"\n{finding.capitalize()}: {places}.\n"
+            name = tables.PAPERS.get(paper, paper).lower()
+            title += f"\n[{finding.capitalize()}](results_not_run.md#{name}): {places}.\n"
     parts = [title]
     run = sorted((row for row in rows if row.seeds), key=tables.is_random_play)
-    for heading, of_heading in _grouped(run, lambda row: tables.heading(row, titles)).items():
+    for heading, of_heading in tables.grouped(run, lambda row: tables.heading(row, titles)).items():
         parts.append(f"\n### {heading}\n\n{_table_section(of_heading)}")
     return "".join(parts)
 
@@ -135,7 +134,7 @@ def _paper_section(paper: str, rows: Sequence[Row], published_dir: pathlib.Path)
 def _table_section(rows: Sequence[Row]) -> str:
     """The rows of one printed table, a Markdown table per statement of the paper, below the command that they share."""
     parts = [_command_block(rows)]
-    for statement, stated in _grouped(rows, lambda row: row.statement).items():
+    for statement, stated in tables.grouped(rows, lambda row: row.statement).items():
         units = {row.unit for row in stated}
         lines = [statement] if statement else []
         lines += [f"Unit: {stated[0].unit}."] if len(units) == 1 else []
@@ -176,11 +175,3 @@ def shows(line: str, row: Row) -> bool:
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     ours = {tables.task(row), row.column or row.agent or "", tables.ours(row)}
     return line.startswith("|") and ours <= set(cells)
-
-
-def _grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> Mapping[_Key, list[_Row]]:
-    """Rows by a key, in the order in which the keys first come up."""
-    groups: dict[_Key, list[_Row]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups

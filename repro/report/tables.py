@@ -1,17 +1,22 @@
 """Rows as text: a table for the terminal and one in Markdown."""
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+import pathlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import rich.box
 import rich.console
 import rich.table
 import rich.text
 
-from repro.evidence import random_player
+from repro.evidence import published, random_player
 from repro.evidence.external import ExternalRow
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS
+
+_Row = TypeVar("_Row")
+_Key = TypeVar("_Key")
 
 STYLES = {
     "reproduced": "bold green",
@@ -47,6 +52,25 @@ def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def main_claims(rows: Iterable[Row]) -> list[Row]:
     """Returns the rows of the claims that the papers are about, papers in the order of `PAPERS`."""
     return [row for paper_rows in by_paper(rows).values() for row in paper_rows if row.main]
+
+
+def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> Mapping[_Key, list[_Row]]:
+    """Returns rows by a key, in the order in which the keys first come up."""
+    groups: dict[_Key, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def titles(paper: str, published_dir: pathlib.Path = published.PUBLISHED_DIR) -> dict[str, str]:
+    """Returns the title of each printed table of a paper by its name; none of a paper without published numbers.
+
+    Raises:
+        PublishedError: the published numbers cannot be read.
+    """
+    if paper not in published.papers(published_dir):
+        return {}
+    return {name: table["title"] for name, table in published.load(paper, published_dir).tables.items()}
 
 
 def number(value: float | None) -> str:

@@ -71,9 +71,10 @@ def save(
         flush(directory)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(partial, ignore_errors=True)
+        intact = ": its earlier checkpoints are intact" if newest_first(directory) else ""
         raise CheckpointError(
-            f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume "
-            "the run: its earlier checkpoints are intact."
+            f"Could not write a checkpoint to {directory} ({reason(error)}); free some space and resume the "
+            f"run{intact}."
         ) from error
     for old in newest_first(directory)[KEEP:]:
         shutil.rmtree(old, ignore_errors=True)  # one that stays is tried again at the next save
@@ -91,24 +92,28 @@ def restore(
     Args:
         directory: where `save` wrote.
         variables: restored in place; every one of its variables must be in the checkpoint.
-        warn: called with one line for each broken checkpoint that is passed over.
+        warn: called with one line that names the broken checkpoints that are passed over.
         read_more: called with the folder, for the files of `write_more`.
 
     Raises:
         CheckpointError: there are checkpoints, but none is whole.
     """
-    candidates = newest_first(directory)
-    for path in candidates:
-        damage = find_damage(path)
-        if damage:
-            warn(f"Checkpoint {path} is broken ({damage}); falling back to the one before.")
+    broken: list[str] = []
+    for path in newest_first(directory):
+        if damage := find_damage(path):
+            broken.append(f"{path.name}: {damage}")
             continue
+        if broken:
+            warn(f"Going on from {path}, since what is newer is broken ({'; '.join(broken)}).")
         variables.read(str(path / "variables")).assert_existing_objects_matched()
         if read_more is not None:
             read_more(path)
         return _read_state(path)
-    if candidates:
-        raise CheckpointError(f"All checkpoints in {directory} are broken; start again in a new run_dir.")
+    if broken:
+        raise CheckpointError(
+            f"No checkpoint in {directory} is whole ({'; '.join(broken)}). Put a whole copy there, or train again in "
+            "another run_dir; nothing was removed."
+        )
     return None
 
 

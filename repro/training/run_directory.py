@@ -195,7 +195,8 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         return json.loads((path / "config.json").read_text())
     except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path} holds no readable run (no valid config.json).") from error
+        what = "holds no readable run (no valid config.json)" if path.exists() else "does not exist"
+        raise RunDirectoryError(f"{path} {what}.") from error
 
 
 def write_json(path: Path, value: Any, indent: int | None = 1) -> None:

@@ -522,6 +522,18 @@ def test_keyword_arguments_and_time_limit() -> None:
     assert make_gymnasium(config.lock(), 1, 0).max_steps == 500
 
 
+def test_a_module_that_fails_is_named_with_line_and_error(tmp_path, monkeypatch) -> None:
+    file = tmp_path / "failing_module.py"
+    file.write_text("import gymnasium\n\nregistered = gymnasum.register\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UnknownEnvironmentError) as error:
+        task_name("failing_module:MyEnv-v0")
+    assert str(error.value) == (
+        "The module 'failing_module' of 'failing_module:MyEnv-v0' cannot be imported "
+        f"({file}, line 3: NameError: name 'gymnasum' is not defined)."
+    )
+
+
 @pytest.mark.parametrize(
     ("task", "message"),
     [

@@ -7,6 +7,7 @@ from repro.environments.names import task_name
 from repro.evidence import commands, published, random_player, records, rows, staleness
 from repro.evidence.commands import Run, with_seeds
 from repro.evidence.groups import group_records
+from repro.launch import task_sets
 
 VRACER = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "desk")
 HALF = "make reproduce-refer EXPERIMENT=figure_4_vracer AGENT="
@@ -102,11 +103,16 @@ def test_every_row_s_command_names_what_is_there():
             *agents(config),
             random_player.AGENT,
         }
-        for task in filter(None, fields.get("TASK", "").split(",")):
+        for task in task_sets.expand(filter(None, fields.get("TASK", "").split(","))):
             assert task == (config["env"]["task"] if "study" in config else task_name(config["env"]["name"], task)), (
                 text
             )
         assert min(_seeds(fields)) > 0
+
+
+def test_every_row_that_is_not_run_has_a_command():
+    groups = group_records(records.read_all(records.ROOT / "results")[0])
+    assert [row for row in rows.make_rows(groups) if row.finding == "not run" and row.command is None] == []
 
 
 def test_every_answered_row_has_the_command_of_its_runs():
@@ -139,6 +145,8 @@ def test_a_number_of_tasks_learned_together_has_a_command_of_a_scale_with_all_of
     assert found["4", "IMPALA, deep, multi-task", "median"] == (
         "make reproduce-impala EXPERIMENT=atari_57 SCALE=paper SEEDS=1"
     )
-    assert found["4", "IMPALA, deep, experts", "median"] is None
+    assert found["4", "IMPALA, deep, experts", "median"] == (
+        "make reproduce-impala EXPERIMENT=atari_deep TASK=atari57 SCALE=desk SEEDS=3"
+    )
     shallow = "make reproduce-impala EXPERIMENT=dmlab_30 AGENT=impala_shallow SCALE=paper SEEDS=1"
     assert found["3", "IMPALA, shallow", "mean_capped"] == shallow

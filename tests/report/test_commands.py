@@ -223,7 +223,7 @@ def test_check_without_records_says_so(tmp_path, run):
     ("arguments", "words"),
     [
         (("repro.check", "--results_dir=absent"), "there is no directory 'absent'"),
-        (("repro.check", "--paper=impla"), "did you mean 'impala'?"),
+        (("repro.check", "--paper=impla"), "did you mean 'impala'? (there are acer, "),
         (("repro.check", "--experiment=atari_shalow"), "'atari_shalow'"),
         (("repro.check", "--jsn=out.json"), "Unknown command line flag 'jsn'"),
         (("repro.check", "--json=/proc/none/out.json"), "could not be written"),
@@ -231,7 +231,8 @@ def test_check_without_records_says_so(tmp_path, run):
         (("repro.report", "--out=/proc/none"), "could not be written"),
         (("repro.report", "--markdown=/proc/none/results.md"), "'/proc/none/results.md' could not be written"),
         (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
-        (("repro.report", "stray"), "stray"),
+        (("repro.report", "stray"), "repro.report: unexpected argument 'stray'"),
+        (("repro.report", "--out="), "repro.report: --out is empty"),
     ],
 )
 def test_unusable_input_is_one_sentence_and_code_2(tmp_path, arguments, words, run):
@@ -253,7 +254,10 @@ def test_report_writes_the_markdown_page_where_asked(results, tmp_path, run):
     arguments = (f"--results_dir={results}", f"--out={tmp_path / 'out'}", f"--markdown={tmp_path / 'results.md'}")
     done = run("repro.report", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "| pong | IMPALA, shallow, experts |" in (tmp_path / "results.md").read_text()
+    run_line = "| pong | IMPALA, shallow, experts |"
+    not_run_line = "| alien | IMPALA, shallow, experts |"
+    pages = [(tmp_path / name).read_text() for name in ("results.md", "results_not_run.md")]
+    assert [(run_line in page, not_run_line in page) for page in pages] == [(True, False), (False, True)]
 
 
 def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path, run):

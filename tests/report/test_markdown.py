@@ -90,7 +90,7 @@ def test_commands_that_differ_stand_in_their_rows():
 
 def test_rows_stand_below_their_table_and_statement():
     page = results_page([CLAIM, ROW, NOT_RUN, OWN])
-    assert "Not run: Table C.1 (1)." in page
+    assert "[Not run](results_not_run.md#impala): Table C.1 (1)." in page
     claim = section(page, "### Section 6: Results named in the conclusion")
     assert claim.index("Deep beats shallow. Unit: probability.") < claim.index("| atari57 |")
     assert "| > 20.4 |" in claim

@@ -58,7 +58,7 @@ def test_a_broken_large_array_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "LARGE_BYTES", 1)
     file = save(tmp_path, 1) / "large" / "a" / "b.npy"
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(checkpoint.CheckpointError, match="All checkpoints in .* are broken"):
+    with pytest.raises(checkpoint.CheckpointError, match="No checkpoint in .* is whole"):
         restore(tmp_path)
 
 
@@ -104,7 +104,9 @@ def test_a_broken_newest_falls_back_with_one_line(tmp_path, file, damage):
     state, value, lines = restore(tmp_path)
     assert (state["updates"], value) == (1, 1.0)
     assert len(lines) == 1
-    assert "checkpoint_000000002 is broken" in lines[0]
+    assert lines[0].startswith(
+        f"Going on from {tmp_path / 'checkpoint_000000001'}, since what is newer is broken (checkpoint_000000002: "
+    )
 
 
 def test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not(tmp_path):
@@ -119,7 +121,9 @@ def test_a_broken_checkpoint_is_written_again_and_a_whole_one_is_not(tmp_path):
 
 def test_all_broken_is_an_error(tmp_path):
     (save(tmp_path, 1) / "state.npz").write_bytes(b"")
-    with pytest.raises(checkpoint.CheckpointError, match="start again in a new run_dir"):
+    with pytest.raises(
+        checkpoint.CheckpointError, match="is whole .checkpoint_.*train again in another run_dir; nothing was removed"
+    ):
         restore(tmp_path)
 
 
@@ -141,8 +145,10 @@ def test_full_disk_is_a_clear_error_and_corrupts_nothing(tmp_path, monkeypatch, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr({"savez": "numpy.savez", "fsync": "os.fsync"}[where], full)
-    with pytest.raises(checkpoint.CheckpointError, match="No space left on device.*free some space"):
+    with pytest.raises(checkpoint.CheckpointError, match="No space left on device.*free some space.*are intact"):
         save(tmp_path, 2)
+    with pytest.raises(checkpoint.CheckpointError, match=r"free some space and resume the run\.$"):
+        save(tmp_path.with_name(f"{tmp_path.name}_first"), 1)
     monkeypatch.undo()
     assert [p.name for p in tmp_path.iterdir()] == ["checkpoint_000000001"]
     assert restore(tmp_path)[0]["updates"] == 1
