@@ -4,7 +4,9 @@ import shlex
 import sys
 from types import TracebackType
 
-_COMMAND = next((argument for argument in sys.orig_argv[1:] if argument.startswith("repro.")), None)
+_COMMAND = next(
+    (name for flag, name in zip(sys.orig_argv, sys.orig_argv[1:]) if flag == "-m" and name.startswith("repro.")), None
+)
 
 
 def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -12,7 +14,7 @@ def _show_error(kind: type[BaseException], error: BaseException, trace: Tracebac
     if issubclass(kind, KeyboardInterrupt):
         return
     name = error.name if isinstance(error, ModuleNotFoundError) else None
-    if name is None or name.startswith("repro"):
+    if name is None or name.split(".")[0] in ("repro", "paper_configs"):
         sys.__excepthook__(kind, error, trace)
         return
     install = [sys.executable, "-m", "pip", "install", "--requirement", "requirements.lock"]
