@@ -108,10 +108,10 @@ VARIANTS = [
         f"{TEST_ALPHA_UPDATE}::test_equals_the_double_loop",
     ),
     Variant(
-        "alpha: printed step added",
+        "alpha: away from the target rate",
         ALPHA,
-        "return phi - step_size *",
-        "return phi + step_size *",
+        "(estimate - target) * phi",
+        "(target - estimate) * phi",
         f"{TEST_ALPHA_UPDATE}::test_three_steps_by_hand",
     ),
     Variant(
