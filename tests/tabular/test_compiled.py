@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def stale_names(source: str) -> dict[str, set[str]]:
-    """What cached functions read of other files of repro, by function: Numba compiles them again for their own alone."""
+    """Names of other files of repro that cached functions read, by function."""
     tree = ast.parse(source)
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     ours = {
