@@ -223,7 +223,7 @@ def test_with_the_sign_of_its_policy_gradient_turned_it_does_not_learn(tmp_path,
     assert mean_return(build(tmp_path, frames=4_000)) < 15
 
 
-def test_memory_begins_anew_with_each_episode(tmp_path):
+def test_each_episode_begins_without_memory(tmp_path):
     training = build(tmp_path, frames=64)
     agent, begun = training._agent, []
     begin, act = agent.begin_episode, agent.act
