@@ -10,6 +10,10 @@ LEARNING = "repro/tabular/learning.py"
 PRIORITY = "repro/papers/ctrace/initial_priority.py"
 FUSED = "repro/papers/refer/fused.py"
 SEEDS = "repro/training/seeds.py"
+GROUPS = "repro/evidence/groups.py"
+MIGRATIONS = "repro/evidence/migrations.py"
+NAF = "repro/papers/refer/naf.py"
+RECURRENT = "repro/papers/refer/recurrent_vracer.py"
 TEST_WINDOW = "tests/training/test_trailing_returns.py"
 TEST_SIMULATION = "tests/tabular/test_simulation.py"
 TEST_PRIORITY = "tests/papers/ctrace/test_initial_priority.py"
@@ -91,5 +95,40 @@ VARIANTS = [
         "numbers[::2], numbers[1::2], replay)",
         "numbers[1::2], numbers[::2], replay)",
         "tests/training/test_seeds.py::test_they_stay_what_they_were",
+    ),
+    Variant(
+        "groups: stale records averaged with the others",
+        GROUPS,
+        "            stale[key][item.path] = reason\n        else:\n            current",
+        "            stale[key][item.path] = reason\n        if True:\n            current",
+        "tests/evidence/test_groups.py::test_stale_record_is_said_and_not_counted",
+    ),
+    Variant(
+        "groups: the smallest scale at hand",
+        GROUPS,
+        'scale = max((record["scale"]',
+        'scale = min((record["scale"]',
+        "tests/evidence/test_groups.py::test_only_the_largest_scale_is_averaged",
+    ),
+    Variant(
+        "records: standard deviation of older ones over N",
+        MIGRATIONS,
+        "if version < 4:",
+        "if version < 3:",
+        "tests/evidence/test_migrations.py::test_version_4_has_the_standard_deviation_over_n_minus_1",
+    ),
+    Variant(
+        "NAF: weights of prioritised samples left out",
+        NAF,
+        'batch["weight"] * losses.total',
+        "losses.total",
+        "tests/papers/refer/test_prioritised.py::test_a_weight_multiplies_the_gradient_of_its_sample",
+    ),
+    Variant(
+        "V-RACER with memory: last value of more states than a window has",
+        RECURRENT,
+        "last][-self.window :]:",
+        "last]:",
+        "tests/papers/refer/test_recurrent_vracer.py::test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own",
     ),
 ]
