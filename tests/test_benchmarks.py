@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from paper_configs.acer import gymnasium as acer_gymnasium
+from paper_configs.ctrace import dqn
 from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
 from repro.benchmarks import impala_dmlab, ingestion, stac
-from repro.benchmarks.measuring import actor_learner, raw, timing
+from repro.benchmarks.measuring import actor_learner, raw, sequences, timing
+from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
+from repro.papers import find_experiment
 
 
 def test_serial_bound_is_the_rate_of_one_after_the_other():
@@ -153,6 +157,34 @@ def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
     lines = dict(benchmark._lines(result))
     assert lines["update, stac / impala"] == f"x {result['ratios']['update, stac / impala']:.3f}"
     assert lines["whole"] == "800 (3,200 frames)"
+
+
+@pytest.mark.parametrize(
+    ("config", "measure"),
+    [
+        (gymnasium.get_config("smoke"), actor_learner.measure_on_policy),
+        (acer_gymnasium.get_config("smoke"), actor_learner._measure_replay_once),
+        (dqn.get_config("smoke"), sequences._measure_once),
+    ],
+)
+def test_all_environments_are_closed(monkeypatch, config, measure):
+    experiment = find_experiment(resolve(config))
+    opened, closed, make = [], [], experiment.make_environment
+
+    def make_environment(*arguments, **keywords):
+        environment = make(*arguments, **keywords)
+        opened.append(environment)
+        close = environment.close
+        monkeypatch.setattr(environment, "close", lambda: (closed.append(environment), close()))
+        return environment
+
+    monkeypatch.setattr(experiment, "make_environment", make_environment)
+    monkeypatch.setattr(timing, "rate", lambda bodies, seconds: 1.0)
+    monkeypatch.setattr(timing, "whole", lambda build, seconds, warm_up=0: 1.0)
+    monkeypatch.setattr(sequences, "STORED", 1)
+    measure(experiment, 0, 0.0)
+    assert opened
+    assert set(map(id, closed)) == set(map(id, opened))
 
 
 def test_a_configuration_chooses_what_is_measured(monkeypatch):

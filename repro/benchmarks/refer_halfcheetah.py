@@ -5,6 +5,7 @@ The whole makes one gradient step for each environment step, so its rate is that
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from paper_configs.refer import figure_4_vracer
 from repro.benchmarks.measuring import timing
 from repro.config import resolve
 from repro.distributions import gaussian
+from repro.environments.batched import VectorEnvironment
 from repro.environments.mujoco import make_mujoco
 from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.replay.refer import ReferMemory
@@ -42,14 +44,14 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         config = resolve(figure_4_vracer.get_config("paper"))
         results = []
         for seed in range(repeats):
-            memory = _full_memory(config, seed)
-            gradient, remember = _learner_bodies(config, memory, seed)
-            parts = {
-                "environment": timing.rate([_environment_body(config, seed)], seconds),
-                "acting": timing.rate([_acting_body(config, seed)], seconds),
-                "memory": timing.rate([remember], seconds),
-                "gradient": timing.rate([gradient], seconds),
-            }
+            with contextlib.closing(make_mujoco(config.env, 1, seed)) as environment:
+                gradient, remember = _learner_bodies(config, environment, _full_memory(config, environment, seed), seed)
+                parts = {
+                    "environment": timing.rate([_environment_body(environment, seed)], seconds),
+                    "acting": timing.rate([_acting_body(config, environment, seed)], seconds),
+                    "memory": timing.rate([remember], seconds),
+                    "gradient": timing.rate([gradient], seconds),
+                }
             whole = timing.whole(functools.partial(ReplayExperiment(config).build_trainer, seed, warn=print), seconds)
             results.append({"parts": parts, "whole": whole})
         return timing.summarise("refer_halfcheetah", UNIT, results)
@@ -57,8 +59,7 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
         os.sched_setaffinity(0, cores)
 
 
-def _environment_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], int]:
-    environment = make_mujoco(config.env, 1, seed)
+def _environment_body(environment: VectorEnvironment, seed: int) -> Callable[[], int]:
     environment.reset()
     action = np.random.default_rng(seed).normal(size=(1, environment.num_actions)).astype(np.float32)
 
@@ -70,8 +71,7 @@ def _environment_body(config: ml_collections.ConfigDict, seed: int) -> Callable[
     return body
 
 
-def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], int]:
-    environment = make_mujoco(config.env, 1, seed)
+def _acting_body(config: ml_collections.ConfigDict, environment: VectorEnvironment, seed: int) -> Callable[[], int]:
     rng = np.random.default_rng(seed)
     agent = ReplayExperiment(config).make_agent(environment, rng)
     state = environment.reset()[0][0]
@@ -85,8 +85,7 @@ def _acting_body(config: ml_collections.ConfigDict, seed: int) -> Callable[[], i
     return body
 
 
-def _full_memory(config: ml_collections.ConfigDict, seed: int) -> ReferMemory:
-    environment = make_mujoco(config.env, 1, seed)
+def _full_memory(config: ml_collections.ConfigDict, environment: VectorEnvironment, seed: int) -> ReferMemory:
     sizes = config.memory.capacity, environment.state_size, environment.num_actions, environment.max_steps
     memory = ReferMemory(*sizes, discount=config.learner.discount)
     g = np.random.default_rng(seed)
@@ -103,11 +102,11 @@ def _full_memory(config: ml_collections.ConfigDict, seed: int) -> ReferMemory:
 
 
 def _learner_bodies(
-    config: ml_collections.ConfigDict, memory: ReferMemory, seed: int
+    config: ml_collections.ConfigDict, environment: VectorEnvironment, memory: ReferMemory, seed: int
 ) -> tuple[Callable[[], int], Callable[[], int]]:
     """A call of gradient steps on a fixed batch, and what the memory does for one; both return gradient steps."""
     rng = np.random.default_rng(seed)
-    agent = ReplayExperiment(config).make_agent(make_mujoco(config.env, 1, seed), rng)
+    agent = ReplayExperiment(config).make_agent(environment, rng)
     k = config.learner.steps_per_call
     size = k * config.learner.batch_size
     batch = memory.gather(memory.sample(rng, size))

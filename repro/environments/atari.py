@@ -263,7 +263,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
             self._seed = seed
             self._seeds_sampled[:] = 0
         everywhere = np.ones(self.num_envs, bool)
-        self._begin_games(everywhere, self._seed_anew(everywhere))
+        self._begin_games(everywhere, self._reseed(everywhere))
         self._is_reset = True
         return self._observation(), {}
 
@@ -413,7 +413,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         if (resetting := out_of_time & ~seeding).any():
             info = self._reset_emulators(resetting)
         if seeding.any():
-            info = self._seed_anew(seeding)
+            info = self._reseed(seeding)
         self._begin_games(beginning, info)
 
     def _begin_games(self, beginning: np.ndarray, info: dict[str, np.ndarray]) -> None:
@@ -435,7 +435,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         for array in zero_at_start:
             array[beginning] = 0
 
-    def _seed_anew(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
+    def _reseed(self, seeding: np.ndarray) -> dict[str, np.ndarray]:
         """Seeds some emulators with the next of their environments' seeds and resets them."""
         for row in np.flatnonzero(seeding):
             sequence = np.random.SeedSequence((self._seed, int(row), int(self._seeds_sampled[row])))

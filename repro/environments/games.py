@@ -39,7 +39,7 @@ def game_name(task: str) -> str:
         UnknownGameError: no game has this name.
     """
     games = {_key(game): game for game in all_games()}
-    wanted = _key(re.sub(r"((NoFrameskip|Deterministic)?-v\d+)$", "", task.removeprefix("ALE/")))
+    wanted = _key(re.sub(r"^ALE/|(NoFrameskip|Deterministic)?-v\d+$", "", task, flags=re.IGNORECASE))
     if wanted in games:
         return games[wanted]
     near = [games[key] for key in difflib.get_close_matches(wanted, games, n=4, cutoff=0.5)]

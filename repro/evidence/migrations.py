@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from repro.config import merge
+from repro.evidence.statistics import sample_std
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Version of the records that are written now."""
 
 RECORD_FIELDS = {"drawn": "sampled_hparams"}
@@ -24,7 +25,7 @@ def rename_fields(record: Any) -> Any:
     Args:
         record: anything that was read from JSON, not validated.
     """
-    if not isinstance(record, dict) or record.get("schema_version", 1) == SCHEMA_VERSION:
+    if not isinstance(record, dict) or record.get("schema_version") in (3, SCHEMA_VERSION):
         return record
     config = record.get("config")
     unit = _unit(config if isinstance(config, dict) else {})
@@ -43,7 +44,8 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
     Version 1, which has no `schema_version`: the configuration names agents in `agents`, and what one of them reads in
     place of the rest in `variants` or, for a baseline of another paper, in a section of that paper's name. Version 2
     has the fields that the record's agent read in their places. Version 3 has other names of some fields,
-    among them the budget, which was `frames` where steps were counted, too.
+    among them the budget, which was `frames` where steps were counted, too. Version 4 divides by N - 1 in every
+    standard deviation of returns, where random players and studies divided by N.
 
     Args:
         record: a valid record, as `rename_fields` returns it.
@@ -53,6 +55,9 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
         config = place_own_fields(config)
     if version < 3:
         config = rename_config(config)
+    if version < 4:
+        evaluation = record["evaluation"]
+        record = {**record, "evaluation": evaluation | {"std": sample_std(evaluation["returns"])}}
     return {**record, "schema_version": SCHEMA_VERSION, "config": config}
 
 

@@ -130,6 +130,11 @@ def rounded(number: float) -> float:
     return float(f"{number:.{DIGITS}g}")
 
 
+def sample_std(values: Sequence[float] | np.ndarray) -> float:
+    """Returns the standard deviation of a population that N values are a sample of, over N - 1; 0 of a single value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
 def aggregate(scores: Scores, statistic: Statistic) -> float:
     """Returns an aggregate over tasks. Arguments and errors as for `stratified_interval`; one run a task will do."""
     return float(statistic(*_checked("aggregate", scores).values(), axis=-1))

@@ -11,6 +11,7 @@ import numpy as np
 
 from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import migrations, records
+from repro.evidence.statistics import sample_std
 
 
 def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
@@ -68,7 +69,7 @@ def summarize_returns(unit: str, protocol: str, values: np.ndarray) -> dict[str,
         "episodes": len(values),
         "unit": unit,
         "mean": float(values.mean()),
-        "std": float(values.std()),
+        "std": sample_std(values),
         "returns": [float(f"{value:.9g}") for value in values],
     }
 

@@ -99,7 +99,7 @@ def contraction_estimate(c: np.ndarray, discount: float, states: np.ndarray, act
     return 1.0 - (1.0 - discount) * total
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True)  # not cached: Numba does not see a change of `follow`, which is in another file
 def _learn(
     phi: float,
     q: np.ndarray,

@@ -70,7 +70,7 @@ def corrections(
     return found
 
 
-@numba.njit(nogil=True, cache=True)
+@numba.njit(nogil=True)  # not cached: Numba does not see a change of `follow`, which is in another file
 def _learn(
     values: np.ndarray,
     visits: np.ndarray,

@@ -37,6 +37,7 @@ from repro.training.learner_group import ChiefLink, LearnerGroup
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
+from repro.training.seeds import make_run_seeds
 from repro.training.synchronous_learners import EXCHANGE_ERRORS, ChiefSource, ChiefTrainer, learn_with
 from repro.training.task_returns import TaskReturns
 from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings, supervision
@@ -198,18 +199,18 @@ class OnPolicyExperiment(abc.ABC):
         group: LearnerGroup | None = None,
     ) -> OnPolicyTrainer:
         config, runtime = self.config, self.config.runtime
-        weights_seed, *actor_seeds, replay_seed = self._make_seeds(seed)
+        seeds = make_run_seeds(seed, runtime.num_actors)
         num_replayed, sampled_hparams = self.num_replayed, self.sample_hparams(seed)
         remote, at_acting_weights = runtime.schedule == PROCESSES, runtime.schedule == "a3c"
         if remote and self.dynamic_batching:
             raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
-        local = enumerate(actor_seeds[:1] if remote else actor_seeds[::2])  # of processes, one shows the specs
+        local = enumerate(seeds.environments[:1] if remote else seeds.environments)  # of processes, one shows the specs
         environments = [self._make_actor_environment(*numbered) for numbered in local]
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
         if group is None:
             devices.check_batch_size(config.learner.batch_size, strategy)
         with strategy.scope():
-            agent = self.with_hparams(sampled_hparams).make_agent(environments[0], weights_seed)
+            agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         if at_acting_weights and (num_replayed or self.dynamic_batching or not hasattr(agent, "train_on_policy")):
             raise ValueError(
@@ -225,7 +226,7 @@ class OnPolicyExperiment(abc.ABC):
             if group is not None:
                 source = ChiefSource(source, group, episodes.append)
         else:
-            weights, source = self._make_local_source(agent, environments, actor_seeds, watched, episodes, to_device)
+            weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
         parts = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
         if group is not None:
             return ChiefTrainer(group, *parts, sampled_hparams)
@@ -234,7 +235,7 @@ class OnPolicyExperiment(abc.ABC):
         batches = MixedBatches(
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
-        return MixedReplayTrainer(*parts, batches, np.random.default_rng(replay_seed), sampled_hparams)
+        return MixedReplayTrainer(*parts, batches, np.random.default_rng(seeds.replay), sampled_hparams)
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -243,11 +244,12 @@ class OnPolicyExperiment(abc.ABC):
 
     def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
         """See `SynchronousLearning`."""
-        weights_seed, actor_seed, *_ = self._make_seeds(seed)
-        environment = self._make_actor_environment(0, actor_seed)  # shows the specs; before all wait for each other
+        seeds = make_run_seeds(seed, self.config.runtime.num_actors)
+        # Shows the specs; before all wait for each other.
+        environment = self._make_actor_environment(0, seeds.environments[0])
         strategy = devices.make_learners_strategy(chief.learner, chief.join(), gpu)
         with strategy.scope():
-            agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, weights_seed)
+            agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, seeds.weights)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
         games, no_logs = list[Episode](), Path()  # the launcher has some for processes
@@ -256,31 +258,26 @@ class OnPolicyExperiment(abc.ABC):
         weights, source = self._make_remote_source(agent, *parts, learner=chief.learner)
         learn_with(chief, learner, source, weights, games)
 
-    def _make_seeds(self, seed: int) -> list[int]:
-        """Seeds of the weights, of each actor's environments and sampling in turn, and of the replay."""
-        count = 2 + 2 * self.config.runtime.num_actors
-        return [int(number) for number in np.random.SeedSequence(seed).generate_state(count) % 2**31]
-
     def _make_local_source(
         self,
         agent: tf_agent.TFAgent,
         environments: Sequence[BatchedEnvironment],
-        seeds: Sequence[int],
+        action_seeds: Sequence[int],
         watched: Supervision,
         episodes: EpisodeLog,
         to_device: Callable[[Any], Any] | None,
     ) -> tuple[WeightsPublisher, BatchSource]:
-        """Actors in threads of this process, given two seeds for each, and what gives them weights."""
+        """Actors in threads of this process, and what gives them weights."""
         config, runtime = self.config, self.config.runtime
         acting = agent.acting_variables if runtime.schedule == "a3c" else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
         actors = make_actors(
             environments,
             self._make_actor_environment,
-            self._make_policies(environments, weights, seeds[1]),
+            self._make_policies(environments, weights, action_seeds[0]),
             weights,
             config.learner.unroll_length,
-            seeds[1::2],
+            action_seeds,
             episodes.append,
             watched,
             self.overlap,

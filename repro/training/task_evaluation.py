@@ -15,6 +15,7 @@ from repro.acting.rollout import Episode
 from repro.acting.supervision import log_traceback
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
+from repro.evidence.statistics import sample_std
 from repro.training.experiment import Experiment
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import write_json
@@ -97,6 +98,6 @@ def evaluate_task(
         "episodes": episodes,
         "unit": experiment.evaluation.unit,
         "mean": float(np.mean(returns)),
-        "std": float(np.std(returns, ddof=1)) if episodes > 1 else 0.0,
+        "std": sample_std(returns),
         "returns": returns,
     }

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from repro.evidence.statistics import sample_std
+
 
 class NoEpisodeError(RuntimeError):
     """No episode ended, so that there is nothing to evaluate."""
@@ -48,7 +50,7 @@ class TrailingReturns:
             "episodes": len(returns),
             "unit": self._unit,
             "mean": float(np.mean(returns)),
-            "std": float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0,
+            "std": sample_std(returns),
             "returns": [float(f"{score:.7g}") for score in returns],
         }
 

@@ -193,7 +193,7 @@ def test_an_error_reaches_all_whose_rows_were_in_the_call_and_no_other():
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_actions_are_sampled_anew_at_each_call(rows):
+def test_each_call_samples_other_actions(rows):
     rng = np.random.default_rng(0)
     batching, *_ = make_batching(4)
     shared, inputs = SharedInference(batching, rows), frames(rng, rows)

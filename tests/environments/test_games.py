@@ -14,6 +14,7 @@ from repro.environments.games import UnknownGameError, all_games, game_name
         ("pong", "pong"),
         ("Pong", "pong"),
         ("ALE/Pong-v5", "pong"),
+        ("ale/pongnoframeskip-V4", "pong"),
         ("PongNoFrameskip-v4", "pong"),
         ("space_invaders", "space_invaders"),
         ("SpaceInvaders", "space_invaders"),

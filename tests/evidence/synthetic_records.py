@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from repro.config import resolve_plain
-from repro.evidence import migrations, published, random_player, records
+from repro.evidence import migrations, published, random_player, records, statistics
 from repro.evidence.groups import group_records
 from repro.evidence.staleness import current_config
 
@@ -51,7 +51,7 @@ def make_record(seed=1, task="pong", experiment="atari_shallow", agent="impala_s
             "episodes": len(returns),
             "unit": "game score",
             "mean": float(np.mean(returns)),
-            "std": float(np.std(returns)),
+            "std": statistics.sample_std(returns),
             "returns": returns,
         },
         "versions": dict.fromkeys(VERSIONS, "1.0"),

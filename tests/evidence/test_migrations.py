@@ -9,6 +9,8 @@ ACER = {
     "learner": {"policy_learning_rates": {"acer": 1e-5, "acer_fast": 1e-4}, "batch_size": 1},
     "replay": {"frames": 100_000},
 }
+EVALUATION = {"returns": [1.0, 3.0], "std": 1.0}
+MIGRATED = {"returns": [1.0, 3.0], "std": pytest.approx(2**0.5)}
 
 
 def version_1(agent, **fields):
@@ -19,13 +21,14 @@ def version_1(agent, **fields):
         "learner": {"batch_size": 256, "discount": 0.995},
         **fields,
     }
-    return {"paper": "refer", "agent": agent, "config": config}
+    return {"paper": "refer", "agent": agent, "config": config, "evaluation": EVALUATION}
 
 
 def test_a_baseline_of_another_paper_has_its_own_fields_in_place():
     record = version_1("acer_fast", baselines={"acer": "acer", "acer_fast": "acer"}, acer=ACER)
     assert migrations.migrate(record) == {
-        "schema_version": 3,
+        "schema_version": 4,
+        "evaluation": MIGRATED,
         "paper": "refer",
         "agent": "acer_fast",
         "config": {
@@ -58,9 +61,16 @@ def test_version_3_has_other_names_of_fields_and_columns():
         "vracer": {"exploration": {"deviation": 0.2, "far": 1}},
     }
     series = {"columns": ["kl", "far", "deviation"], "rows": [[0.1, 0.2, 0.3]]}
-    record = {"schema_version": 2, "drawn": {"delta": 1.0}, "series": series, "config": config}
+    record = {
+        "schema_version": 2,
+        "drawn": {"delta": 1.0},
+        "series": series,
+        "config": config,
+        "evaluation": EVALUATION,
+    }
     assert migrations.migrate(migrations.rename_fields(record)) == {
-        "schema_version": 3,
+        "schema_version": 4,
+        "evaluation": MIGRATED,
         "sampled_hparams": {"delta": 1.0},
         "series": {"columns": ["kl", "far_policy_fraction", "std"], "rows": [[0.1, 0.2, 0.3]]},
         "config": {
@@ -86,14 +96,29 @@ def test_version_3_says_what_a_budget_counts(env, field, rate):
     """Only a configuration has a budget, also in a section of another: a replay has frames whatever they are."""
     config = {"env": env, "frames": 100, "replay": {"frames": 10}, "other": {"env": {}, "frames": 7}}
     series = {"columns": ["frames", "kl"], "rows": [[1, 0.1]]}
-    record = {"schema_version": 2, "frames": 90, "frames_per_second": 3.0, "series": series, "config": config}
+    record = {
+        "schema_version": 2,
+        "frames": 90,
+        "frames_per_second": 3.0,
+        "series": series,
+        "config": config,
+        "evaluation": EVALUATION,
+    }
     assert migrations.migrate(migrations.rename_fields(record)) == {
-        "schema_version": 3,
+        "schema_version": 4,
+        "evaluation": MIGRATED,
         field: 90,
         rate: 3.0,
         "series": {"columns": [field, "kl"], "rows": [[1, 0.1]]},
         "config": {"env": env, field: 100, "replay": {"frames": 10}, "other": {"env": {}, "num_env_steps": 7}},
     }
+
+
+@pytest.mark.parametrize(("version", "std"), [(3, pytest.approx(2**0.5)), (4, 1.0)])
+def test_version_4_has_the_standard_deviation_over_n_minus_1(version, std):
+    record = {"schema_version": version, "config": {}, "evaluation": EVALUATION}
+    assert migrations.migrate(migrations.rename_fields(record))["evaluation"]["std"] == std
+    assert EVALUATION["std"] == 1.0  # what was read is left as it was
 
 
 @pytest.mark.parametrize("record", [None, [], "drawn", {"series": 1}, {"series": {"columns": 1}}, {"drawn": None}])
@@ -103,5 +128,5 @@ def test_what_is_no_record_has_no_names(record):
 
 
 def test_a_record_of_the_present_version_stays_as_it_is():
-    record = version_1("acer", network={"deviation": 1}) | {"schema_version": 3, "drawn": {}}
+    record = version_1("acer", network={"deviation": 1}) | {"schema_version": 4, "drawn": {}}
     assert migrations.migrate(migrations.rename_fields(record)) == record

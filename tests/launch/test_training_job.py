@@ -57,6 +57,7 @@ def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losse
     )
     (job.run_dir / "progress.csv").write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
     evaluation = summarize_returns("points", "eight games", np.arange(8.0))
+    assert evaluation["std"] == pytest.approx(6**0.5)  # the sum of squares is 42, over N - 1
     record = job._make_record("ALE/Pong-v5", evaluation, cores=1)
     assert {name: record[name] for name in on_cluster} == on_cluster
     records.write_record(tmp_path / "record.json", record)

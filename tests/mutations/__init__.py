@@ -10,6 +10,7 @@ from tests.mutations import (
     evidence,
     faults,
     impala,
+    measures,
     networks,
     ops,
     optimizers,
@@ -43,6 +44,7 @@ VARIANTS = [
         cluster,
         faults,
         evidence,
+        measures,
         rows,
     )
     for variant in module.VARIANTS

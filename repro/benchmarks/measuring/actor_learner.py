@@ -99,6 +99,7 @@ def on_policy_learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
         config.learner.unroll_length,
         config.runtime.compile,
     )
+    environment.close()
     new = experiment.frames_per_update // frames_per_step(config)
 
     def body() -> int:
@@ -202,6 +203,8 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
         "storing": timing.rate([store], seconds),
         "sampling": timing.rate([sample], seconds) / settings.ratio,
     }
+    for environment in environments:
+        environment.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
     return {"parts": parts, "whole": whole / frames_per_step(config)}
 

@@ -101,6 +101,8 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         "storing": timing.rate([store], seconds),
         "sampling": timing.rate([sample], seconds),
     }
+    for environment in environments:
+        environment.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
     return {"parts": rates, "whole": whole / config.env.frame_skip, "bytes_per_step": bytes_per_step}
 
@@ -114,6 +116,7 @@ def _play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:
     actor, group = Actor(environment, policy, weights, PLAYED, 0, lambda episode: None), UnrollGroup(spec, 1, PLAYED)
     actor.sync_weights()
     actor.collect([group])
+    environment.close()
     steps = tf.nest.map_structure(lambda x: x[0, :-1], group.arrays)
     steps.step_type[-1] = StepType.LAST  # what is stored next is another game
     return steps

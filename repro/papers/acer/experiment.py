@@ -30,6 +30,7 @@ from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
+from repro.training.seeds import make_run_seeds
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog, run_settings, supervision
 
@@ -112,14 +113,13 @@ class AcerExperiment(abc.ABC):
         config, runtime, settings = self.config, self.config.runtime, self.replay_settings
         devices.check_compute_dtype(config, warn)
         sampled_hparams = self.sample_hparams(seed)
-        numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * runtime.num_actors) % 2**31
-        weights_seed, replay_seed, *actor_seeds = map(int, numbers)
+        seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
         remote = runtime.schedule == PROCESSES
-        local = actor_seeds[:1] if remote else actor_seeds[::2]  # of processes, one shows the specs
+        local = seeds.environments[:1] if remote else seeds.environments  # of processes, one shows the specs
         environments = [self.make_environment(runtime.envs_per_actor, x) for x in local]
         strategy = devices.make_strategy()
         with strategy.scope():
-            agent = self.make_agent(environments[0], weights_seed, sampled_hparams)
+            agent = self.make_agent(environments[0], seeds.weights, sampled_hparams)
         devices.check_batch_size(config.learner.batch_size, strategy)
         if strategy.num_replicas_in_sync > 1:
             settings = settings._replace(steps_per_call=1)
@@ -134,7 +134,7 @@ class AcerExperiment(abc.ABC):
             launcher = launch or LocalLauncher(run.path, run.actors)
             weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device)
         else:
-            weights, source = self._make_local_source(agent, environments, actor_seeds, watched, episodes, to_device)
+            weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
         return ReplayTrainer(
             learner,
             source,
@@ -144,7 +144,7 @@ class AcerExperiment(abc.ABC):
             self.frames_per_update,
             self.make_replay(agent),
             settings,
-            np.random.default_rng(replay_seed),
+            np.random.default_rng(seeds.replay),
             sampled_hparams=sampled_hparams,
         )
 
@@ -161,12 +161,12 @@ class AcerExperiment(abc.ABC):
         self,
         agent: UnrollAgent,
         environments: Sequence[BatchedEnvironment],
-        seeds: Sequence[int],
+        action_seeds: Sequence[int],
         watched: Supervision,
         episodes: EpisodeLog,
         to_device: Callable[[Any], Any] | None,
     ) -> tuple[WeightsPublisher, BatchSource]:
-        """Actors in threads of this process, given two seeds for each, and what gives them weights."""
+        """Actors in threads of this process, and what gives them weights."""
         acting = agent.acting_variables if self.replay_settings.on_policy else ()
         weights = WeightsPublisher(agent.collect_policy.variables(), acting)
         actors = make_actors(
@@ -175,7 +175,7 @@ class AcerExperiment(abc.ABC):
             lambda environment, _: self.make_local_policy(environment),
             weights,
             self.config.learner.unroll_length,
-            seeds[1::2],
+            action_seeds,
             episodes.append,
             watched,
         )

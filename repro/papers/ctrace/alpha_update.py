@@ -105,39 +105,18 @@ def contraction_target(
     return tf.maximum(target_rate, tf.pow(gamma, num_steps))
 
 
-def phi_update(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, step_size: Scalar) -> tf.Tensor:
-    """phi - epsilon (C_hat - max(Gamma, gamma^N)) (C-trace, Eq. 7), averaged over the rows of a minibatch.
-
-    Args:
-        phi: scalar; alpha is tf.sigmoid(phi).
-        estimate: from `contraction_estimate` at that alpha, float32 [T, B, ...].
-        target: from `contraction_target` for the same rows, float32 [T, B, ...].
-        step_size: epsilon, scalar above 0.
-
-    Returns:
-        The next phi, float32 scalar. Gradients: none.
-
-    Boundary: boundary rows count in the average, with a difference of 0.
-
-    Raises:
-        ValueError: different shapes, or a `phi` or `step_size` that is no scalar.
-    """
-    phi, step_size = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (phi, step_size))
-    shapes.assert_scalar("phi_update", phi=phi, step_size=step_size)
-    return phi - step_size * tf.reduce_mean(_excess("phi_update", estimate, target))
-
-
 def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma: float) -> tf.Tensor:
     """The update of Eq. 7 as a loss for a shared optimiser (C-trace, Appendix E).
 
         loss_s = 1000 / (1 - gamma) (C_hat_s - max(Gamma, gamma^N_s)) phi
 
-    A gradient step on its mean is `phi_update` with a step size of learning rate x 1000 / (1 - gamma). The loss is a
-    device for that: C_hat is a constant in it, and its value means nothing.
+    A gradient step on its mean over the rows of a minibatch is Eq. 7 with epsilon = learning rate x 1000 / (1 - gamma).
+    The loss is a device for that: C_hat is a constant in it, and its value means nothing.
 
     Args:
         phi: scalar variable; alpha is tf.sigmoid(phi).
-        estimate, target: as for `phi_update`.
+        estimate: from `contraction_estimate` at that alpha, float32 [T, B, ...].
+        target: from `contraction_target` for the same rows, float32 [T, B, ...].
         gamma: discount in [0, 1).
 
     Returns:
@@ -153,7 +132,9 @@ def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma:
     phi = tf.convert_to_tensor(phi, tf.float32)
     shapes.assert_scalar("alpha_loss", phi=phi)
     _assert_gamma("alpha_loss", gamma)
-    return LOSS_SCALE / (1.0 - gamma) * _excess("alpha_loss", estimate, target) * phi
+    estimate, target = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (estimate, target))
+    shapes.assert_same_shape("alpha_loss", estimate=estimate, target=target)
+    return LOSS_SCALE / (1.0 - gamma) * (estimate - target) * phi
 
 
 def _pieces(
@@ -170,13 +151,6 @@ def _pieces(
     _assert_gamma(operator, gamma)
     goes_on = tf.not_equal(discount_t, 0.0) & ~boundary
     return ~boundary, goes_on & recursion.later(~boundary, 1)
-
-
-def _excess(operator: str, estimate: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    """C_hat - max(Gamma, gamma^N), a constant."""
-    estimate, target = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (estimate, target))
-    shapes.assert_same_shape(operator, estimate=estimate, target=target)
-    return estimate - target
 
 
 def _assert_gamma(operator: str, gamma: float) -> None:

@@ -43,6 +43,7 @@ from repro.training import checkpoint, devices
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
+from repro.training.seeds import make_run_seeds
 from repro.training.sequence_trainer import Replay, ReplayTrainingConfig, SequenceTrainer
 from repro.training.trainer import EpisodeLog, run_settings, supervision
 
@@ -182,7 +183,7 @@ class SequenceExperiment(abc.ABC):
         environment = self.make_environment(self.envs_per_actor, 0)  # shows the specs
         strategy = devices.make_strategy()
         with strategy.scope():
-            agent = self.make_agent(environment, self._seeds(seed)[0])
+            agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog()
@@ -224,15 +225,15 @@ class SequenceExperiment(abc.ABC):
         """Actors in threads of this process, in lockstep with the learner, and a replay in its memory."""
         envs, steps, spec = self.envs_per_actor, self.config.learner.steps_per_update, agent.collect_data_spec
         weights, explorations = WeightsPublisher(agent.collect_policy.variables()), self.make_exploration()
-        _, *seeds, replay_seed = self._seeds(seed)
-        replay = self._make_memory(spec, replay_seed)
+        seeds = make_run_seeds(seed, self.num_actors)
+        replay = self._make_memory(spec, seeds.replay)
         actors = make_actors(
-            [self.make_environment(envs, x) for x in seeds[::2]],
+            [self.make_environment(envs, x) for x in seeds.environments],
             lambda _, seed: self.make_environment(envs, seed),
             lambda environment, i: self.make_local_policy(environment, explorations[i].epsilon),
             weights,
             steps,
-            seeds[1::2],
+            seeds.actions,
             episodes.append,
             supervision(self.config, run, warn),
         )
@@ -290,8 +291,3 @@ class SequenceExperiment(abc.ABC):
         actors = ActorProcesses(launcher, self.num_actors, supervision(self.config, run, warn))
         pool = RemoteActorPool(replay, weights, actors, episodes.append, frames_per_step(self.config))
         return pool, weights, replay
-
-    def _seeds(self, seed: int) -> list[int]:
-        """Seeds of the weights, then of environments and actions of each actor, then of the replay's samples."""
-        numbers = np.random.SeedSequence(seed).generate_state(2 + 2 * self.num_actors) % 2**31
-        return [int(number) for number in numbers]

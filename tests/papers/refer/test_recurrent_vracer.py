@@ -89,7 +89,7 @@ def test_what_acting_remembers_is_kept_and_taken_over():
 def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
     agent = with_statistics(agent_of())
     memory, g = ReferMemory(32, S, A, 16, discount=0.9), np.random.default_rng(5)
-    values = []
+    values, last_values = [], []
     for length in (9, 2, 7):
         agent.begin_episode()
         states = states_of(length + 1, seed=length)
@@ -99,9 +99,11 @@ def test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own():
         actions = means + stds * g.normal(size=means.shape)
         rewards = g.normal(size=length)
         values += [one.value for one in policy_outputs[:-1]]
+        last_values.append(policy_outputs[-1].value)
         memory.add_episode(
             states, actions, rewards, means, stds, [one.value for one in policy_outputs], terminated=False
         )
+    np.testing.assert_allclose(agent.last_values(memory, np.array([8, 10, 17])), last_values, rtol=1e-4, atol=1e-6)
     batch = agent.gather(memory, np.arange(18))
     rho, value, *_, means = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, 1.0, rtol=1e-4)
@@ -223,7 +225,7 @@ def test_with_the_sign_of_its_policy_gradient_turned_it_does_not_learn(tmp_path,
     assert mean_return(build(tmp_path, frames=4_000)) < 15
 
 
-def test_memory_begins_anew_with_each_episode(tmp_path):
+def test_each_episode_begins_without_memory(tmp_path):
     training = build(tmp_path, frames=64)
     agent, begun = training._agent, []
     begin, act = agent.begin_episode, agent.act

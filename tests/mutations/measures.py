@@ -1,0 +1,134 @@
+"""Wrong variants of what a run or a study is measured by, which a record would not show."""
+
+from tests.mutations.variant import Variant
+
+EVALUATION = "repro/acting/evaluation.py"
+WINDOW = "repro/training/trailing_returns.py"
+STATISTICS = "repro/evidence/statistics.py"
+SIMULATION = "repro/tabular/simulation.py"
+LEARNING = "repro/tabular/learning.py"
+PRIORITY = "repro/papers/ctrace/initial_priority.py"
+FUSED = "repro/papers/refer/fused.py"
+SEEDS = "repro/training/seeds.py"
+GROUPS = "repro/evidence/groups.py"
+MIGRATIONS = "repro/evidence/migrations.py"
+NAF = "repro/papers/refer/naf.py"
+RECURRENT = "repro/papers/refer/recurrent_vracer.py"
+TEST_WINDOW = "tests/training/test_trailing_returns.py"
+TEST_SIMULATION = "tests/tabular/test_simulation.py"
+TEST_PRIORITY = "tests/papers/ctrace/test_initial_priority.py"
+
+VARIANTS = [
+    Variant(
+        "evaluation: the first games to end",
+        EVALUATION,
+        "if len(games[i]) < episodes // num_envs:",
+        "if left:",
+        "tests/acting/test_evaluation.py::test_every_environment_counts_the_same_number_of_games",
+    ),
+    Variant(
+        "evaluation by training: games of earlier windows",
+        WINDOW,
+        "if entered > step - self._steps]",
+        "if entered <= step]",
+        f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
+    ),
+    Variant(
+        "evaluation: standard deviation over N",
+        STATISTICS,
+        "ddof=1",
+        "ddof=0",
+        f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
+    ),
+    Variant(
+        "simulation: next state by the number of the action",
+        SIMULATION,
+        "uniforms[2 * t + 1]",
+        "uniforms[2 * t]",
+        "tests/papers/impala/test_online_theorem.py::test_its_record_has_the_papers_statement",
+    ),
+    Variant(
+        "simulation: variance around the mean of the samples",
+        SIMULATION,
+        "operator(mdp, pi, mu, m, horizon=length)(q)[first]",
+        "t.mean()",
+        f"{TEST_SIMULATION}::test_estimated_variance_is_the_exact_one",
+    ),
+    Variant(
+        "tabular learning: trace of the step itself",
+        LEARNING,
+        "c[r, y, actions[t + 1, r]]",
+        "c[r, x, a]",
+        f"{TEST_SIMULATION}::test_learning_follows_the_printed_targets_within_episodes_and_the_round",
+    ),
+    Variant(
+        "tabular learning: ratio of the first action",
+        LEARNING,
+        "if u > t:",
+        "if u >= t:",
+        f"{TEST_SIMULATION}::test_learning_follows_the_printed_targets_within_episodes_and_the_round",
+    ),
+    Variant(
+        "R2D2: first priority over boundary rows",
+        PRIORITY,
+        "size.sum() / live.sum()",
+        "size.mean()",
+        f"{TEST_PRIORITY}::test_learner_with_the_actors_weights_gives_the_same",
+    ),
+    Variant(
+        "R2D2: first priority without bootstrap at the end of the sequence",
+        PRIORITY,
+        "np.append(is_boundary[1:], True)",
+        "np.append(is_boundary[1:], False)",
+        f"{TEST_PRIORITY}::test_td_errors_are_those_of_the_definition",
+    ),
+    Variant(
+        "ReF-ER: acting on states that are only shifted",
+        FUSED,
+        "(state - self._offset) / self._divisor",
+        "state - self._offset",
+        "tests/papers/refer/test_fused.py::test_acting_is_the_network_on_standardised_states",
+    ),
+    Variant(
+        "run: environments and action sampling with each other's seeds",
+        SEEDS,
+        "numbers[::2], numbers[1::2], replay)",
+        "numbers[1::2], numbers[::2], replay)",
+        "tests/training/test_seeds.py::test_they_stay_what_they_were",
+    ),
+    Variant(
+        "groups: stale records averaged with the others",
+        GROUPS,
+        "            stale[key][item.path] = reason\n        else:\n            current",
+        "            stale[key][item.path] = reason\n        if True:\n            current",
+        "tests/evidence/test_groups.py::test_stale_record_is_said_and_not_counted",
+    ),
+    Variant(
+        "groups: the smallest scale at hand",
+        GROUPS,
+        'scale = max((record["scale"]',
+        'scale = min((record["scale"]',
+        "tests/evidence/test_groups.py::test_only_the_largest_scale_is_averaged",
+    ),
+    Variant(
+        "records: standard deviation of older ones over N",
+        MIGRATIONS,
+        "if version < 4:",
+        "if version < 3:",
+        "tests/evidence/test_migrations.py::test_version_4_has_the_standard_deviation_over_n_minus_1",
+    ),
+    Variant(
+        "NAF: weights of prioritised samples left out",
+        NAF,
+        'batch["weight"] * losses.total',
+        "losses.total",
+        "tests/papers/refer/test_prioritised.py::test_a_weight_multiplies_the_gradient_of_its_sample",
+    ),
+    Variant(
+        "V-RACER with memory: last value of more states than a window has",
+        RECURRENT,
+        "last][-self.window :]:",
+        "last]:",
+        "tests/papers/refer/test_recurrent_vracer.py::test_ratios_of_the_policy_that_acted_are_1_and_values_are_its_own",
+    ),
+]
