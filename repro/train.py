@@ -218,14 +218,11 @@ def _start_again(stop: StopSignal) -> None:
 
 def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> str:
     """What a run says that an error ends, and where it goes on from; one that diverged is marked as at its end."""
-    from repro.acting.supervision import EnvironmentFailedError, log_traceback
     from repro.training.learner import NonFiniteLossError
 
     if isinstance(error, OSError):
         return f"could not write to {run.path} ({error.strerror}); free some space and resume the run."
     reason = str(error)
-    if isinstance(error, EnvironmentFailedError):
-        reason += log_traceback(run.actors / "actor_0.txt")
     said = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
     if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
         said += " The run has diverged: it is at its end, and counts as it is."

@@ -2,7 +2,8 @@
 
 Small trainings of several agents run one after the other, each for its share of the time, with frequent checkpoints.
 Memory, file descriptors, threads, processes and the run directory are sampled for the whole process tree. Where one of
-them grows after a warm-up, or a process is left over, the command ends with one sentence and exit code 1.
+them grows after a warm-up, or a process is left over, the command ends with one sentence and exit code 1. What a run
+did in its time is counted, by which machines and times compare.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 import psutil
+
+from repro.training.run_directory import CHECKPOINT_PREFIX, read_progress
 
 START_SECONDS = 300.0
 """Longest wait for a run's second checkpoint, which begins its time; and for its end after SIGTERM."""
@@ -54,6 +57,18 @@ class Sample(NamedTuple):
     processes: float
     disk: float
     tensorboard: float
+
+
+class Work(NamedTuple):
+    """What a run did up to its end, its start included.
+
+    updates, games: of the learner and of all actors, at the last row of `progress.csv`.
+    checkpoints: that were seen.
+    """
+
+    updates: int
+    games: int
+    checkpoints: int
 
 
 BOUNDS: Mapping[str, tuple[float, float]] = {
@@ -110,6 +125,7 @@ class Process:
             self._process = subprocess.Popen(arguments, stdout=log, stderr=log, start_new_session=True)
         self._tree = psutil.Process(self._process.pid)
         self._seen: set[psutil.Process] = set()
+        self._checkpoints: set[str] = set()
 
     def __enter__(self) -> Process:
         return self
@@ -144,6 +160,7 @@ class Process:
         """Measures now; `began` is what `time.monotonic` was at its second checkpoint."""
         processes = [self._tree, *self._tree.children(recursive=True)]
         self._seen.update(processes[1:])
+        self._see_checkpoints()
         memory = descriptors = threads = count = 0.0
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
@@ -153,6 +170,17 @@ class Process:
         board = _size(self.run_dir / "tensorboard")
         disk = _size(self.run_dir) - board
         return Sample(time.monotonic() - began, memory, descriptors, threads, count, disk, board)
+
+    def count_work(self) -> Work:
+        """What the run did; to be called once it has ended."""
+        self._see_checkpoints()
+        progress = self.run_dir / "progress.csv"
+        rows = read_progress(progress) if progress.exists() else []
+        updates, games = (int(rows[-1][name]) if rows else 0 for name in ("updates", "games"))
+        return Work(updates, games, len(self._checkpoints))
+
+    def _see_checkpoints(self) -> None:
+        self._checkpoints.update(path.name for path in (self.run_dir / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*"))
 
     def stop(self) -> None:
         """Ends the run with SIGTERM.
@@ -172,7 +200,7 @@ class Process:
             raise SoakError(f"it left {len(alive)} processes behind")
 
 
-def soak(command: Sequence[str], folder: Path, seconds: float) -> list[Sample]:
+def soak(command: Sequence[str], folder: Path, seconds: float) -> tuple[list[Sample], Work]:
     """Samples a training for some seconds after its second checkpoint, and ends it.
 
     Raises:
@@ -187,7 +215,7 @@ def soak(command: Sequence[str], folder: Path, seconds: float) -> list[Sample]:
             samples.append(process.sample(began))
             time.sleep(max(0.25, seconds / SAMPLES))
         process.stop()
-    return samples
+        return samples, process.count_work()
 
 
 def growth(seconds: Sequence[float], values: Sequence[float]) -> float:
@@ -223,10 +251,10 @@ def find_growth(samples: Sequence[Sample]) -> dict[str, str]:
     return found
 
 
-def describe(name: str, samples: Sequence[Sample]) -> str:
-    """A run in one row of the table: each measure after the warm-up and at the end, and its growth."""
+def describe(name: str, samples: Sequence[Sample], work: Work) -> str:
+    """A run in one row of the table: its work, and each measure after the warm-up and at the end, and its growth."""
     seconds, begin = [sample.seconds for sample in samples], samples[int(len(samples) * WARM_UP)]
-    cells = [f"{name:<17}", f"{seconds[-1]:>8.0f}"]
+    cells = [f"{name:<17}", f"{seconds[-1]:>8.0f}", *(f"{count:>12,}" for count in work)]
     for measure in BOUNDS:
         grown = growth(seconds, [getattr(sample, measure) for sample in samples])
         first, last = getattr(begin, measure), getattr(samples[-1], measure)
@@ -266,7 +294,8 @@ def main() -> None:
     if seconds < LEAST_SECONDS:
         parser.error(f"{seconds:.0f} seconds for each run are less than {LEAST_SECONDS:.0f}: too few to see growth.")
     print("After the warm-up, at the end, and growth; sizes in MiB.")
-    print(f"{'run':<17} {'seconds':>8}", *(f"{name:>18}" for name in BOUNDS))
+    header = [f"{'run':<17}", f"{'seconds':>8}", *(f"{name:>12}" for name in Work._fields)]
+    print(*header, *(f"{name:>18}" for name in BOUNDS))
     faults = []
     for name in names:
         config, *settings = RUNS[name]
@@ -275,11 +304,11 @@ def main() -> None:
             command = [f"--config={config}:smoke", f"--config.num_env_{unit}={int(UNITS_PER_SECOND * seconds) + 10**6}"]
             interval = f"--config.runtime.checkpoint_seconds={max(2.0, seconds / 100):.0f}"
             try:
-                samples = soak([*command, interval, *settings], Path(folder), seconds)
+                samples, work = soak([*command, interval, *settings], Path(folder), seconds)
             except SoakError as error:
                 faults.append(f"{name}: {error}")
                 continue
-        print(describe(name, samples), flush=True)
+        print(describe(name, samples, work), flush=True)
         faults += [f"{name}: {fault}" for fault in find_growth(samples).values()]
     if faults:
         sys.exit(f"tests.soak: {'; '.join(faults)}.")

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.soak import BOUNDS, Sample, SoakError, find_growth, growth, soak
+from repro.training.run_directory import KEEP, read_progress
+from tests.soak import BOUNDS, Sample, SoakError, describe, find_growth, growth, soak
 from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
 SECONDS = np.linspace(0.0, 3600.0, 400)
-FAULTY = ("--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=4000000")
+FAULTY = ("--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=1000000")
 
 
 def samples(**changed: np.ndarray) -> list[Sample]:
@@ -90,9 +91,15 @@ def test_a_planted_leak_is_found_in_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
     (tmp_path / "leak").touch()
     command = [*FAULTY, f"--config.env.task={TASK}", "--config.runtime.checkpoint_seconds=1"]
-    found = find_growth(soak(command, tmp_path, seconds=10.0))
+    measured, work = soak(command, tmp_path, seconds=10.0)
+    found = find_growth(measured)
     assert {"memory", "descriptors"} <= found.keys()
     assert not {"processes", "disk"} & found.keys()
+    last = read_progress(tmp_path / "run/progress.csv")[-1]
+    assert (work.updates, work.games) == (last["updates"], last["games"])
+    assert work.games > 0
+    assert work.checkpoints > KEEP
+    assert describe("x", measured, work).split()[2:5] == [f"{count:,}" for count in work]
 
 
 def test_a_run_that_ends_before_its_time_is_an_error(tmp_path):

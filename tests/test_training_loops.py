@@ -12,6 +12,7 @@ import resource
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from repro.training.manifest import find_damage
@@ -83,10 +84,16 @@ def rows(folder: Path) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
-    """Nearly all of the time a checkpoint is being written: each update makes one. Actors in processes hang as well."""
+    """Nearly all of the time a checkpoint is being written: each update makes one. Actors in processes hang as well.
+
+    No loop but that with actors in processes has a port open to other machines.
+    """
     process = start(tmp_path, loop)
     try:
         wait_for_checkpoints(tmp_path, process, 2)
+        connections = psutil.Process(process.pid).net_connections()
+        is_listening = any(connection.status == psutil.CONN_LISTEN for connection in connections)
+        assert is_listening == (loop == "impala_processes")
         (tmp_path / "hang").touch()
         process.terminate()
         said = end(tmp_path, process)

@@ -6,6 +6,7 @@ games that ended. Where sequences of a replay are learned from, it also has a qu
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Sequence
@@ -185,9 +186,13 @@ class Reporter:
         self._episodes.append(episode)
 
     def report_games(self) -> None:
-        """Sends the games that ended since the last call."""
+        """Sends the games that ended since the last call; where the connection breaks, some may be lost.
+
+        Whether the server has them is not known then, and none may count twice.
+        """
         if self._episodes:
-            self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
+            with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
+                self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
         self._episodes.clear()
 
     def report(self, steps: int, version: int) -> None:

@@ -39,7 +39,7 @@ class Interrupted(Exception):
 
 
 class EnvironmentFailedError(Exception):
-    """The only environment of a run raised an error; the message says which."""
+    """The only environment of a run failed, and so did those that took its place; the message says why."""
 
 
 class PatientClock:

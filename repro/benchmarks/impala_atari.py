@@ -34,20 +34,17 @@ def measure(seconds: float, repeats: int) -> dict[str, Any]:
 
 
 def _measure_outer_parts(experiment: DiscreteExperiment, seed: int, seconds: float) -> dict[str, float]:
-    """Work that no implementation on ALE and TensorFlow can leave out, at these sizes, in agent steps per second."""
-    config, runtime = experiment.config, experiment.config.runtime
+    """What `raw.measure` says at these sizes."""
+    config, learner, runtime = experiment.config, experiment.config.learner, experiment.config.runtime
     environments = [
         make_atari(config.env, runtime.envs_per_actor, seed + 1000 * i, runtime.env_threads)
         for i in range(runtime.num_actors)
     ]
     policies = [experiment.make_local_policy(environment) for environment in environments]
-    rates = {
-        "emulation": timing.rate(raw.emulation_bodies(environments), seconds),
-        "products of inference": timing.rate(
-            [raw.inference_body(policy, runtime.envs_per_actor) for policy in policies], seconds
-        ),
-        "products of learner": timing.rate([raw.learner_body(experiment)], seconds),
-    }
+    agent = experiment.make_agent(environments[0], seed=0)
+    unrolls = actor_learner.random_unrolls(agent, learner.batch_size, learner.unroll_length).arrays
+    body = raw.learner_body(agent, unrolls, learner.batch_size * learner.unroll_length)
+    rates = raw.measure(environments, policies, body, seconds)
     for environment in environments:
         environment.close()
     return rates

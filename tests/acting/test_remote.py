@@ -71,6 +71,24 @@ def test_actor_waits_while_its_unrolls_wait(address):
     actor.join()
 
 
+def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice(address, monkeypatch):
+    client, reports, broken = reverb.Client(address), Reports(address), [True]
+    reporter, insert = Reporter(client, 7), client.insert
+
+    def break_once(*arguments):
+        insert(*arguments)
+        if broken:
+            broken.clear()
+            raise RuntimeError("Error when confirming that all items written to table.")
+
+    monkeypatch.setattr(client, "insert", break_once)
+    for score in (1.0, 2.0):
+        reporter.append(Episode(score, 5))
+        reporter.report_games()
+    assert not broken
+    assert reports.read_games() == [Episode(1.0, 5), Episode(2.0, 5)]
+
+
 def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch):
     weights = RemoteWeights(variables)
     weights.connect(address)

@@ -32,6 +32,26 @@ TEST_AGAIN = "tests/training/test_starting_again.py"
 
 VARIANTS = [
     Variant(
+        "cluster: an actor ends where its report of games breaks off",
+        REMOTE,
+        "with contextlib.suppress(RuntimeError):",
+        "with contextlib.nullcontext():",
+        f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice",
+    ),
+    Variant(
+        "cluster: games whose report broke off are reported again",
+        REMOTE,
+        """            with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
+                self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
+""",
+        """            try:
+                self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
+            except RuntimeError:
+                return
+""",
+        f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice",
+    ),
+    Variant(
         "cluster: gradients at the newest weights in place of those that acted",
         SOURCE,
         "self._weights.acting_at(header.version)",

@@ -12,14 +12,40 @@ TRAINER = "repro/training/trainer.py"
 CHECKPOINT = "repro/training/checkpoint.py"
 STOPPING = "repro/training/stopping.py"
 RUN_DIRECTORY = "repro/training/run_directory.py"
+CONTROL, REFER, PPO = (f"repro/papers/refer/{name}.py" for name in ("control_trainer", "training", "ppo_training"))
 TEST = "tests/acting/test_supervision.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_POOL = "tests/acting/test_actor_pool.py"
 TEST_CHECKPOINT = "tests/training/test_checkpoint.py"
 TEST_STOPPING = "tests/training/test_stopping.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
+TEST_REFER, TEST_PPO = "tests/papers/refer/test_training.py", "tests/papers/refer/test_ppo_training.py"
 
 VARIANTS = [
+    Variant(
+        "faults: an environment of ReF-ER that always fails is replaced a hundred times",
+        CONTROL,
+        "if self._failures >= MAX_FAILURES:",
+        "if self._failures >= 100 * MAX_FAILURES:",
+        f"{TEST_REFER}::test_an_environment_that_always_fails_is_named_and_leaves_the_checkpoint_before",
+        slow=True,
+    ),
+    Variant(
+        "faults: an episode of ReF-ER goes on in another environment",
+        REFER,
+        "                self._episode = self._new_episode()\n                self._agent.begin_episode()\n",
+        "                pass\n",
+        f"{TEST_REFER}::test_an_environment_that_fails_is_replaced_and_its_episode_is_lost",
+        slow=True,
+    ),
+    Variant(
+        "faults: PPO looks beyond the step at which its environment failed",
+        PPO,
+        "last[max(0, t - 1) : t] = True",
+        "pass",
+        f"{TEST_PPO}::test_a_rollout_in_which_the_environment_fails_is_whole_and_the_episode_before_is_cut",
+        slow=True,
+    ),
     Variant(
         "faults: an actor that always fails is replaced for ever",
         SUPERVISION,

@@ -9,17 +9,38 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework.func_graph import FuncGraph
+from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 from tf_agents.trajectories import time_step as ts
 
-from repro.benchmarks.measuring.actor_learner import random_unrolls
+from repro.benchmarks.measuring import timing
 from repro.environments.atari import AtariEnvironment
 from repro.memory import as_tensor
 from repro.replay.frame_stacks import with_stacks
-from repro.training.on_policy_experiment import OnPolicyExperiment
 
 PRODUCTS = ("MatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
 """Types of the operations that count."""
+
+
+def measure(
+    environments: Sequence[AtariEnvironment],
+    policies: Sequence[tf_policy.TFPolicy],
+    learner: Callable[[], int],
+    seconds: float,
+) -> dict[str, float]:
+    """Work that no implementation on ALE and TensorFlow can leave out, in agent steps per second; see `timing.rate`.
+
+    Args:
+        environments: of one actor each, with its policy in `policies`.
+        learner: from `learner_body`.
+        seconds: for each measurement.
+    """
+    inference = [inference_body(policy, environments[i].num_envs) for i, policy in enumerate(policies)]
+    return {
+        "emulation": timing.rate(emulation_bodies(environments), seconds),
+        "products of inference": timing.rate(inference, seconds),
+        "products of learner": timing.rate([learner], seconds),
+    }
 
 
 def emulation_bodies(environments: Sequence[AtariEnvironment]) -> list[Callable[[], int]]:
@@ -49,16 +70,17 @@ def inference_body(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[[], in
     return _body(products(act.get_concrete_function(batched).graph), num_envs)
 
 
-def learner_body(experiment: OnPolicyExperiment) -> Callable[[], int]:
-    """The products of one train step, forward and backward. Returns the agent steps in it."""
-    learner = experiment.config.learner
-    environment = experiment.make_environment(1, seed=0)
-    agent = experiment.make_agent(environment, seed=0)
-    environment.close()
-    unrolls = random_unrolls(agent, learner.batch_size, learner.unroll_length).arrays
-    batch = with_stacks(tf.nest.map_structure(as_tensor, unrolls))
-    graph = tf.function(agent.train, autograph=False).get_concrete_function(batch).graph
-    return _body(products(graph), learner.batch_size * learner.unroll_length)
+def learner_body(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[], int]:
+    """The products of one train step, forward and backward.
+
+    Args:
+        agent: that learns.
+        batch: what it learns from, a nest of NumPy arrays [B, ...].
+        units: agent steps that are new in a batch, which the body returns.
+    """
+    stacked = with_stacks(tf.nest.map_structure(as_tensor, batch))
+    graph = tf.function(agent.train, autograph=False).get_concrete_function(stacked).graph
+    return _body(products(graph), units)
 
 
 def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:

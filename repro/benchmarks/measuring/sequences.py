@@ -15,8 +15,9 @@ from tf_agents.trajectories import StepType, Trajectory
 from repro.acting.actor import Actor
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
-from repro.benchmarks.measuring import actor_learner, timing
+from repro.benchmarks.measuring import actor_learner, raw, timing
 from repro.config import resolve
+from repro.environments.atari import make_atari
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.replay.sequence_memory import SequenceMemory
 from repro.training import devices
@@ -36,7 +37,9 @@ def measure(
     seconds: float,
     repeats: int,
 ) -> dict[str, Any]:
-    """The result of a benchmark, with the gradient steps per second and the replay's memory.
+    """The result of a benchmark, with an outer bound, the gradient steps per second and the replay's memory.
+
+    The outer bound is that of ALE's own steps and of the matrix products and convolutions alone.
 
     Args:
         what: name of the benchmark.
@@ -53,6 +56,7 @@ def measure(
     bytes_per_step = float(np.median([result["bytes_per_step"] for result in results]))
     return {
         **found,
+        **timing.summarise_outer(results),
         "frames_per_step": config.env.frame_skip,
         "updates_per_second": found["whole"] * config.env.frame_skip / experiment.frames_per_update,
         "replay_bytes_per_frame": bytes_per_step / config.env.frame_skip,
@@ -60,7 +64,7 @@ def measure(
 
 
 def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> dict[str, Any]:
-    """Parts and whole in agent steps per second, and the bytes of a stored step."""
+    """Parts, outer parts and whole in agent steps per second, and the bytes of a stored step."""
     config, steps = experiment.config, experiment.config.learner.steps_per_update
     num_actors, envs = experiment.num_actors, experiment.envs_per_actor
     environments = [experiment.make_environment(envs, seed + 1000 * i) for i in range(num_actors)]
@@ -78,7 +82,8 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         stored += PLAYED
     bytes_per_step = (_resident_bytes() - before) / stored
     batch_size = experiment.replay_training.batch_size
-    batch = learner.to_device(replay.sample(batch_size).sequences)
+    sampled = replay.sample(batch_size).sequences
+    batch = learner.to_device(sampled)
     new_steps = num_actors * envs * steps  # between two gradient steps
     few = tf.nest.map_structure(lambda x: x[: len(x) - PLAYED + steps], played)  # with the older frames of a stack
 
@@ -101,10 +106,16 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         "storing": timing.rate([store], seconds),
         "sampling": timing.rate([sample], seconds),
     }
+    policies = [make_policy(environment) for environment in environments]
     for environment in environments:
         environment.close()
-    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
-    return {"parts": rates, "whole": whole / config.env.frame_skip, "bytes_per_step": bytes_per_step}
+    threads = config.runtime.get("env_threads", 0)
+    games = [make_atari(config.env, envs, seed + 1000 * i, threads) for i in range(num_actors)]
+    outer = raw.measure(games, policies, raw.learner_body(agent, sampled, new_steps), seconds)
+    for game in games:
+        game.close()
+    whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds) / config.env.frame_skip
+    return {"parts": rates, "outer_parts": outer, "whole": whole, "bytes_per_step": bytes_per_step}
 
 
 def _play(experiment: SequenceExperiment, spec: Trajectory) -> Trajectory:

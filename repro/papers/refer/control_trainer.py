@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import abc
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from repro.acting.rollout import Rollout, Transition
-from repro.acting.supervision import EnvironmentFailedError
+from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Supervision, log_traceback
 from repro.environments.batched import VectorEnvironment, one_line
 from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
 from repro.training.trainer import EpisodeLog, RunSettings, Trainer
 
 
+class EnvironmentReplacedError(Exception):
+    """The environment failed; another one is in its place, at the first step of an episode."""
+
+
 class ControlTrainer(Trainer):
     """Plays one environment. Subclasses choose the actions, in NumPy, and learn.
+
+    An environment that raises an error is replaced, and the episode that was open in it is lost.
 
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
         environment: one task; its first episode begins here.
+        remake: returns another environment, given how many there were before in the run; raises what it may.
+        supervision: says which environments were replaced; nothing watches for one that hangs.
         rng: samples actions, and what subclasses say.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run, frames_per_update: as for `Trainer`.
@@ -31,16 +41,20 @@ class ControlTrainer(Trainer):
         self,
         variables: tf.train.Checkpoint,
         environment: VectorEnvironment,
+        remake: Callable[[int], VectorEnvironment],
+        supervision: Supervision,
         rng: np.random.Generator,
         episodes: EpisodeLog,
         run: RunSettings,
         frames_per_update: int,
     ) -> None:
         super().__init__(variables, episodes, run, frames_per_update)
-        self._environment = environment
+        self._remake = remake
+        self._supervision = supervision
         self._rng = rng
-        self._rollout = Rollout(environment, self._act)
-        self._rollout.reset()
+        self._replaced = 0  # environments, in this process
+        self._failures = 0  # since an episode ended
+        self._begin_with(environment)
 
     @abc.abstractmethod
     def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, Any]:
@@ -49,11 +63,25 @@ class ControlTrainer(Trainer):
     def close(self) -> None:
         self._environment.close()
 
+    @property
+    def _restarts(self) -> int:
+        return self._replaced
+
+    def _begin_with(self, environment: VectorEnvironment) -> None:
+        self._environment = environment
+        self._rollout = Rollout(environment, self._act)
+        self._rollout.reset()
+
     def _step(self) -> Transition:
-        """One environment step; an episode that it ends is logged, and the next begins with `_begin_episode`."""
+        """One environment step; an episode that it ends is logged, and the next begins with `_begin_episode`.
+
+        Raises:
+            EnvironmentReplacedError, EnvironmentFailedError, NonFiniteLossError: as for `_roll`.
+        """
         transition = self._roll()
         for _, episode in transition.episodes:
             self._episodes.append(episode)
+            self._failures = 0
         return transition
 
     def _begin_episode(self) -> Any:
@@ -64,7 +92,9 @@ class ControlTrainer(Trainer):
         """Steps the rollout.
 
         Raises:
-            EnvironmentFailedError: that raised an error; the update under way is lost.
+            EnvironmentReplacedError: the environment raised an error; nothing is known of the step.
+            EnvironmentFailedError: `MAX_FAILURES` in a row, without the end of an episode between them; the update
+                under way is lost.
             NonFiniteLossError: the network that acts gives NaN.
         """
         try:
@@ -72,9 +102,29 @@ class ControlTrainer(Trainer):
         except NonFiniteLossError:
             raise
         except Exception as error:  # an environment may raise anything
+            self._replace_environment(error)
+            raise EnvironmentReplacedError from error
+
+    def _replace_environment(self, error: Exception) -> None:
+        """Puts another environment in the place of one that failed with an error; see `_roll`."""
+        log = log_traceback(self._supervision.logs / "actor_0.txt")
+        fault = f"{type(error).__name__}: {one_line(error)}{log}"
+        self._failures += 1
+        if self._failures >= MAX_FAILURES:
             raise EnvironmentFailedError(
-                f"The environment failed with {type(error).__name__}: {one_line(error)}"
+                f"The environment failed {self._failures} times in a row, the last time with {fault}"
             ) from error
+        with contextlib.suppress(Exception):  # it may be broken
+            self._environment.close()
+        try:
+            self._begin_with(self._remake(self.actor_restarts + 1))
+        except Exception as again:  # noqa: BLE001 - likewise
+            self._replace_environment(again)
+        else:
+            self._replaced += 1
+            self._supervision.warn(
+                f"The environment was restarted (restart {self._replaced} of this process): {fault}."
+            )
 
     def _get_state(self) -> dict[str, Any]:
         return {"environment": self._environment.get_state(), "rng": pack_rng(self._rng)}

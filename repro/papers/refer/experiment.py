@@ -81,6 +81,11 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         environment_seed, agent_seed = np.random.SeedSequence(seed).generate_state(2)
         return self.make_environment(1, int(environment_seed)), np.random.default_rng(int(agent_seed))
 
+    def remake_environment(self, seed: int, restart: int) -> VectorEnvironment:
+        """Returns another environment of a run, in place of one that failed, given how many there were before."""
+        (environment_seed,) = np.random.SeedSequence([seed, restart]).generate_state(1)
+        return self.make_environment(1, int(environment_seed))
+
     def make_episode_log(self) -> EpisodeLog:
         return EpisodeLog(TrailingReturns(self.config.window_steps, PROTOCOL, self.evaluation.unit))
 

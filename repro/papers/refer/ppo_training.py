@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from repro.acting.rollout import LAST
+from repro.acting.supervision import Supervision
 from repro.distributions import gaussian
 from repro.environments.batched import VectorEnvironment
-from repro.papers.refer.control_trainer import ControlTrainer
+from repro.papers.refer.control_trainer import ControlTrainer, EnvironmentReplacedError
 from repro.papers.refer.ppo import Ppo, RolloutBatch
 from repro.papers.refer.refer_rules import annealed_learning_rate
 from repro.training.learner import NonFiniteLossError
@@ -42,6 +44,7 @@ class PpoTrainer(ControlTrainer):
     Args:
         agent: acts and learns.
         environment: one task.
+        remake, supervision: as for `ControlTrainer`.
         settings: see `PpoTrainerSettings`.
         rng: samples actions and minibatches.
         episodes: log of finished episodes, with the window that the evaluation is of.
@@ -57,6 +60,8 @@ class PpoTrainer(ControlTrainer):
         self,
         agent: Ppo,
         environment: VectorEnvironment,
+        remake: Callable[[int], VectorEnvironment],
+        supervision: Supervision,
         settings: PpoTrainerSettings,
         rng: np.random.Generator,
         episodes: EpisodeLog,
@@ -64,10 +69,10 @@ class PpoTrainer(ControlTrainer):
     ) -> None:
         if settings.steps % settings.batch_size:
             raise ValueError(f"ppo.steps={settings.steps} is no multiple of ppo.batch_size={settings.batch_size}.")
-        super().__init__(agent.checkpoint(), environment, rng, episodes, run, settings.steps)
+        super().__init__(agent.checkpoint(), environment, remake, supervision, rng, episodes, run, settings.steps)
         self._agent = agent
         self._settings = settings
-        self._noise = iter(np.empty((0, environment.num_actions), np.float32))  # of the actions to come
+        self._noise = np.zeros(environment.num_actions, np.float32)  # of the next action
         self._restore()
 
     @property
@@ -102,21 +107,29 @@ class PpoTrainer(ControlTrainer):
         mean = self._agent.act(observation[0])
         if step_type.item() == LAST:
             return mean[None], mean
-        return (mean + next(self._noise))[None], mean
+        return (mean + self._noise)[None], mean
 
     def _play(self, steps: int) -> RolloutBatch:
-        """Environment steps with the acting weights, actions of the truncated normal (Appendix A)."""
-        agent, environment, rollout = self._agent, self._environment, self._rollout
+        """Environment steps with the acting weights, actions of the truncated normal (Appendix A).
+
+        A step in which the environment fails is made in another one; the episode before is cut.
+        """
+        agent, environment = self._agent, self._environment
         state, next_state = (np.empty((steps, environment.state_size), np.float32) for _ in range(2))
         action, mean = (np.empty((steps, environment.num_actions), np.float32) for _ in range(2))
         reward, last, terminated = np.empty(steps, np.float32), np.empty(steps, bool), np.empty(steps, bool)
         noise = gaussian.sample_truncated(self._rng, np.zeros_like(action), np.ones(environment.num_actions))
-        self._noise = iter(noise * agent.std)  # [T, A]
-        for t in range(steps):
-            state[t] = rollout.observation[0]
-            step = self._step()
-            action[t], mean[t], next_state[t] = step.action[0], step.info, rollout.observation[0]
-            reward[t], terminated[t], last[t] = step.reward[0], step.terminated[0], bool(step.episodes)
-            if last[t]:
-                self._begin_episode()
+        noise = noise * agent.std  # [T, A]
+        t = 0
+        while t < steps:
+            state[t], self._noise = self._rollout.observation[0], noise[t]
+            try:
+                step = self._step()
+                action[t], mean[t], next_state[t] = step.action[0], step.info, self._rollout.observation[0]
+                reward[t], terminated[t], last[t] = step.reward[0], step.terminated[0], bool(step.episodes)
+                if last[t]:
+                    self._begin_episode()
+                t += 1
+            except EnvironmentReplacedError:
+                last[max(0, t - 1) : t] = True
         return RolloutBatch(state, next_state, action, mean, agent.std, reward, last, terminated)

@@ -13,15 +13,17 @@ ends among them enters the memory after the gradient steps and not before.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from repro.acting.rollout import LAST
+from repro.acting.supervision import Supervision
 from repro.environments.batched import VectorEnvironment
 from repro.papers.refer.beta_update import update_beta
-from repro.papers.refer.control_trainer import ControlTrainer
+from repro.papers.refer.control_trainer import ControlTrainer, EnvironmentReplacedError
 from repro.papers.refer.exploration import explore
 from repro.papers.refer.fused import FusedAgent, PolicyOutput
 from repro.papers.refer.prioritised import Prioritised, sample_minibatches
@@ -117,6 +119,7 @@ class ReferTrainer(ControlTrainer):
     Args:
         agent: acts and learns.
         environment: one task.
+        remake, supervision: as for `ControlTrainer`.
         memory: of the task's sizes.
         settings: see `ReferSettings`.
         rng: samples actions and minibatches; with `overlap` actions alone, and a child of it minibatches.
@@ -133,6 +136,8 @@ class ReferTrainer(ControlTrainer):
         self,
         agent: FusedAgent,
         environment: VectorEnvironment,
+        remake: Callable[[int], VectorEnvironment],
+        supervision: Supervision,
         memory: ReferMemory,
         settings: ReferSettings,
         rng: np.random.Generator,
@@ -145,7 +150,8 @@ class ReferTrainer(ControlTrainer):
                 f"learner.time_steps_per_gradient={settings.time_steps_per_gradient} times "
                 f"learner.steps_per_call={agent.steps_per_call} must be a whole number of environment steps."
             )
-        super().__init__(agent.checkpoint(), environment, rng, episodes, run, int(steps_per_update))
+        environments = environment, remake, supervision
+        super().__init__(agent.checkpoint(), *environments, rng, episodes, run, int(steps_per_update))
         self._agent = agent
         self._memory = memory
         self._settings = settings
@@ -207,9 +213,15 @@ class ReferTrainer(ControlTrainer):
         return explore(self._rng, output.mean, output.std, last_noise, theta)[None], output
 
     def _play(self, steps: int) -> None:
-        """Environment steps."""
-        for _ in range(steps):
-            self._play_step()
+        """Environment steps; one in which the environment fails is made in another one."""
+        played = 0
+        while played < steps:
+            try:
+                self._play_step()
+                played += 1
+            except EnvironmentReplacedError:  # the open episode is lost
+                self._episode = self._new_episode()
+                self._agent.begin_episode()
 
     def _play_step(self) -> None:
         """One environment step (Algorithm 2)."""

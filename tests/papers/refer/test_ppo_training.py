@@ -27,7 +27,7 @@ def _config(task="InvertedPendulum", steps=128, updates=5, max_steps=50, compile
 
 def _build(path, seed=1, **changes):
     class Run:
-        checkpoints = path / "checkpoints"
+        actors, checkpoints = path / "actors", path / "checkpoints"
 
     return find_experiment(_config(**changes)).build_trainer(seed, Run(), print)
 
@@ -119,6 +119,35 @@ def test_rollouts_hold_what_was_played(tmp_path, task, falls):
     assert 1 < noise.max() <= 3 + 1e-5
     going_on = training._play(1)
     np.testing.assert_array_equal(going_on.state[0], rollout.next_state[-1])
+
+
+@pytest.mark.parametrize(("call", "ends"), [(0, [49, 99]), (30, [29, 79]), (50, [48, 98])])
+def test_a_rollout_in_which_the_environment_fails_is_whole_and_the_episode_before_is_cut(
+    tmp_path, monkeypatch, call, ends
+):
+    """Call 50 is to begin the second episode; the step before it is made again then."""
+    training = _build(tmp_path, task="HalfCheetah")
+    training._agent.sync_acting_weights()
+    first, calls = training._environment, []
+    step = first.step
+
+    def fail(actions):
+        calls.append(1)
+        if len(calls) == call + 1:
+            raise OSError("the simulator is gone")
+        return step(actions)
+
+    monkeypatch.setattr(first, "step", fail)
+    rollout = training._play(120)
+    assert training._environment is not first
+    assert len(calls) == call + 1
+    np.testing.assert_array_equal(np.flatnonzero(rollout.last), ends)
+    assert not rollout.terminated.any()
+    inside = ~rollout.last[:-1]
+    np.testing.assert_array_equal(rollout.next_state[:-1][inside], rollout.state[1:][inside])
+    assert (rollout.next_state[:-1][~inside] != rollout.state[1:][~inside]).any(axis=1).all()
+    np.testing.assert_array_equal(rollout.mean, np.stack([training._agent.act(state) for state in rollout.state]))
+    assert training.actor_restarts == 1
 
 
 def test_learning_rates_anneal_with_environment_steps(tmp_path, monkeypatch):

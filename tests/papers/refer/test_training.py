@@ -96,7 +96,7 @@ def build_again(path, **changes):
     """Another process's view of the folder: the lock of this one must not keep it out."""
 
     class Folder:
-        checkpoints = path / "checkpoints"
+        actors, checkpoints = path / "actors", path / "checkpoints"
 
     return find_experiment(small_config(**changes)).build_trainer(1, Folder(), print)
 
@@ -156,15 +156,60 @@ def test_with_overlap_the_environment_is_stepped_while_the_agent_learns(tmp_path
     assert waits == [True]
 
 
+@pytest.mark.parametrize(
+    ("schedule", "agent", "at"),
+    [("serial", "lstm_refer", 40), ("overlap", "vracer_refer", 40), ("serial", "vracer_refer", 50)],
+)
+def test_an_environment_that_fails_is_replaced_and_its_episode_is_lost(
+    tmp_path, monkeypatch, capsys, schedule, agent, at
+):
+    """In the midst of an episode of 50 steps, or where the next one was to begin."""
+    training = build(tmp_path, frames=160, schedule=schedule, agent=agent, task="HalfCheetah", max_steps=50)
+    begun, stored, seen = [], [], []
+    begin, add, step = training._agent.begin_episode, training._memory.add_episode, training._environment.step
+    monkeypatch.setattr(training._agent, "begin_episode", lambda: begun.append(1) or begin())
+    monkeypatch.setattr(
+        training._memory, "add_episode", lambda states, *rest: stored.append(states) or add(states, *rest)
+    )
+
+    def fail(actions):
+        if training.updates >= 5 and training._episode.length == at:
+            raise OSError("the simulator is gone")
+        seen.append(step(actions))
+        return seen[-1]
+
+    monkeypatch.setattr(training._environment, "step", fail)
+    updates = list(training)
+    training.close()
+    assert [update.frames for update in updates] == list(range(16, 161, 16))
+    assert [update.actor_restarts for update in updates[4:8]] == [0, int(at == 40), 1, 1]
+    assert training.summary()["actor_restarts"] == 1
+    assert len(begun) == len(stored) + 1
+    assert all(len(states) == 51 for states in stored)  # none is a piece of one episode with a piece of another
+    assert not any((states == seen[-1][0]).all(axis=1).any() for states in stored)
+    line = "The environment was restarted (restart 1 of this process): OSError: the simulator is gone; see "
+    assert capsys.readouterr().out.count(line) == 1
+    assert "OSError" in (tmp_path / "actors/actor_0.txt").read_text()
+
+
+def test_environments_that_take_another_s_place_have_seeds_of_their_own(tmp_path):
+    experiment = find_experiment(small_config(task="HalfCheetah"))
+    first, _ = experiment.make_environment_and_rng(1)
+    others = [experiment.remake_environment(seed, restart) for seed, restart in ((1, 1), (1, 2), (2, 1))]
+    begins = {environment.reset()[0].tobytes() for environment in (first, *others)}
+    assert len(begins) == 4
+
+
 @pytest.mark.parametrize("schedule", ["serial", "overlap"])
-def test_an_environment_that_fails_is_named_and_leaves_the_checkpoint_before(tmp_path, monkeypatch, schedule):
+def test_an_environment_that_always_fails_is_named_and_leaves_the_checkpoint_before(tmp_path, monkeypatch, schedule):
     training = build(tmp_path, frames=320, schedule=schedule)
     saved = []
-    with pytest.raises(EnvironmentFailedError, match="The environment failed with OSError: the simulator is gone"):
+    sentence = "The environment failed 3 times in a row, the last time with OSError: the simulator is gone"
+    with pytest.raises(EnvironmentFailedError, match=sentence):
         for update in training:
             if update.updates == 3:
                 saved.append(training.save())
-                monkeypatch.setattr(training._environment, "step", _raise_error)
+                monkeypatch.setattr(type(training._environment), "step", _raise_error)
     first = saved[0].with_name("checkpoint_000000001")  # after the first update
     assert sorted(saved[0].parent.glob("checkpoint_*")) == [first, *saved]
     assert training.updates == 3
@@ -197,7 +242,7 @@ def test_an_unknown_schedule_is_one_sentence(tmp_path):
         build(tmp_path, schedule="async")
 
 
-def _raise_error(actions):
+def _raise_error(environment, actions):
     raise OSError("the simulator is gone")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
@@ -14,7 +16,7 @@ from repro.papers.refer.ppo import Ppo, PpoSettings
 from repro.papers.refer.ppo_training import PpoTrainer, PpoTrainerSettings
 from repro.training.experiment import Experiment, Warn
 from repro.training.run_directory import RunDirectory
-from repro.training.trainer import run_settings
+from repro.training.trainer import run_settings, supervision
 
 
 class PpoExperiment(ControlExperiment[Ppo]):
@@ -48,6 +50,8 @@ class PpoExperiment(ControlExperiment[Ppo]):
         return PpoTrainer(
             self.make_agent(environment, rng),
             environment,
+            functools.partial(self.remake_environment, seed),
+            supervision(config, run, warn),
             settings,
             rng,
             self.make_episode_log(),

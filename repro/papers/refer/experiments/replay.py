@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
@@ -21,7 +23,7 @@ from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.replay.refer import ReferMemory
 from repro.training.experiment import Experiment, Warn
 from repro.training.run_directory import RunDirectory
-from repro.training.trainer import run_settings
+from repro.training.trainer import run_settings, supervision
 
 METHODS = ("vracer", "recurrent_vracer", "ddpg", "naf")
 """Values of `learner.method`."""
@@ -127,6 +129,8 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         return ReferTrainer(
             self.make_agent(environment, rng),
             environment,
+            functools.partial(self.remake_environment, seed),
+            supervision(config, run, warn),
             memory,
             self._refer_settings(),
             rng,
