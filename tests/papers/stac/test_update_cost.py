@@ -28,14 +28,15 @@ def by_hand(num_heads, tuned):
     """Operations for a new step.
 
     A gradient has the products of the forward pass three times, less those to the network's input. Self-tuning has
-    those once more, after the update, and goes back through the products of the first gradient, which are two thirds
-    of it: to the gradient of each layer's output. All heads are computed, also where only head 1 is read.
+    those of head 1 once more, after the update, and goes back through the products of the first gradient, which are
+    two thirds of it: to the gradient of each layer's output. Head 1 acts.
     """
-    first = 2 * SIZE * UNITS
-    policies, values = (num_heads * 2 * (UNITS + outputs) * HEAD for outputs in (ACTIONS, 1))
-    forward = first + policies + values
-    passes = 8 * forward - 3 * first if tuned else 3 * forward - first
-    return passes * (LENGTH + 1) / LENGTH + first + policies
+    first, policy, value = 2 * SIZE * UNITS, 2 * (UNITS + ACTIONS) * HEAD, 2 * (UNITS + 1) * HEAD
+    forward = first + num_heads * (policy + value)
+    passes = 3 * forward - first
+    if tuned:
+        passes += 3 * (first + policy + value) - first + 2 * forward - first
+    return passes * (LENGTH + 1) / LENGTH + first + policy
 
 
 @pytest.mark.parametrize(("agent", "num_heads"), [("impala", 1), ("impala_aux", 3), ("stac", 1), ("stacx", 3)])
