@@ -56,7 +56,7 @@ def unroll_after_burn_in(
         step_type: int32 [B, T].
         state: stored with the first step, float32 [B, units] each.
         burn_in: number of steps before the part to train on, 0 to T - 1; with 0 that part starts from `state`.
-        options: further arguments of the network.
+        options: further arguments of the network, for the part behind the burn-in.
 
     Returns:
         Outputs of the steps from `burn_in` on, [B, T - burn_in, ...] each, without the state behind them. Gradients
@@ -70,7 +70,7 @@ def unroll_after_burn_in(
         raise ValueError(f"unroll_after_burn_in: burn_in must lie in [0, {steps}), got {burn_in}")
     if burn_in > 0:
         before = tf.nest.map_structure(lambda x: x[:, :burn_in], observation)
-        *_, state = network(before, step_type[:, :burn_in], state, **options)
+        *_, state = network(before, step_type[:, :burn_in], state)
     after = tf.nest.map_structure(lambda x: x[:, burn_in:], observation)
     *outputs, _ = network(after, step_type[:, burn_in:], tf.nest.map_structure(tf.stop_gradient, state), **options)
     return tuple(outputs)
