@@ -30,15 +30,14 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.env.name = "atari"  # the package of environments
     config.env.task = "any"  # the tasks are those of `setups`
 
-    setups = {"dm_control_features": dm_control_features.get_config("smoke" if scale == "smoke" else "paper")}
-    if scale != "smoke":
-        setups["atari"] = atari.get_config("paper")
-    for setup in setups.values():
+    config.setups = ("dm_control_features",) if scale == "smoke" else ("atari", "dm_control_features")  # of Table 4
+    config.dm_control_features = dm_control_features.get_config("smoke" if scale == "smoke" else "paper")
+    config.atari = atari.get_config("paper")
+    for setup in (config.dm_control_features, config.atari):
         variants = setup.variants.to_dict()
         setup.variants = ml_collections.ConfigDict({name: variants[name] for name in ("impala", *config.answers)})
-    config.setups = ml_collections.ConfigDict(setups)  # two kinds of network of Table 4: a value of each answer
 
     config.evaluation = ml_collections.ConfigDict()
-    config.evaluation.episodes = len(setups)  # values of an answer
+    config.evaluation.episodes = len(config.setups)  # values of an answer
     config.evaluation.num_envs = config.evaluation.episodes  # all at once
     return config

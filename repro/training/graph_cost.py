@@ -27,9 +27,10 @@ def operations(function: Callable[..., Any], *arguments: Any) -> int:
     total = 0
     for op in _needed(graph):
         sizes = _sizes(op)
-        if None in sizes:
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
             raise ValueError(f"operations: {op.name} has an unknown shape, {sizes}")
-        total += 2 * int(np.prod(sizes, dtype=np.int64)) if sizes else 0
+        total += 2 * int(np.prod(known, dtype=np.int64)) if known else 0
     return total
 
 

@@ -31,15 +31,16 @@ def run(
     find_experiment: FindExperiment,
 ) -> Study:
     """Answers the configuration's statements; nothing is simulated. Arguments as for `RunStudy`."""
-    setups, agents = config.setups.to_dict(), (BASELINE, *config.answers)
+    agents = (BASELINE, *config.answers)
     costs: list[float] = []
-    for setup in setups.values():
+    for name in config.setups:
+        setup = config[name].to_dict()
         for agent in agents:
-            advance(len(costs), len(setups) * len(agents))
+            advance(len(costs), len(config.setups) * len(agents))
             costs.append(step_cost(find_experiment(ml_collections.ConfigDict(resolve_plain(setup, agent))), seed))
     advance(len(costs), len(costs))
-    baseline, *others = np.reshape(costs, (len(setups), len(agents))).T
-    protocol = PROTOCOL.format(" and ".join(setups))
+    baseline, *others = np.reshape(costs, (len(config.setups), len(agents))).T
+    protocol = PROTOCOL.format(" and ".join(config.setups))
     answers = {
         agent: StudyResult(UNIT, cost / baseline, protocol, exact=True)
         for agent, cost in zip(config.answers, others, strict=True)

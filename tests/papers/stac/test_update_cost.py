@@ -48,7 +48,7 @@ def test_self_tuning_adds_one_gradient_and_one_pass_back_through_another(agent, 
 
 def test_its_records_are_the_ratios_of_each_setup(tmp_path):
     config = update_cost_config.get_config("smoke")
-    config.setups = ml_collections.ConfigDict({"gymnasium": small_setup()})
+    config.setups, config.gymnasium = ("gymnasium",), small_setup()
     StudyJob(config, "any", 1, tmp_path).run([0], quiet=True)
     stored, faults = records.read_all(tmp_path)
     assert faults == []
@@ -64,11 +64,12 @@ def test_its_records_are_the_ratios_of_each_setup(tmp_path):
 
 
 def test_setups_have_the_published_settings():
-    setups = update_cost_config.get_config("paper").setups
+    config = update_cost_config.get_config("paper")
+    assert config.setups == ("atari", "dm_control_features")
     for name, module in (("atari", atari), ("dm_control_features", dm_control_features)):
         published = module.get_config("paper").to_dict()
         for agent in ("impala", "stac", "stacx"):
-            assert resolve_plain(setups[name].to_dict(), agent) == resolve_plain(published, agent)
+            assert resolve_plain(config[name].to_dict(), agent) == resolve_plain(published, agent)
 
 
 def test_an_agent_of_another_paper_is_refused():
