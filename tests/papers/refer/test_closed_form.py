@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from paper_configs.refer import closed_form as closed_form_config
 from repro.environments.mujoco import make_mujoco
@@ -33,6 +34,19 @@ def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_mor
     means = rng.uniform(-1, 1, (1000, 2, actions))
     between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * std**2)  # equal standard deviations
     assert between.max() < largest.min()
+
+
+def test_operations_are_those_of_the_products_of_any_graph():
+    weights = tf.Variable(np.ones((3, 5), np.float32))
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            y = tf.reduce_sum(tf.square(x @ weights))  # 2 * 7 * 3 * 5 operations, and as many for its gradient
+        return tape.gradient(y, weights)
+
+    assert gradient_cost.operations(gradient, tf.TensorSpec([7, 3])) == 2 * 2 * 7 * 3 * 5
+    with pytest.raises(ValueError, match="unknown shape"):
+        gradient_cost.operations(gradient, tf.TensorSpec([None, 3]))
 
 
 def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
