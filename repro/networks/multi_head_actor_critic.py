@@ -87,7 +87,7 @@ class MultiHeadActorCritic(SequenceNetwork):
         return () if self._core is None else self._core.initial_state(batch_size)
 
     def call(
-        self, observation: Any, step_type: tf.Tensor, state: State = ()
+        self, observation: Any, step_type: tf.Tensor, state: State = (), acting_alone: bool = False
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, State]:
         """Policies and values of every observation of an unroll.
 
@@ -96,6 +96,7 @@ class MultiHeadActorCritic(SequenceNetwork):
             step_type: int32 [B, T], TF-Agents' `StepType`; the core's state is zeroed before a step FIRST. Not read
                 without a core.
             state: core state before the first step, as from `initial_state`.
+            acting_alone: return outputs and values of the heads that act alone; a graph computes no others then.
 
         Returns:
             acting_outputs: of the policies that act, float32 [B, T, 1, K], or [B, T, P, K] for `random`.
@@ -114,6 +115,7 @@ class MultiHeadActorCritic(SequenceNetwork):
         policies = [unfold_time(head(features), observation) for head in self._policies]  # P of [B, T, K]
         if self.acting == "average":
             policies.append(tf.add_n(policies) / len(policies))
-        outputs = tf.stack(policies, axis=2)
-        values = tf.concat([unfold_time(head(features), observation) for head in self._values], axis=-1)
-        return outputs[:, :, self.acting_heads], outputs, values, state
+        values = [unfold_time(head(features), observation) for head in self._values]  # P of [B, T, 1]
+        acting_outputs = tf.stack(policies[self.acting_heads], axis=2)
+        heads = self.acting_heads if acting_alone else slice(None)
+        return acting_outputs, tf.stack(policies[heads], axis=2), tf.concat(values[heads], axis=-1), state

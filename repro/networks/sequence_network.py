@@ -43,7 +43,7 @@ class SequenceNetwork(tf.keras.Model):
 
 
 def unroll_after_burn_in(
-    network: SequenceNetwork, observation: Any, step_type: tf.Tensor, state: State, burn_in: int
+    network: SequenceNetwork, observation: Any, step_type: tf.Tensor, state: State, burn_in: int, **options: Any
 ) -> tuple[tf.Tensor, ...]:
     """Outputs of a network behind a sequence's burn-in (Kapturowski et al., 2019, Section 3).
 
@@ -56,6 +56,7 @@ def unroll_after_burn_in(
         step_type: int32 [B, T].
         state: stored with the first step, float32 [B, units] each.
         burn_in: number of steps before the part to train on, 0 to T - 1; with 0 that part starts from `state`.
+        options: further arguments of the network, for the part behind the burn-in.
 
     Returns:
         Outputs of the steps from `burn_in` on, [B, T - burn_in, ...] each, without the state behind them. Gradients
@@ -71,7 +72,7 @@ def unroll_after_burn_in(
         before = tf.nest.map_structure(lambda x: x[:, :burn_in], observation)
         *_, state = network(before, step_type[:, :burn_in], state)
     after = tf.nest.map_structure(lambda x: x[:, burn_in:], observation)
-    *outputs, _ = network(after, step_type[:, burn_in:], tf.nest.map_structure(tf.stop_gradient, state))
+    *outputs, _ = network(after, step_type[:, burn_in:], tf.nest.map_structure(tf.stop_gradient, state), **options)
     return tuple(outputs)
 
 

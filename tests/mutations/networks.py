@@ -125,8 +125,8 @@ VARIANTS = [
     Variant(
         "R2D2: gradient through the burn-in",
         SEQUENCE_NETWORK,
-        "tf.nest.map_structure(tf.stop_gradient, state))",
-        "state)",
+        "tf.nest.map_structure(tf.stop_gradient, state), **options)",
+        "state, **options)",
         f"{TEST_RECURRENT_Q}::test_the_burn_in_moves_the_values_but_passes_no_gradient",
     ),
     Variant(

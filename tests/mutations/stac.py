@@ -224,8 +224,9 @@ VARIANTS = [
     Variant(
         "STACX: outer loss of all heads",
         AGENT,
-        "        acting = self._network.acting_heads\n        outputs, values",
-        "        acting = slice(0, self._network.num_heads)\n        outputs, values",
+        "acting_heads\n        outputs, values = self._heads(experience, acting_alone=True)",
+        "acting_heads\n        acting = slice(0, self._network.num_heads)\n"
+        "        outputs, values = self._heads(experience)",
         f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
         slow=True,
     ),

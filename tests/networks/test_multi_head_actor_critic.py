@@ -58,6 +58,11 @@ def test_who_acts():
         acting_logits, logits, _, _ = make(acting)(x, None)
         expected = {"first": logits[:, :, :1], "random": logits, "average": logits[:, :, 3:]}[acting]
         np.testing.assert_array_equal(acting_logits, expected)
+        alone = make(acting)(x, None, acting_alone=True)
+        all_values = make(acting)(x, None)[2]
+        expected_values = {"first": all_values[..., :1], "random": all_values, "average": all_values[..., 3:]}[acting]
+        for found, wanted in zip(alone, (expected, expected, expected_values)):
+            np.testing.assert_array_equal(found, wanted)
         if acting == "average":
             np.testing.assert_allclose(acting_logits[:, :, 0], tf.reduce_mean(logits[:, :, :3], 2), atol=1e-6)
 

@@ -92,11 +92,19 @@ class StacAgent(tf_agent.TFAgent):
     def _initialize(self) -> None:
         """Variables are created in the constructor, under the caller's strategy scope."""
 
-    def _heads(self, experience: Trajectory) -> tuple[tf.Tensor, tf.Tensor]:
-        """Outputs of the policies [T+1, B, P, K] and values [T+1, B, P] of the heads, behind the burn-in."""
+    def _heads(self, experience: Trajectory, acting_alone: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
+        """Outputs of the policies [T+1, B, P, K] and values [T+1, B, P] of the heads, behind the burn-in.
+
+        Of the heads that act alone, if so.
+        """
         state = tf.nest.map_structure(lambda x: x[:, 0], experience.policy_info.get("core_state", ()))
         _, outputs, values = unroll_after_burn_in(
-            self._network, experience.observation, experience.step_type, state, self._burn_in
+            self._network,
+            experience.observation,
+            experience.step_type,
+            state,
+            self._burn_in,
+            acting_alone=acting_alone,
         )
         return time_major(outputs), time_major(values)
 
@@ -146,7 +154,7 @@ class StacAgent(tf_agent.TFAgent):
     ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         """Eq. (3): Algorithm 1 with the fixed zeta, and KL(pi_theta', pi_theta), of the heads that act."""
         acting = self._network.acting_heads
-        outputs, values = (x[:, :, acting] for x in self._heads(experience))
+        outputs, values = self._heads(experience, acting_alone=True)
         losses = self._head_losses(experience, outputs, values, self._outer)
         before = tf.stop_gradient(inner.outputs[:-1, :, acting])
         kl = self._distribution.kl(outputs[:-1], before)  # [T, B, heads that act]

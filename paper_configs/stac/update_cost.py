@@ -1,0 +1,43 @@
+"""What self-tuning costs beside IMPALA: Table 4 and Section 9.4 of arXiv 2002.12928, counted instead of timed.
+
+Every field names its source: a table, figure or section of the paper, or `assumed:` with the reason.
+"""
+
+import ml_collections
+
+from paper_configs.stac import atari, dm_control_features
+
+SCALES = atari.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """The published settings of Atari and control; `smoke` has small networks of control alone.
+
+    Raises:
+        ValueError: unknown scale.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"Unknown scale {scale!r}: choose one of {', '.join(SCALES)}.")
+    config = ml_collections.ConfigDict()
+    config.paper = "stac"
+    config.experiment = "update_cost"
+    config.study = "update_cost"  # module of repro/papers/stac that runs it; nothing is trained
+    config.agent = "stac"  # the first of the answers
+    config.answers = ("stac", "stacx")  # agents, one record each; the sentences stand in published/stac.json
+    config.scale = scale
+
+    config.env = ml_collections.ConfigDict()
+    config.env.name = "atari"  # the package of environments
+    config.env.task = "any"  # the tasks are those of `setups`
+
+    config.setups = ("dm_control_features",) if scale == "smoke" else ("atari", "dm_control_features")  # of Table 4
+    config.dm_control_features = dm_control_features.get_config("smoke" if scale == "smoke" else "paper")
+    config.atari = atari.get_config("paper")
+    for setup in (config.dm_control_features, config.atari):
+        variants = setup.variants.to_dict()
+        setup.variants = ml_collections.ConfigDict({name: variants[name] for name in ("impala", *config.answers)})
+
+    config.evaluation = ml_collections.ConfigDict()
+    config.evaluation.episodes = len(config.setups)  # values of an answer
+    config.evaluation.num_envs = config.evaluation.episodes  # all at once
+    return config
