@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
 
 
 def operations(function: Callable[..., Any], *arguments: Any) -> int:
@@ -25,7 +26,7 @@ def operations(function: Callable[..., Any], *arguments: Any) -> int:
     """
     graph = tf.function(function, autograph=False).get_concrete_function(*arguments).graph
     total = 0
-    for op in _needed(graph):
+    for op in needed(graph):
         sizes = _sizes(op)
         known = [size for size in sizes if size is not None]
         if len(known) < len(sizes):
@@ -34,16 +35,15 @@ def operations(function: Callable[..., Any], *arguments: Any) -> int:
     return total
 
 
-def _needed(graph: Any) -> set[tf.Operation]:
-    """Operations that outputs and assignments of a function's graph depend on."""
-    needed: set[tf.Operation] = set()
-    waiting = [tensor.op for tensor in graph.outputs] + list(graph.control_outputs)
-    while waiting:
-        op = waiting.pop()
-        if op not in needed:
-            needed.add(op)
-            waiting += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
-    return needed
+def needed(graph: FuncGraph) -> list[tf.Operation]:
+    """Returns the operations that outputs or effects of a graph depend on: not, say, the gradient of the input."""
+    pending, seen = [*(x.op for x in graph.outputs), *graph.control_outputs], set()
+    while pending:
+        op = pending.pop()
+        if op not in seen:
+            seen.add(op)
+            pending += [*(x.op for x in op.inputs), *op.control_inputs]
+    return [op for op in graph.get_operations() if op in seen]
 
 
 def _sizes(op: tf.Operation) -> list[int | None]:

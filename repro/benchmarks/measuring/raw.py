@@ -17,6 +17,7 @@ from repro.benchmarks.measuring import timing
 from repro.environments.atari import AtariEnvironment
 from repro.memory import as_tensor
 from repro.replay.frame_stacks import with_stacks
+from repro.training.graph_cost import needed
 
 PRODUCTS = ("MatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
 """Types of the operations that count."""
@@ -90,7 +91,7 @@ def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
     """
     rng = tf.random.Generator.from_seed(0)
     found: list[Callable[[], tf.Tensor]] = []
-    for op in _needed(graph):
+    for op in needed(graph):
         if op.type not in PRODUCTS:
             continue
         one, other = (rng.normal(x.shape) for x in op.inputs if x.dtype == tf.float32)
@@ -107,17 +108,6 @@ def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
             how |= {"input": one, "filter_sizes": shape, "out_backprop": other}
         found.append(functools.partial(getattr(tf.raw_ops, op.type), **how))
     return found
-
-
-def _needed(graph: FuncGraph) -> list[tf.Operation]:
-    """Operations that outputs or effects of a graph depend on: not, say, the gradient of the frames themselves."""
-    pending, seen = [*(x.op for x in graph.outputs), *graph.control_outputs], set()
-    while pending:
-        op = pending.pop()
-        if op not in seen:
-            seen.add(op)
-            pending += [*(x.op for x in op.inputs), *op.control_inputs]
-    return [op for op in graph.get_operations() if op in seen]
 
 
 def _body(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:

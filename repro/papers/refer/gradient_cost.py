@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 
@@ -13,6 +11,7 @@ from repro.environments import specs
 from repro.environments.mujoco import MujocoEnvironment
 from repro.papers.refer.fused import FusedAgent
 from repro.training.experiment import Experiment
+from repro.training.graph_cost import operations
 
 
 def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
@@ -56,28 +55,3 @@ def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
         lambda spec: tf.TensorSpec([*shape, *spec.shape], spec.dtype), specs.unwrapped(agent.collect_data_spec)
     )
     return operations(agent.train, experience)
-
-
-def operations(function: Callable[..., Any], *arguments: Any) -> int:
-    """Floating-point operations of the matrix products in a function's graph, two for each product of two numbers.
-
-    Other operations take a hundredth of that in networks of a hundred units. Loops and branches are not looked into.
-
-    Args:
-        function: of tensors.
-        arguments: nested `TensorSpec` of them, with every dimension known.
-
-    Raises:
-        ValueError: a product whose shape the graph does not know.
-    """
-    graph = tf.function(function, autograph=False).get_concrete_function(*arguments).graph
-    products = [op for op in graph.get_operations() if op.type == "MatMul"]
-    total = 0
-    for product in products:
-        rows_or_columns = product.inputs[0].shape
-        summed = rows_or_columns[0 if product.get_attr("transpose_a") else 1]
-        sizes = [*product.outputs[0].shape.as_list(), summed]
-        if None in sizes:
-            raise ValueError(f"operations: {product.name} has an unknown shape, {sizes}")
-        total += 2 * int(np.prod(sizes, dtype=np.int64))
-    return total

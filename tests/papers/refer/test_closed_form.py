@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from paper_configs.refer import closed_form as closed_form_config
 from repro.environments.mujoco import make_mujoco
@@ -34,19 +33,6 @@ def test_the_largest_divergence_is_that_of_the_formula_and_no_other_pair_has_mor
     means = rng.uniform(-1, 1, (1000, 2, actions))
     between = np.square(means[:, 0] - means[:, 1]).sum(axis=-1) / (2 * std**2)  # equal standard deviations
     assert between.max() < largest.min()
-
-
-def test_operations_are_those_of_the_products_of_any_graph():
-    weights = tf.Variable(np.ones((3, 5), np.float32))
-
-    def gradient(x):
-        with tf.GradientTape() as tape:
-            y = tf.reduce_sum(tf.square(x @ weights))  # 2 * 7 * 3 * 5 operations, and as many for its gradient
-        return tape.gradient(y, weights)
-
-    assert gradient_cost.operations(gradient, tf.TensorSpec([7, 3])) == 2 * 2 * 7 * 3 * 5
-    with pytest.raises(ValueError, match="unknown shape"):
-        gradient_cost.operations(gradient, tf.TensorSpec([None, 3]))
 
 
 def test_a_gradient_of_v_racer_has_the_products_of_its_layers():
@@ -81,7 +67,7 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
     config = closed_form_config.get_config("smoke")
     environment = make_mujoco({**config.env, "task": "InvertedPendulum"}, 1, 0)
     ratios = [closed_form.cost_over_vracer(config, config[name], environment) for name in ("ddpg", "naf", "vracer")]
-    assert ratios == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.11)
+    assert ratios == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.03)
 
 
 def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path):
@@ -100,7 +86,7 @@ def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path):
         "quadratic_outputs_humanoid": 153.0,
         "gaussian_outputs_humanoid": 35.0,
         "cost_over_acer": pytest.approx(2.75, abs=0.01),
-        "ddpg_cost_over_vracer": pytest.approx(1.90, abs=0.01),
+        "ddpg_cost_over_vracer": pytest.approx(1.72, abs=0.01),
         "naf_cost_over_vracer": pytest.approx(1.57, abs=0.01),
     }
     of_costs = [row.verdict for row in judged if "cost" in row.agent]
