@@ -69,7 +69,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     ],
 )
 def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
-    done = run("repro.train", f"--run_dir={tmp_path / 'x'}", *arguments)
+    done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}", *arguments)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
@@ -85,7 +85,7 @@ def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
         "    config.variants = {'slow': {'learner': {'learning_rate': 1e-3}}}\n    config.agent = 'slow'\n"
     )
     file.write_text(f"{beginning}    config.learner.learning_rte = 1e-3\n    return config\n")
-    done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}")
+    done = run_command(tmp_path, "repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"repro.train: {file}: no configuration of the suite has a field 'learner.learning_rte'; "
@@ -93,9 +93,11 @@ def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
     )
 
     file.write_text(f"{beginning}    return config\n")  # own arguments and agents are allowed
-    done = run("repro.train", f"--config={file}:huge", f"--run_dir={tmp_path / 'x'}")
+    done = run_command(tmp_path, "repro.train", f"--config={file}:huge", f"--run_dir={tmp_path / 'x'}")
     assert "Unknown scale 'huge'" in done.stderr
-    done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1")
+    done = run_command(
+        tmp_path, "repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1"
+    )
     assert "the configuration has no field 'learner.x'" in done.stderr
 
 
