@@ -17,11 +17,16 @@ def _show_error(kind: type[BaseException], error: BaseException, trace: Tracebac
     if name is None or name.split(".")[0] in ("repro", "paper_configs"):
         sys.__excepthook__(kind, error, trace)
         return
+    importer = sys.argv[0]
+    while trace is not None:
+        if "importlib" not in (file := trace.tb_frame.f_code.co_filename):
+            importer = file
+        trace = trace.tb_next
     install = [sys.executable, "-m", "pip", "install", "--requirement", "requirements.lock"]
     way = f"install all packages of the suite with: {shlex.join(install)}"
     if sys.prefix == sys.base_prefix:  # no environment
         way = f"run the command with .venv/bin/python, in place of {sys.executable}, after make setup."
-    print(f"{_COMMAND}: the package {name!r} is missing; {way}", file=sys.stderr)
+    print(f"{_COMMAND}: the package {name!r}, which {importer} imports, is missing; {way}", file=sys.stderr)
 
 
 if _COMMAND:  # as python -m repro.train, and not where a project of its own imports operators

@@ -31,8 +31,8 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C, where nothing had to be saved."""
 
-UNWRITABLE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EROFS)
-"""What the system says where a folder is not the user's, a quota or the disk is full, or nothing can be written."""
+INACCESSIBLE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EROFS)
+"""What the system says where a file is not the user's, a quota or the disk is full, or nothing can be written."""
 
 
 def quiet() -> None:
@@ -70,16 +70,16 @@ def fail(message: object, code: int = USAGE_ERROR) -> NoReturn:
 def run(main: Callable[[list[str]], None]) -> None:
     """`absl.app.run`, with one sentence and exit code 2 for flags that cannot be used; Ctrl-C ends quietly.
 
-    A file that cannot be written is one sentence as well, where no command says more of it.
+    A file that cannot be read or written is one sentence as well, where no command says more of it.
     """
     try:
         app.run(main, flags_parser=parse_flags)
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        if error.errno not in INACCESSIBLE:
             raise
-        fail(f"{error.filename or 'a file'} could not be written ({error.strerror}).", code=1)
+        fail(f"{error.filename or 'a file'} could not be read or written ({error.strerror}).", code=1)
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
@@ -157,16 +157,17 @@ def _suite_configs() -> list[str]:
 def _check_own(path: str, config: ml_collections.ConfigDict) -> None:
     """Fails for a field of a user's configuration that none of the suite's has: nothing would read it.
 
-    And for one that it lacks, but all of the suite's with its algorithm have.
+    And for one that it lacks, but all of the suite's with its algorithm have and need.
     """
-    for name in ("agent", "algorithm"):
+    kind = "study" if "study" in config else "algorithm"
+    for name in ("agent", kind):
         if name not in config:
             fail(f"{path}: the configuration has no field {name!r}.")
     suite = [runpy.run_path(file)["get_config"]() for file in _suite_configs()]
-    alike = [_fields(other) for other in suite if other.get("algorithm") == config.algorithm]
-    needed = set.intersection(*alike) if alike else set()
+    alike = [_fields(other) for other in suite if other.get(kind) == config[kind]]
+    needed = {name for name in set.intersection(*alike) if not _OPTIONAL.match(name)} if alike else set()
     if lacking := needed - _fields(config) - {f"{section}.{name}" for section in LATER for name in LATER[section]}:
-        fail(f"{path}: the configuration has no field {min(lacking)!r}, as all of {config.algorithm} have.")
+        fail(f"{path}: the configuration has no field {min(lacking)!r}, as all of {config[kind]} have.")
     known = set().union(*map(_fields, suite))
     own = {name for name in _fields(config) - known if not re.match(r"env\.kwargs\b", name)}
     if known and own:
@@ -239,6 +240,8 @@ def nearest(name: str, names: Sequence[str]) -> str:
 
 
 _CONFIG = re.compile(r"--config(\.[\w.]+)?=")
+_OPTIONAL = re.compile(r"env\.(?!name$|task$)|num_env_(frames|steps)$|recorded$")
+"""Fields that other environments have no use for, the two of the budget, of which one is there, and one of records."""
 _NUMBER = re.compile(r"\d+(\.\d*)?(e\+?\d{1,2})?")
 
 

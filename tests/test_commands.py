@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import venv
 from pathlib import Path
 
 import pytest
@@ -70,7 +69,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
     ],
 )
 def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
-    done = run("repro.train", f"--run_dir={tmp_path / 'x'}", *arguments)
+    done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}", *arguments)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
@@ -86,7 +85,7 @@ def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
         "    config.variants = {'slow': {'learner': {'learning_rate': 1e-3}}}\n    config.agent = 'slow'\n"
     )
     file.write_text(f"{beginning}    config.learner.learning_rte = 1e-3\n    return config\n")
-    done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}")
+    done = run_command(tmp_path, "repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"repro.train: {file}: no configuration of the suite has a field 'learner.learning_rte'; "
@@ -94,9 +93,11 @@ def test_a_misspelled_field_of_an_own_configuration_is_found(tmp_path):
     )
 
     file.write_text(f"{beginning}    return config\n")  # own arguments and agents are allowed
-    done = run("repro.train", f"--config={file}:huge", f"--run_dir={tmp_path / 'x'}")
+    done = run_command(tmp_path, "repro.train", f"--config={file}:huge", f"--run_dir={tmp_path / 'x'}")
     assert "Unknown scale 'huge'" in done.stderr
-    done = run("repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1")
+    done = run_command(
+        tmp_path, "repro.train", f"--config={file}", f"--run_dir={tmp_path / 'x'}", "--config.learner.x=1"
+    )
     assert "the configuration has no field 'learner.x'" in done.stderr
 
 
@@ -118,14 +119,31 @@ MINE = "from paper_configs.impala import gymnasium\n\n\ndef get_config(scale='de
             f"{MINE}    config = gymnasium.get_config(scale)\n    del config.learner.batch_size\n    return config\n",
             ": the configuration has no field 'learner.batch_size', as all of impala.discrete have.",
         ),
+        (
+            "from paper_configs.impala import theorems\n\n\ndef get_config(scale='desk'):\n"
+            "    config = theorems.get_config(scale)\n    del config.env\n    return config\n",
+            ": the configuration has no field 'env.name', as all of theorems have.",
+        ),
     ],
 )
 def test_an_own_configuration_that_fails_is_named_with_line_and_error(tmp_path, text, sentence):
     file = tmp_path / "mine.py"
     file.write_text(text)
-    done = run("repro.train", f"--config={file}:desk", f"--run_dir={tmp_path / 'x'}")
+    done = run_command(tmp_path, "repro.train", f"--config={file}:desk", f"--run_dir={tmp_path / 'x'}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"repro.train: {file}{sentence}\n"
+
+
+def test_an_own_configuration_needs_no_field_of_another_environment(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import ml_collections\nfrom paper_configs.ctrace import r2d2\n\n\ndef get_config(scale):\n"
+        "    config = r2d2.get_config(scale)\n    del config.num_env_frames, config.recorded\n"
+        "    config.num_env_steps = 0\n"
+        "    config.env = ml_collections.ConfigDict({'name': 'gymnasium', 'task': 'CartPole-v1'})\n    return config\n"
+    )
+    done = run_command(tmp_path, "repro.train", f"--config={file}:smoke", f"--run_dir={tmp_path / 'x'}")
+    assert (done.returncode, done.stderr) == (2, "repro.train: num_env_steps=0: choose a number above 0.\n")
 
 
 @pytest.mark.parametrize(
@@ -142,11 +160,16 @@ def test_a_package_that_is_missing_is_one_sentence(tmp_path, monkeypatch, packag
     more = (f"--run_dir={tmp_path / 'x'}",) if arguments[0] == "repro.train" else ()
     done = run(*arguments, *more)
     assert (done.returncode, done.stdout) == (1, "")
-    last = done.stderr.splitlines()[-1]
+    *before, last = done.stderr.splitlines()
     assert last.startswith(
-        f"{arguments[0]}: the package {package!r} is missing; install all packages of the suite with: "
+        f"{arguments[0]}: the package {package!r}, which {tmp_path / package}.py imports, is missing; "
+        "install all packages of the suite with: "
     )
-    assert "Traceback" not in done.stderr
+    if arguments[0] == "repro.train":  # says what it trains before it loads TensorFlow and the agent
+        assert len(before) == 1
+        assert before[0].startswith("Training impala_shallow on pong, seed 1, for ")
+    else:
+        assert before == []
 
 
 def test_a_disk_that_is_full_is_one_sentence(tmp_path):
@@ -155,7 +178,10 @@ def test_a_disk_that_is_full_is_one_sentence(tmp_path):
         "    raise OSError(errno.ENOSPC, 'No space left on device', 'out.json')\n\n\ncli.run(main)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, "-c: out.json could not be written (No space left on device).\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "-c: out.json could not be read or written (No space left on device).\n",
+    )
 
 
 def test_an_interrupt_while_a_command_loads_ends_it_without_a_word(tmp_path, monkeypatch):
@@ -170,12 +196,15 @@ def test_an_interrupt_while_a_command_loads_ends_it_without_a_word(tmp_path, mon
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
-def test_another_python_without_the_packages_is_told_which_one_has_them(tmp_path):
-    alone = tmp_path / "alone"
-    venv.create(alone, symlinks=True)
-    done = subprocess.run([alone / "bin/python", "-m", "repro.train"], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert done.stderr.startswith("repro.train: the package 'ml_collections' is missing; ")
+def test_another_python_without_the_packages_is_told_which_one_has_them(monkeypatch):
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    python = os.path.realpath(sys.executable)  # that of the system, which -S keeps from its own packages
+    done = subprocess.run([python, "-S", "-m", "repro.train"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"repro.train: the package 'ml_collections', which {Path.cwd() / 'repro/train.py'} imports, is missing; "
+        f"run the command with .venv/bin/python, in place of {python}, after make setup.\n"
+    )
 
 
 def test_tuples_are_written_with_and_without_brackets():
@@ -317,7 +346,7 @@ def test_evaluate_needs_a_run(tmp_path):
 
 def test_a_run_whose_checkpoints_are_all_broken_says_so_in_one_sentence(tmp_path):
     arguments = (CONFIG, "--config.num_env_frames=2000", *SMALL, f"--run_dir={tmp_path / 'x'}")
-    assert run("repro.train", *arguments).returncode == 0
+    assert run_command(tmp_path, "repro.train", *arguments).returncode == 0
     (tmp_path / "x/complete.json").unlink()
     for path in (tmp_path / "x/checkpoints").iterdir():
         (path / "state.npz").write_bytes(b"")
@@ -356,7 +385,6 @@ def test_stop_resume_evaluate_export(tmp_path):
     first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
     began = first.stderr.readline()
     assert began == f"Training impala_shallow on pong, seed 3, for 100,000 frames in {run_dir}, from the beginning.\n"
-    assert not (run_dir / "tensorboard").exists()  # said before TensorFlow is loaded and the agent built
     wait_for_rows(run_dir, 3)
     first.send_signal(signal.SIGTERM)
     _, stderr = first.communicate(timeout=60)

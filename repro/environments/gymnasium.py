@@ -46,15 +46,14 @@ def task_name(task: str) -> str:
     if module:
         try:
             importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise UnknownEnvironmentError(
-                f"The module {module!r} of {task!r} cannot be imported ({error}); run the command in the folder that "
-                "holds it, or add that folder to PYTHONPATH."
-            ) from error
         except Exception as error:  # whatever it may raise, its writer learns where and why
-            raise UnknownEnvironmentError(
-                f"The module {module!r} of {task!r} cannot be imported ({locate(error)})."
-            ) from error
+            beginning = f"The module {module!r} of {task!r} cannot be imported"
+            if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+                raise UnknownEnvironmentError(
+                    f"{beginning} ({error}); run the command in the folder that holds it, or add that folder to "
+                    "PYTHONPATH."
+                ) from error
+            raise UnknownEnvironmentError(f"{beginning} ({locate(error)}).") from error
     if name in gymnasium.registry:
         return task
     known = {registered.lower(): registered for registered in sorted(gymnasium.registry)}

@@ -18,7 +18,7 @@ from repro.evidence.commands import Run
 from repro.files import try_lock
 from repro.launch import gate
 from repro.launch.jobs import make_job
-from repro.launch.recorded_job import JobError, RecordedJob, Stopped
+from repro.launch.recorded_job import FAILURES, RecordedJob, Stopped
 from repro.launch.run_files import CHECKPOINTS, CHUNK_BYTES, Files, add_machine, list_files, list_saved, pin_checkpoint
 from repro.launch.training_job import TrainingJob
 
@@ -156,7 +156,7 @@ class MachineRun:
             self._job.run(self._cores, quiet=True)
         except Stopped:
             self._was_stopped = True
-        except (JobError, records.RecordError, OSError) as error:
+        except FAILURES as error:
             self._failure = str(error)
         except Exception as error:  # the head says it
             self._failure = f"{type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ import ml_collections
 
 from repro.evidence import records
 from repro.evidence.staleness import stale_reason
+from repro.training.run_directory import RunDirectoryError
 
 
 class JobError(RuntimeError):
@@ -19,6 +20,10 @@ class JobError(RuntimeError):
 
 class InUseError(JobError):
     """Another process works on the run, which says nothing of the run itself."""
+
+
+FAILURES = (JobError, records.RecordError, RunDirectoryError, OSError)
+"""What a job raises where no mistake of the code is the reason: its message says all."""
 
 
 class Stopped(Exception):

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.progress import TaskID
 
-from repro.evidence import records
 from repro.launch.bars import make_bars
-from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
+from repro.launch.recorded_job import FAILURES, InUseError, RecordedJob, Stopped
 
 Slot = list[int]
 """Numbers of the processor cores of one place for a job."""
@@ -53,7 +52,7 @@ def _run_in_turn(jobs: Sequence[RecordedJob], console: Console) -> dict[Recorded
     for job in jobs:
         try:
             job.run(cores, quiet=False)
-        except (JobError, records.RecordError, OSError) as error:
+        except FAILURES as error:
             failures[job] = str(error)
         except Stopped:
             break
@@ -241,7 +240,7 @@ def _work(job: RecordedJob, state: _Running) -> None:
         state.stopped = True
     except InUseError as error:
         state.failure, state.retry = str(error), True
-    except (JobError, records.RecordError, OSError) as error:
+    except FAILURES as error:
         state.failure = str(error)
     except Exception as error:  # a mistake in the code fails this job, and the others go on
         state.failure = f"{type(error).__name__}: {error}"

@@ -105,8 +105,9 @@ class EpisodeLog:
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
-        collected = state.get("collected", np.zeros((len(self._collected), 2)))  # runs of before have none
-        self._collected = np.reshape(collected, (-1, 2)).tolist()  # runs of before have those of one task in one row
+        collected = np.reshape(state.get("collected", ()), (-1, 2))
+        if len(collected) == len(self._collected):  # runs of before have none, or one sum over all tasks
+            self._collected = collected.tolist()
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
         if self.task_returns:

@@ -522,15 +522,21 @@ def test_keyword_arguments_and_time_limit() -> None:
     assert make_gymnasium(config.lock(), 1, 0).max_steps == 500
 
 
-def test_a_module_that_fails_is_named_with_line_and_error(tmp_path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("registered = gymnasum.register", "NameError: name 'gymnasum' is not defined"),
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+    ],
+)
+def test_a_module_that_fails_is_named_with_line_and_error(tmp_path, monkeypatch, line: str, error: str) -> None:
     file = tmp_path / "failing_module.py"
-    file.write_text("import gymnasium\n\nregistered = gymnasum.register\n")
+    file.write_text(f"import gymnasium\n\n{line}\n")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UnknownEnvironmentError) as error:
+    with pytest.raises(UnknownEnvironmentError) as raised:
         task_name("failing_module:MyEnv-v0")
-    assert str(error.value) == (
-        "The module 'failing_module' of 'failing_module:MyEnv-v0' cannot be imported "
-        f"({file}, line 3: NameError: name 'gymnasum' is not defined)."
+    assert str(raised.value) == (
+        f"The module 'failing_module' of 'failing_module:MyEnv-v0' cannot be imported ({file}, line 3: {error})."
     )
 
 

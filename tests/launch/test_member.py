@@ -14,7 +14,7 @@ import tensorflow as tf
 from paper_configs.impala import gymnasium_population
 from repro.acting.supervision import Interrupted
 from repro.config import resolve
-from repro.launch.member import train_piece
+from repro.launch.member import RESULT, train_piece
 from repro.launch.pieces import Piece
 from repro.launch.population import apply_hparams
 from repro.training import devices
@@ -93,6 +93,9 @@ def test_a_piece_ends_at_its_boundary_and_is_not_trained_twice(begun, monkeypatc
     assert [path.name for path in folder.glob("checkpoints/*")] == ["checkpoint_000000001"]
     monkeypatch.setattr(Trainer, "__iter__", None)
     assert train(make_piece(folder)) == result
+    earlier = {"number": 0, "updates": 1, "episodes": result.episodes, "mean_return": 0.5, "diverged": False}
+    (folder / RESULT).write_text(json.dumps(earlier))
+    assert train(make_piece(folder)) == result  # read from the checkpoint
 
 
 def test_a_piece_that_waits_for_its_folder_is_stopped(tmp_path):

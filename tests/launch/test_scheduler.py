@@ -13,6 +13,7 @@ from rich.console import Console
 from repro.launch import scheduler
 from repro.launch.recorded_job import InUseError, JobError
 from repro.launch.scheduler import Follower, NoMoreError, Scheduler, run_jobs
+from repro.training.run_directory import RunDirectoryError
 from tests.launch.fake_jobs import FakeJob, wait_for
 
 
@@ -156,11 +157,12 @@ def test_what_does_not_end_when_asked_is_killed(monkeypatch):
 
 
 def test_a_file_that_cannot_be_written_fails_a_job_alone_and_beside_others():
-    for names in (("bad",), ("bad", "good")):
-        error = OSError(errno.EROFS, "Read-only file system", "runs/x")
-        jobs = [FakeJob(name, error if name == "bad" else None, finished=True) for name in names]
-        failures = run_jobs(jobs, len(names), Console(file=io.StringIO()))
-        assert failures == {jobs[0]: "[Errno 30] Read-only file system: 'runs/x'"}
+    unwritable = RunDirectoryError("Could not write runs/x/origin.json (No space left on device).")
+    for error in (OSError(errno.EROFS, "Read-only file system", "runs/x"), unwritable):
+        for names in (("bad",), ("bad", "good")):
+            jobs = [FakeJob(name, error if name == "bad" else None, finished=True) for name in names]
+            failures = run_jobs(jobs, len(names), Console(file=io.StringIO()))
+            assert failures == {jobs[0]: str(error)}
 
 
 def test_a_job_that_fails_is_set_aside_and_the_others_go_on():

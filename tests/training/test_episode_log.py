@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from repro.acting.rollout import Episode
+from repro.training.task_returns import TaskReturns
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
@@ -51,11 +52,15 @@ def test_a_game_is_cleared_whole():
     np.testing.assert_array_equal(log.get_state()["collected"], [[0, 0]])
 
 
-def test_a_state_of_before_holds_the_games_of_one_task_in_one_row():
+def test_a_state_of_before_holds_one_sum_or_none():
+    for tasks, collected in ((None, (5, [3.0])), (("a", "b"), (1, [math.nan, 5.0]))):
+        log = EpisodeLog(task_returns=TaskReturns(tasks, {}, recent=2) if tasks else None)
+        log.set_state(log.get_state() | {"collected": np.array([4.0, 10.0])})
+        log.append(Episode(5.0, 40, 1))
+        np.testing.assert_equal(log.collected, collected)
     log = EpisodeLog()
-    log.set_state(log.get_state() | {"collected": np.array([4.0, 10.0])})
-    log.append(Episode(5.0, 40))
-    assert log.collected == (5, [3.0])
+    log.set_state({"games": 4, "recent": np.zeros((0, 2))})
+    assert log.collected[0] == 0
 
 
 def test_a_log_without_a_window_has_no_evaluation():
