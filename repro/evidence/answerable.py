@@ -9,7 +9,17 @@ from typing import Any
 import ml_collections
 
 from repro.config import budget
-from repro.evidence import claim_intervals, claim_kinds, claims, comparisons, findings, published, settings, staleness
+from repro.evidence import (
+    claim_intervals,
+    claim_kinds,
+    claims,
+    comparisons,
+    findings,
+    published,
+    settings,
+    staleness,
+    statistics,
+)
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
@@ -29,8 +39,8 @@ def shares(
 
     The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
     tasks at hand over those of the row. Of several comparisons, each counts alike. Fewer runs than a verdict or the
-    interval of a claim takes answer nothing, and neither do settings that it does not accept. What depends on results,
-    as whether a score shows learning, or which games a row is about, is taken to come out well.
+    interval of a claim or an aggregate takes answer nothing, and neither do settings that it does not accept. What
+    depends on results, as whether a score shows learning, or which games a row is about, is taken to come out well.
 
     Args:
         runs: with canonical names of tasks, or the name of a set that is learned together; each once.
@@ -91,9 +101,12 @@ def _share(
     """The part of a row's protocol, 0 where it cannot be answered."""
     if printed.claim is None:
         tasks: Iterable[str] = (printed.task,)
+        min_runs = 1
         if printed.statistic is not None:
             tasks = comparisons.tasks_of_aggregate(printed, held, published_dir)
-        parts = [_part(printed, task, (), 1, held, configs_dir) for task in tasks]
+            if printed.n_seeds != 1:  # a single run of each task has an interval over its games
+                min_runs = statistics.MIN_BOOTSTRAP_RUNS
+        parts = [_part(printed, task, (), min_runs, held, configs_dir) for task in tasks]
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
     claim = claim_kinds.find_claim(printed)
     min_runs, opponents = claims.find_opponents(printed, claim)
