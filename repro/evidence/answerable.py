@@ -9,17 +9,7 @@ from typing import Any
 import ml_collections
 
 from repro.config import budget
-from repro.evidence import (
-    claim_intervals,
-    claim_kinds,
-    claims,
-    comparisons,
-    findings,
-    published,
-    settings,
-    staleness,
-    statistics,
-)
+from repro.evidence import claim_intervals, claim_kinds, claims, comparisons, findings, published, settings, staleness
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
@@ -104,8 +94,7 @@ def _share(
         min_runs = 1
         if printed.statistic is not None:
             tasks = comparisons.tasks_of_aggregate(printed, held, published_dir)
-            if printed.n_seeds != 1:  # a single run of each task has an interval over its games
-                min_runs = statistics.MIN_BOOTSTRAP_RUNS
+            min_runs = findings.runs_of_aggregate(printed)
         parts = [_part(printed, task, (), min_runs, held, configs_dir) for task in tasks]
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
     claim = claim_kinds.find_claim(printed)

@@ -58,7 +58,7 @@ VARIANTS = [
     Variant(
         "answerable: three runs of each task make an aggregate",
         ANSWERABLE,
-        "min_runs = statistics.MIN_BOOTSTRAP_RUNS",
+        "min_runs = findings.runs_of_aggregate(printed)",
         "min_runs = 1",
         f"{TEST_ANSWERABLE}::test_an_aggregate_over_tasks_needs_as_many_runs_of_each_as_its_interval",
     ),
