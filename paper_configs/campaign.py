@@ -88,7 +88,7 @@ STAGES = {
             ("retrace", "ctrace_gamma10"),
             GAMES_3,
             "desk",
-            5,
+            4,
             0.25,
         ),
         Block(

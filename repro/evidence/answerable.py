@@ -29,8 +29,8 @@ def shares(
 
     The part is the product of three: the runs' budget over the published scale's, their number over the row's, and the
     tasks at hand over those of the row. Of several comparisons, each counts alike. Fewer runs than a verdict or the
-    interval of a claim takes answer nothing, and neither do settings that it does not accept. What depends on results,
-    as whether a score shows learning, or which games a row is about, is taken to come out well.
+    interval of a claim or an aggregate takes answer nothing, and neither do settings that it does not accept. What
+    depends on results, as whether a score shows learning, or which games a row is about, is taken to come out well.
 
     Args:
         runs: with canonical names of tasks, or the name of a set that is learned together; each once.
@@ -91,9 +91,11 @@ def _share(
     """The part of a row's protocol, 0 where it cannot be answered."""
     if printed.claim is None:
         tasks: Iterable[str] = (printed.task,)
+        min_runs = 1
         if printed.statistic is not None:
             tasks = comparisons.tasks_of_aggregate(printed, held, published_dir)
-        parts = [_part(printed, task, (), 1, held, configs_dir) for task in tasks]
+            min_runs = findings.runs_of_aggregate(printed)
+        parts = [_part(printed, task, (), min_runs, held, configs_dir) for task in tasks]
         return sum(parts) / len(parts) if parts and all(parts) else 0.0
     claim = claim_kinds.find_claim(printed)
     min_runs, opponents = claims.find_opponents(printed, claim)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from repro.config import tasks
-from repro.evidence import comparisons, published, random_player, staleness
+from repro.evidence import comparisons, findings, published, random_player, staleness
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
 
@@ -105,7 +105,8 @@ def row_command(
     if printed.statistic is not None and not together:  # takes all tasks, by the name of their set
         if printed.cannot_run is not None:
             return None
-        return command(with_seeds([first_runs(printed)[0]._replace(task=printed.task)], FIRST_SEEDS), configs_dir)
+        run = first_runs(printed)[0]._replace(task=printed.task)
+        return command(with_seeds([run], findings.runs_of_aggregate(printed)), configs_dir)
     if printed.task in comparisons.TASK_SETS and printed.claim is None and not together:
         return None
     if together and printed.claim is None and printed.task not in together:

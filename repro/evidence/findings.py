@@ -3,6 +3,7 @@
 from repro.evidence import claim_kinds
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
+from repro.evidence.statistics import MIN_BOOTSTRAP_RUNS
 from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
 
 
@@ -52,6 +53,15 @@ def expected_runs(printed: PublishedRow, learned: bool) -> int:
     Arguments as for `runs_to_decide`.
     """
     return printed.n_seeds or (MIN_RUNS if learned and printed.measure == "evaluation" else 1)
+
+
+def runs_of_aggregate(printed: PublishedRow) -> int:
+    """Returns the fewest runs of each task behind an interval of an aggregate.
+
+    A single run of each has one over its games, which is a verdict where the paper has a single run as well; several
+    are resampled.
+    """
+    return 1 if printed.n_seeds == 1 else MIN_BOOTSTRAP_RUNS
 
 
 def _reached_by_training(printed: PublishedRow) -> bool:

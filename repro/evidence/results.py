@@ -158,11 +158,8 @@ def answer_aggregate(
         at_hand = _of_tasks_at_hand(printed, done, scores)
         return Result({}, f"{len(done)} of the {len(scores)} tasks have a record{at_hand}")
     used = [record for records in done.values() for record in records]
-    few = 1 < min(map(len, done.values())) < statistics.MIN_BOOTSTRAP_RUNS
-    note = f"an interval takes {statistics.MIN_BOOTSTRAP_RUNS} runs on each task" if few else ""
-    return Result(
-        _summarize_tasks(done, scores, printed.statistic, field), note, used, _of_search(printed, used, used)[0]
-    )
+    fields, note = _summarize_tasks(done, scores, printed.statistic, field)
+    return Result(fields, note, used, _of_search(printed, used, used)[0])
 
 
 def summarize_runs(
@@ -209,8 +206,8 @@ def summarize_runs(
 
 def interval_over_tasks(
     scores: statistics.Scores, runs: Mapping[str, Sequence[Mapping[str, Any]]], statistic: statistics.Statistic
-) -> statistics.Interval | None:
-    """Returns the interval over seeds of an aggregate of one agent's scores, in percent.
+) -> tuple[statistics.Interval | None, str]:
+    """Returns the interval over seeds of an aggregate of one agent's scores, in percent, or why it has none.
 
     Args:
         scores: task to the normalised score of each run.
@@ -218,19 +215,27 @@ def interval_over_tasks(
         statistic: of the aggregate.
 
     Returns:
-        None where `statistics.stratified_interval` has none, or where runs that depend on each other over tasks are not
-        the same ones on all of them.
+        The interval and nothing; or None, and in words why: too few runs, runs that depend on each other over tasks and
+        are not the same ones on all of them, or resamples that are all one number.
     """
     of_tasks = list(runs.values())
     dependent = comparisons.are_dependent(of_tasks)
     if dependent and not comparisons.are_same_runs(of_tasks):
-        return None
+        return None, "an interval takes the same seeds on all tasks that are learned together or in a sweep"
+    return _aggregate_interval(scores, statistic, "runs", dependent)
+
+
+def _aggregate_interval(
+    scores: statistics.Scores, statistic: statistics.Statistic, samples: str, dependent: bool = False
+) -> tuple[statistics.Interval | None, str]:
+    """The interval in percent or why there is none; `samples` says what has a score."""
+    if min(map(len, scores.values())) < statistics.MIN_BOOTSTRAP_RUNS:
+        return None, f"an interval takes {statistics.MIN_BOOTSTRAP_RUNS} {samples} on each task"
     rng = np.random.default_rng(BOOTSTRAP_SEED)
-    return _percent(statistics.stratified_interval(scores, statistic, rng, dependent=dependent))
-
-
-def _percent(interval: statistics.Interval | None) -> statistics.Interval | None:
-    return None if interval is None else (100 * interval[0], 100 * interval[1])
+    interval = statistics.stratified_interval(scores, statistic, rng, dependent=dependent)
+    if interval is None:
+        return None, f"no interval, since all {samples} give one number"
+    return (100 * interval[0], 100 * interval[1]), ""
 
 
 def _summarize_tasks(
@@ -238,8 +243,8 @@ def _summarize_tasks(
     references: Mapping[str, Mapping[str, float]],
     statistic: str,
     field: str | None,
-) -> dict[str, Any]:
-    """Our result for an aggregate as fields of a `Row`, in percent.
+) -> tuple[dict[str, Any], str]:
+    """Our result for an aggregate as fields of a `Row`, in percent, and why it has no interval, empty where it has one.
 
     Args:
         done: task to its records, one a seed, at least one each; tasks of one agent.
@@ -251,13 +256,13 @@ def _summarize_tasks(
     several = all(len(records) > 1 for records in done.values())
     means = _normalised_means(done, references)
     if several:
-        interval = interval_over_tasks(means, done, function)
+        interval, no_interval = interval_over_tasks(means, done, function)
     else:
         returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
         games = statistics.normalised_scores(returns, references)
-        interval = _percent(statistics.stratified_interval(games, function, np.random.default_rng(BOOTSTRAP_SEED)))
+        interval, no_interval = _aggregate_interval(games, function, "games")
     every = [record for records in done.values() for record in records]
-    return {
+    fields = {
         "value": 100 * statistics.aggregate(means, function),
         "interval": interval,
         "interval_over": "seeds" if several else "episodes",
@@ -266,6 +271,7 @@ def _summarize_tasks(
         "episodes": min(record["evaluation"]["episodes"] for record in every),
         "scale": min((record["scale"] for record in every), key=SCALES.index),
     }
+    return fields, no_interval
 
 
 def _of_tasks_at_hand(

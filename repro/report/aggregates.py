@@ -40,6 +40,7 @@ class Aggregate:
         total: tasks that the paper prints a number for.
         ours, theirs: task with a record to the normalized scores of our runs, and the published one.
         lines: name of the statistic, published, ours, interval; in percent, over the tasks with a record.
+        no_interval: name of the statistic to why it has no interval, in words; empty where it has one.
     """
 
     anchor: str
@@ -49,18 +50,12 @@ class Aggregate:
     ours: Mapping[str, np.ndarray]
     theirs: Mapping[str, np.ndarray]
     lines: Sequence[tuple[str, float, float, tuple[float, float] | None]]
+    no_interval: Mapping[str, str]
 
     @property
     def tasks(self) -> int:
         """How many tasks have a record."""
         return len(self.ours)
-
-    @property
-    def no_interval(self) -> str:
-        """Why a statistic without an interval has none, in words."""
-        if min(map(len, self.ours.values())) < statistics.MIN_BOOTSTRAP_RUNS:
-            return f"fewer than {statistics.MIN_BOOTSTRAP_RUNS} runs on a task"
-        return "runs that are equal, or not the same on all tasks"
 
 
 def make_aggregates(rows: Sequence[Row], groups: Mapping[Key, Group]) -> list[Aggregate]:
@@ -236,13 +231,13 @@ def _aggregate(rows: Sequence[Row], total: int, groups: Mapping[Key, Group]) -> 
         runs[row.task] = records = groups[row.paper, str(row.experiment), row.task, str(row.agent)].records
         ours[row.task] = _normalized(row, [record["evaluation"]["mean"] for record in records])
         theirs[row.task] = _normalized(row, [float(row.published or 0.0)])
-    lines = []
+    lines, no_interval = [], {}
     for name, statistic in SHOWN.items():
-        interval = results.interval_over_tasks(ours, runs, statistic)
+        interval, no_interval[name] = results.interval_over_tasks(ours, runs, statistic)
         published = 100 * statistics.aggregate(theirs, statistic)
         lines.append((name, published, 100 * statistics.aggregate(ours, statistic), interval))
     first = rows[0]
-    return Aggregate(anchor(first), str(first.experiment), str(first.agent), total, ours, theirs, lines)
+    return Aggregate(anchor(first), str(first.experiment), str(first.agent), total, ours, theirs, lines, no_interval)
 
 
 def _normalized(row: Row, scores: Sequence[float]) -> np.ndarray:

@@ -31,11 +31,10 @@ episodes of its evaluation or the repetitions of its study, and say nothing abou
 
 """
 
-MAIN_CLAIMS = """
+MAIN_CLAIMS = f"""
 ## Main claims
 
-Three of each paper, by which its readers know it, each with its own row. The rest of a sentence that has several rows
-stands in the paper's section.
+{tables.MAIN_CLAIMS_NOTE}
 
 """
 
@@ -79,11 +78,13 @@ def _main_claims(rows: Sequence[Row]) -> str:
     columns = {
         "Paper": [tables.PAPERS.get(row.paper, row.paper) for row in rows],
         "Claim": [f"{row.statement} ({tables.named(str(row.table))})" for row in rows],
+        "Task": [tables.task(row) for row in rows],
         "Number": [row.unit for row in rows],
         "Published": [tables.target(row) for row in rows],
         "Ours [95 %]": [tables.ours(row) for row in rows],
         "Finding": [tables.judgement(row) for row in rows],
         "Less than the paper's protocol": [tables.shortfalls(row) for row in rows],
+        "Note": [row.note for row in rows],
     }
     return MAIN_CLAIMS + tables.markdown_columns(columns)
 

@@ -46,6 +46,7 @@ def write_report(
     html = _template().render(
         sections=sections,
         main_claims=tables.main_claims(contents.rows),
+        main_claims_note=tables.MAIN_CLAIMS_NOTE,
         errors=contents.errors,
         stale=contents.stale,
         external=contents.external,

@@ -18,6 +18,10 @@ from repro.evidence.verdicts import VERDICTS
 _Row = TypeVar("_Row")
 _Key = TypeVar("_Key")
 
+MAIN_CLAIMS_NOTE = (
+    "Three of each paper, by which its readers know it, each with the finding of its own row alone. Other rows of the "
+    "same sentence stand in the paper's section."
+)
 STYLES = {
     "reproduced": "bold green",
     "agrees": "green",

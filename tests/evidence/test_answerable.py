@@ -93,6 +93,37 @@ def test_a_count_needs_so_many_runs_that_each_task_can_be_decided():
     assert "gaps_widened_share" in tables(ten[:5], 5)
 
 
+def test_a_place_and_that_one_of_several_is_ahead_need_runs_for_every_comparison():
+    """On five tasks 5 runs decide which agent wins one; against each of two or three others it takes 6."""
+
+    def claims(experiment, agents, seeds):
+        runs = [
+            Run("impala", experiment, agent, name, "desk", i)
+            for agent in agents
+            for name in FIVE_LEVELS
+            for i in range(1, seeds + 1)
+        ]
+        return {row.claim for row in rows_of(answerable.shares(runs)).values()}
+
+    beside_a3c = ("impala", "a2c", "a3c")
+    assert claims("dmlab_figure5", beside_a3c, 5) == {"tasks_led", "tasks_won"}
+    assert claims("dmlab_figure5", beside_a3c, 6) == {"tasks_led", "tasks_won", "last_surpassed"}
+    assert "place" not in claims("dmlab_table2", campaign.CORRECTIONS, 5)
+    assert "place" in claims("dmlab_table2", campaign.CORRECTIONS, 6)
+
+
+def test_an_aggregate_over_tasks_needs_as_many_runs_of_each_as_its_interval():
+    """Those of the paper's three seeds too, of which none can be had."""
+
+    def medians(seeds):
+        games = published.normaliser("atari57")
+        runs = [Run("stac", "atari", "stacx", game, "desk", i) for game in games for i in range(1, seeds + 1)]
+        return [row.value for row in rows_of(answerable.shares(runs)).values() if row.statistic == "median"]
+
+    assert medians(3) == []
+    assert 364 in medians(4)
+
+
 def test_the_campaign_s_runs_of_dqn_and_r2d2_answer_every_row_about_them_but_those_of_lambda():
     runs = [run for block in campaign.STAGES["C-trace"] for run in block.runs()]
     found = rows_of(answerable.shares(runs)).values()

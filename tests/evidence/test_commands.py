@@ -146,7 +146,10 @@ def test_a_number_of_tasks_learned_together_has_a_command_of_a_scale_with_all_of
         "make reproduce-impala EXPERIMENT=atari_57 SCALE=paper SEEDS=1"
     )
     assert found["4", "IMPALA, deep, experts", "median"] == (
-        "make reproduce-impala EXPERIMENT=atari_deep TASK=atari57 SCALE=desk SEEDS=3"
+        "make reproduce-impala EXPERIMENT=atari_deep TASK=atari57 SCALE=desk SEEDS=4"
+    )
+    assert found["3", "IMPALA-Experts, deep", "mean_capped"] == (
+        "make reproduce-impala EXPERIMENT=dmlab_30_experts TASK=dmlab30 SCALE=desk SEEDS=1"
     )
     shallow = "make reproduce-impala EXPERIMENT=dmlab_30 AGENT=impala_shallow SCALE=paper SEEDS=1"
     assert found["3", "IMPALA, shallow", "mean_capped"] == shallow

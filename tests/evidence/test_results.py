@@ -1,5 +1,6 @@
 """Results: values, intervals and budgets of one task, and of all tasks of an aggregate."""
 
+import copy
 import json
 
 import numpy as np
@@ -55,6 +56,29 @@ def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
 def test_aggregate_with_three_runs_of_one_task_has_no_interval(all_games):
     row = _table_4([*all_games[0], *all_games[1][:3]], "median")
     assert (row.interval, row.verdict, row.note) == (None, "undecided", "an interval takes 4 runs on each task")
+
+
+@pytest.mark.parametrize(
+    ("runs", "sampled", "note"),
+    [
+        (1, {}, "no interval, since all games give one number"),
+        (4, {}, "no interval, since all runs give one number"),
+        (
+            4,
+            {"sampled_hparams": {"loss.entropy_cost": 0.01}},
+            "an interval takes the same seeds on all tasks that are learned together or in a sweep",
+        ),
+    ],
+)
+def test_aggregate_without_interval_says_why(all_games, runs, sampled, note):
+    made = [copy.deepcopy(record) | sampled for record in (*all_games[0], *all_games[1]) if record["seed"] <= runs]
+    for record in made:
+        evaluation = record["evaluation"]
+        evaluation |= {"mean": 900.0, "returns": [900.0] * evaluation["episodes"]}
+    if sampled:
+        made[-1]["seed"] = 5
+    row = _table_4(made, "median")
+    assert (row.interval, row.note) == (None, note)
 
 
 def test_a_mean_without_interval_says_why(tmp_path):

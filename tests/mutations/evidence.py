@@ -49,6 +49,20 @@ VARIANTS = [
         f"{TEST_ANSWERABLE}::test_a_game_of_table_c1_needs_its_runs_and_the_paper_s_budget",
     ),
     Variant(
+        "answerable: a place is one comparison",
+        ANSWERABLE,
+        '(1 if claim.joined_by == "all" else len(others))',
+        "1",
+        f"{TEST_ANSWERABLE}::test_a_place_and_that_one_of_several_is_ahead_need_runs_for_every_comparison",
+    ),
+    Variant(
+        "answerable: three runs of each task make an aggregate",
+        ANSWERABLE,
+        "min_runs = findings.runs_of_aggregate(printed)",
+        "min_runs = 1",
+        f"{TEST_ANSWERABLE}::test_an_aggregate_over_tasks_needs_as_many_runs_of_each_as_its_interval",
+    ),
+    Variant(
         "answerable: agents at different scales are compared",
         ANSWERABLE,
         'if record["scale"] == scale]',

@@ -445,6 +445,13 @@ VARIANTS = [
         f"{TEST_RESULTS}::test_the_interval_of_tasks_that_depend_on_each_other_is_over_whole_runs",
     ),
     Variant(
+        "aggregate: other seeds of a search on some tasks are taken for the same",
+        RESULTS,
+        "if dependent and not comparisons.are_same_runs(of_tasks):",
+        "if False:",
+        f"{TEST_RESULTS}::test_aggregate_without_interval_says_why",
+    ),
+    Variant(
         "claim: settings of a search as if they were others on each task",
         COMPARISONS,
         "learned_together(of_tasks) or (len(of_tasks) > 1 and searched)",

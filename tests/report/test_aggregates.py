@@ -41,7 +41,7 @@ def test_numbers_of_a_hand_case():
     of_alien = (1536.05 - alien["random"]) / (alien["human"] - alien["random"])
     of_pong = (20.4 - PONG["random"]) / (PONG["human"] - PONG["random"])
     assert theirs["mean"] == pytest.approx(50 * (of_alien + of_pong))
-    assert [interval for *_, interval in found.lines] == [None] * 4  # two runs, and without a spread
+    assert [interval for *_, interval in found.lines] == [None] * 4  # two runs
     assert [image.name for image in aggregates.make_agent_images(found)] == [f"{found.anchor}-tasks"]  # no profile
 
 
@@ -65,7 +65,19 @@ def test_an_interval_takes_four_seeds_on_each_task_that_differ(seeds, step, know
     made = [_exact(s, "alien", 1.4 + step * s) for s in (1, 2, 3, 4)]
     (found,) = _together([*made, *(_exact(s, "pong", 0.2 + step * s) for s in range(1, seeds + 1))])
     assert [interval is not None for *_, interval in found.lines][:3] == [known] * 3
-    assert found.no_interval.startswith("fewer than 4" if seeds < 4 else "runs that are equal")
+    few, equal = "an interval takes 4 runs on each task", "no interval, since all runs give one number"
+    assert found.no_interval["mean"] == ("" if known else few if seeds < 4 else equal)
+
+
+def test_a_statistic_without_an_interval_says_so_of_itself():
+    """Runs that are all above a human's lack nothing, whatever their spread."""
+    (found,) = _together([_exact(s, t, 1.4 + 0.1 * s) for t in ("pong", "alien") for s in (1, 2, 3, 4)])
+    assert found.no_interval == {
+        "median": "",
+        "interquartile mean": "",
+        "mean": "",
+        "optimality gap": "no interval, since all runs give one number",
+    }
 
 
 def test_bars_grow_from_zero_to_both_sides_best_first():

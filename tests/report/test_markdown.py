@@ -57,10 +57,10 @@ def test_the_page_says_what_every_verdict_means_and_how_many_there_are():
 
 
 def test_main_claims_stand_first_with_their_own_findings(committed):
-    page = results_page([NOT_RUN, CLAIM, dataclasses.replace(CLAIM, main=True)])
+    page = results_page([NOT_RUN, CLAIM, dataclasses.replace(CLAIM, main=True, note="printed the wrong way round")])
     assert [line for line in section(page, "## Main claims").splitlines() if line.startswith("| IMPALA")] == [
-        "| IMPALA | Deep beats shallow. (Section 6) | probability | > 20.4 | -4.03 [-6.07, -1.98] | undecided | "
-        "20 % of the budget, 3 of 5 runs |"
+        "| IMPALA | Deep beats shallow. (Section 6) | atari57 | probability | > 20.4 | -4.03 [-6.07, -1.98] | "
+        "undecided | 20 % of the budget, 3 of 5 runs | printed the wrong way round |"
     ]
     shown = section(results_page(committed), "## Main claims")
     assert [row.column for row in committed if row.main and str(row.statement) not in shown] == []

@@ -214,6 +214,10 @@ def test_main_claims_stand_above_the_papers(text):
     main = [row for row in make_rows({}) if row.main]
     assert len(main) > 3
     assert [row.column for row in main if not first[0] < text.find(html.escape(str(row.statement))) < first[1]] == []
+    section = html.unescape(text[slice(*first)])
+    assert "the finding of its own row alone" in section
+    assert [row.column for row in main if f"<td>{row.task}</td>" not in section] == []
+    assert [row.column for row in main if row.note not in section] == []
 
 
 def test_bar_counts_the_printed_numbers(outline):
