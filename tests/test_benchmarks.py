@@ -53,23 +53,28 @@ def test_the_outer_bound_is_that_of_the_outer_parts():
 
 
 def test_products_are_those_that_the_results_of_a_graph_need():
-    """Forward 2, backward 3: the frames' own gradient is in the graph, but nothing needs it."""
+    """Forward 3, backward 5: the frames' own gradient is in the graph, but nothing needs it."""
     kernel, matrix = tf.Variable(tf.ones([3, 3, 2, 5])), tf.Variable(tf.ones([4 * 4 * 5, 7]))
+    core = tf.Variable(tf.ones([7, 4]))
 
     @tf.function
     def step(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
             features = tf.nn.relu(tf.nn.conv2d(x, kernel, 2, "VALID"))
-            loss = tf.reduce_sum(tf.linalg.matmul(tf.reshape(features, [6, -1]), matrix) ** 2)
-        gradients = tape.gradient(loss, [kernel, matrix, x])
+            hidden = tf.linalg.matmul(tf.reshape(features, [6, -1]), matrix)
+            loss = tf.reduce_sum(tf.einsum("btf,fg->btg", tf.reshape(hidden, [2, 3, 7]), core) ** 2)
+        gradients = tape.gradient(loss, [kernel, matrix, core, x])
         kernel.assign_sub(gradients[0])
-        return loss, gradients[1]
+        return loss, gradients[1:3]
 
     found = raw.products(step.get_concrete_function(tf.TensorSpec([6, 9, 9, 2])).graph)
     assert sorted((product.func.__name__, tuple(product().shape)) for product in found) == [
         ("conv2d", (6, 4, 4, 5)),
         ("conv2d_backprop_filter", (3, 3, 2, 5)),
+        ("einsum", (2, 3, 4)),
+        ("einsum", (2, 3, 7)),
+        ("einsum", (7, 4)),
         ("mat_mul", (6, 7)),
         ("mat_mul", (6, 80)),
         ("mat_mul", (80, 7)),

@@ -25,7 +25,7 @@ def rename_fields(record: Any) -> Any:
     Args:
         record: anything that was read from JSON, not validated.
     """
-    if not isinstance(record, dict) or record.get("schema_version") in (3, SCHEMA_VERSION):
+    if not isinstance(record, dict) or record.get("schema_version", 1) not in (1, 2):
         return record
     config = record.get("config")
     unit = _unit(config if isinstance(config, dict) else {})

@@ -222,7 +222,10 @@ def test_about_is_read_both_ways():
     assert [judge(time, x, x) for x in (10, 23, 25, 29, 40)] == [
         "contradicts", "agrees", "agrees", "agrees", "contradicts",
     ]  # fmt: skip
-    for row in (row for row in ROWS if row.experiment == "update_cost"):
+    compute = parts("stac", "slightly_more_compute")  # of one judgement, which counts once
+    assert compute == [row for row in ROWS if row.experiment == "update_cost"]
+    assert {row.table for row in compute} == {"Abstract", "Section 9.4"}
+    for row in compute:
         assert [judge(row, x, x) for x in (1.0, 1.27, 1.6)] == ["agrees", "agrees", "contradicts"]
     hours = one("impala", "Section 5.3.1", "IMPALA, 1 learner, to the final performance of A3C")
     assert [judge(hours, x, x) for x in (1, 10, 20)] == ["contradicts", "agrees", "contradicts"]

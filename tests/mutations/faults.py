@@ -31,6 +31,14 @@ VARIANTS = [
         slow=True,
     ),
     Variant(
+        "faults: an environment of ReF-ER that never begins a second episode is replaced for ever",
+        CONTROL,
+        "        info = self._roll().info\n        self._failures = 0\n",
+        "        self._failures = 0\n        info = self._roll().info\n",
+        f"{TEST_REFER}::test_environments_that_never_begin_a_second_episode_end_the_run",
+        slow=True,
+    ),
+    Variant(
         "faults: an episode of ReF-ER goes on in another environment",
         REFER,
         "                self._episode = self._new_episode()\n                self._agent.begin_episode()\n",

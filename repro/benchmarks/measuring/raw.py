@@ -19,7 +19,7 @@ from repro.memory import as_tensor
 from repro.replay.frame_stacks import with_stacks
 from repro.training.graph_cost import needed
 
-PRODUCTS = ("MatMul", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
+PRODUCTS = ("MatMul", "Einsum", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
 """Types of the operations that count."""
 
 
@@ -95,11 +95,13 @@ def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
         if op.type not in PRODUCTS:
             continue
         one, other = (rng.normal(x.shape) for x in op.inputs if x.dtype == tf.float32)
-        names = ("transpose_a", "transpose_b") if op.type == "MatMul" else ("strides", "padding")
+        names = {"MatMul": ("transpose_a", "transpose_b"), "Einsum": ("equation",)}.get(op.type, ("strides", "padding"))
         how = {name: op.get_attr(name) for name in names}
         shape = op.outputs[0].shape.as_list()
         if op.type == "MatMul":
             how |= {"a": one, "b": other}
+        elif op.type == "Einsum":
+            how |= {"inputs": (one, other)}
         elif op.type == "Conv2D":
             how |= {"input": one, "filter": other}
         elif op.type == "Conv2DBackpropInput":

@@ -53,7 +53,7 @@ class ControlTrainer(Trainer):
         self._supervision = supervision
         self._rng = rng
         self._replaced = 0  # environments, in this process
-        self._failures = 0  # since an episode ended
+        self._failures = 0  # since an episode ended and the next began
         self._begin_with(environment)
 
     @abc.abstractmethod
@@ -81,20 +81,21 @@ class ControlTrainer(Trainer):
         transition = self._roll()
         for _, episode in transition.episodes:
             self._episodes.append(episode)
-            self._failures = 0
         return transition
 
     def _begin_episode(self) -> Any:
         """Begins the next episode, in a step that does not count; returns `_act`'s info on the last state."""
-        return self._roll().info
+        info = self._roll().info
+        self._failures = 0
+        return info
 
     def _roll(self) -> Transition:
         """Steps the rollout.
 
         Raises:
             EnvironmentReplacedError: the environment raised an error; nothing is known of the step.
-            EnvironmentFailedError: `MAX_FAILURES` in a row, without the end of an episode between them; the update
-                under way is lost.
+            EnvironmentFailedError: `MAX_FAILURES` in a row, without an episode between them that ended and was followed
+                by another; the update under way is lost.
             NonFiniteLossError: the network that acts gives NaN.
         """
         try:

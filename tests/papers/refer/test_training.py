@@ -192,6 +192,27 @@ def test_an_environment_that_fails_is_replaced_and_its_episode_is_lost(
     assert "OSError" in (tmp_path / "actors/actor_0.txt").read_text()
 
 
+def test_environments_that_never_begin_a_second_episode_end_the_run(tmp_path, monkeypatch):
+    """Or the memory, which stores none of their episodes, would be filled for ever."""
+    training = build(tmp_path, frames=160, task="HalfCheetah", max_steps=50)
+    environment, calls = type(training._environment), []
+    step = environment.step
+
+    def fail(self, actions):
+        calls.append(1)
+        if len(calls) > 500:
+            pytest.fail("it goes on for ever")
+        if training._episode.length == 50:
+            raise OSError("there is no second episode")
+        return step(self, actions)
+
+    monkeypatch.setattr(environment, "step", fail)
+    with pytest.raises(EnvironmentFailedError, match="3 times in a row, .* OSError: there is no second"):
+        next(iter(training))
+    assert training.episodes.games == 3
+    training.close()
+
+
 def test_environments_that_take_another_s_place_have_seeds_of_their_own(tmp_path):
     experiment = find_experiment(small_config(task="HalfCheetah"))
     first, _ = experiment.make_environment_and_rng(1)
