@@ -45,7 +45,7 @@ def migrate(record: Mapping[str, Any]) -> dict[str, Any]:
     place of the rest in `variants` or, for a baseline of another paper, in a section of that paper's name. Version 2
     has the fields that the record's agent read in their places. Version 3 has other names of some fields,
     among them the budget, which was `frames` where steps were counted, too. Version 4 divides by N - 1 in every
-    standard deviation of returns, where random players and studies divided by N.
+    std of returns, where random players and studies divided by N.
 
     Args:
         record: a valid record, as `rename_fields` returns it.

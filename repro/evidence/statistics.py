@@ -131,7 +131,7 @@ def rounded(number: float) -> float:
 
 
 def sample_std(values: Sequence[float] | np.ndarray) -> float:
-    """Returns the standard deviation of a population that N values are a sample of, over N - 1; 0 of a single value."""
+    """Returns the std of a population that N values are a sample of, over N - 1; 0 of a single value."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 

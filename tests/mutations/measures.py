@@ -34,7 +34,7 @@ VARIANTS = [
         f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
     ),
     Variant(
-        "evaluation: standard deviation over N",
+        "evaluation: std over N",
         STATISTICS,
         "ddof=1",
         "ddof=0",
@@ -111,7 +111,7 @@ VARIANTS = [
         "tests/evidence/test_groups.py::test_only_the_largest_scale_is_averaged",
     ),
     Variant(
-        "records: standard deviation of older ones over N",
+        "records: std of older ones over N",
         MIGRATIONS,
         "if version < 4:",
         "if version < 3:",

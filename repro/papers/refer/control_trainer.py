@@ -119,7 +119,7 @@ class ControlTrainer(Trainer):
             self._environment.close()
         try:
             self._begin_with(self._remake(self.actor_restarts + 1))
-        except Exception as again:  # noqa: BLE001 - likewise
+        except Exception as again:  # noqa: BLE001 - whatever an environment may raise, it has failed again
             self._replace_environment(again)
         else:
             self._replaced += 1
