@@ -151,6 +151,10 @@ def _to_level(of_task: OfTask, *needs: str) -> Claim:
     )
 
 
+def _won(over_tasks: Callable[[np.ndarray], np.ndarray]) -> Claim:
+    return Claim(task_measures.won, over_tasks, together=True, learned=any, count=_zero_or_one, parts=_ours_and_each)
+
+
 def _rank_correlation(name: str) -> Claim:
     return Claim(
         functools.partial(task_measures.rank_correlation, name=name),
@@ -303,22 +307,8 @@ CLAIMS: Mapping[str, Claim] = {
         learned=learning.each_gain,
         never="a first gain that is none",
     ),
-    "tasks_won": Claim(
-        task_measures.won,
-        task_aggregates.total,
-        together=True,
-        learned=any,
-        count=_zero_or_one,
-        parts=_ours_and_each,
-    ),
-    "tasks_won_share": Claim(
-        task_measures.won,
-        task_aggregates.mean,
-        together=True,
-        learned=any,
-        count=_zero_or_one,
-        parts=_ours_and_each,
-    ),
+    "tasks_won": _won(task_aggregates.total),
+    "tasks_won_share": _won(task_aggregates.mean),
     "tasks_led": Claim(
         task_measures.led_throughout,
         task_aggregates.total,
