@@ -14,8 +14,9 @@ from tf_agents.trajectories import PolicyStep, StepType
 
 from repro.acting.rollout import compile_act
 from repro.acting.unrolls import UnrollGroup
-from repro.benchmarks.measuring import timing
+from repro.benchmarks.measuring import raw, timing
 from repro.config import frames_per_step
+from repro.environments.atari import AtariEnvironment
 from repro.environments.batched import BatchedEnvironment
 from repro.papers.acer.experiment import AcerExperiment
 from repro.replay.unrolls import UnrollReplay
@@ -159,7 +160,9 @@ def replay_bodies(
 
 
 def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeats: int) -> dict[str, Any]:
-    """The result of a benchmark of an agent that learns again from a replay, with its gradient steps per second.
+    """The result of a benchmark of an agent that learns from a replay, with an outer bound and gradient steps a second.
+
+    The outer bound is that of ALE's own steps, or of the environment's, and of the matrix products alone.
 
     Args:
         what: name of the benchmark.
@@ -173,11 +176,11 @@ def measure_replay(what: str, experiment: AcerExperiment, seconds: float, repeat
     batch = config.learner.batch_size * config.learner.unroll_length
     updates = found["whole"] * (settings.ratio + settings.on_policy) / batch
     frames = {"frames_per_step": config.env.frame_skip} if "frame_skip" in config.env else {}
-    return {**found, **frames, "updates_per_second": updates}
+    return {**found, **timing.summarise_outer(results), **frames, "updates_per_second": updates}
 
 
 def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) -> dict[str, Any]:
-    """Parts and whole, each in agent steps per second of the whole.
+    """Parts, outer parts and whole, each in agent steps per second of the whole.
 
     A part that a step of the environment needs r times counts as a r-th of its rate.
     """
@@ -196,17 +199,25 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
         raise ValueError(f"replay.ratio={settings.ratio}: must be above 0 to measure a replay.")
     store, sample = replay_bodies(agent, replay, size, length)
     learner = timing.rate([learner_body(make_agent, size, length, runtime.compile)], seconds)
+    learned = settings.ratio + settings.on_policy  # how often each step is
+    stepping = environment_bodies(environments)
     parts = {
-        "environment": timing.rate(environment_bodies(environments), seconds),
+        "environment": timing.rate(stepping, seconds),
         "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
-        "learner": learner / (settings.ratio + settings.on_policy),
+        "learner": learner / learned,
         "storing": timing.rate([store], seconds),
         "sampling": timing.rate([sample], seconds) / settings.ratio,
     }
+    games = [environment for environment in environments if isinstance(environment, AtariEnvironment)]
+    policies = [experiment.make_local_policy(environment) for environment in environments]
+    products = raw.learner_body(agent, random_unrolls(agent, size, length).arrays, size * length)
+    emulation = raw.emulation_bodies(games) or stepping
+    outer = raw.measure(emulation, policies, runtime.envs_per_actor, products, seconds)
+    outer["products of learner"] /= learned
     for environment in environments:
         environment.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds)
-    return {"parts": parts, "whole": whole / frames_per_step(config)}
+    return {"parts": parts, "outer_parts": outer, "whole": whole / frames_per_step(config)}
 
 
 def _random_actions(environment: BatchedEnvironment, random: np.random.Generator) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What an agent on Atari cannot do without: the emulators' steps, and the matrix products and convolutions alone."""
+"""What an agent cannot do without: its environments' steps, and the matrix products and convolutions alone."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ PRODUCTS = ("MatMul", "Einsum", "Conv2D", "Conv2DBackpropInput", "Conv2DBackprop
 
 
 def measure(
-    environments: Sequence[AtariEnvironment],
+    emulation: Sequence[Callable[[], int]],
     policies: Sequence[tf_policy.TFPolicy],
+    num_envs: int,
     learner: Callable[[], int],
     seconds: float,
 ) -> dict[str, float]:
-    """Work that no implementation on ALE and TensorFlow can leave out, in agent steps per second; see `timing.rate`.
+    """Work that no implementation on TensorFlow can leave out, in agent steps per second; see `timing.rate`.
 
     Args:
-        environments: of one actor each, with its policy in `policies`.
+        emulation: steps of each actor's environments, from `emulation_bodies` where these are games of Atari.
+        policies: one for each actor.
+        num_envs: environments of an actor.
         learner: from `learner_body`.
         seconds: for each measurement.
     """
-    inference = [inference_body(policy, environments[i].num_envs) for i, policy in enumerate(policies)]
+    inference = [inference_body(policy, num_envs) for policy in policies]
     return {
-        "emulation": timing.rate(emulation_bodies(environments), seconds),
+        "emulation": timing.rate(emulation, seconds),
         "products of inference": timing.rate(inference, seconds),
         "products of learner": timing.rate([learner], seconds),
     }

@@ -111,7 +111,8 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
         environment.close()
     threads = config.runtime.get("env_threads", 0)
     games = [make_atari(config.env, envs, seed + 1000 * i, threads) for i in range(num_actors)]
-    outer = raw.measure(games, policies, raw.learner_body(agent, sampled, new_steps), seconds)
+    learner_products = raw.learner_body(agent, sampled, new_steps)
+    outer = raw.measure(raw.emulation_bodies(games), policies, envs, learner_products, seconds)
     for game in games:
         game.close()
     whole = timing.whole(lambda run: experiment.build_trainer(seed, run, print), seconds) / config.env.frame_skip

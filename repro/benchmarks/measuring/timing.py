@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 import time
@@ -86,17 +87,17 @@ def whole(build: Callable[[RunDirectory], Trainer], seconds: float, warm_up: int
         seconds: half of the time to measure.
         warm_up: updates before the clock starts, at least 1.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        loop = build(RunDirectory(Path(folder), {}, 0))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.closing(build(RunDirectory(Path(folder), {}, 0))) as loop,
+    ):
         updates = iter(loop)
         for _ in range(warm_up):
             first = next(updates)
         start = time.perf_counter()
         while time.perf_counter() - start < 2 * seconds:
             last = next(updates)
-        elapsed = time.perf_counter() - start
-        loop.close()
-        return (last.frames - first.frames) / elapsed
+        return (last.frames - first.frames) / (time.perf_counter() - start)
 
 
 def serial_bound(parts: Mapping[str, float]) -> float:
