@@ -81,7 +81,7 @@ def _describe_start(run_dir: Path, folders: Sequence[Path]) -> str:
     from repro.training.run_directory import has_saved
 
     config, (unit, amount) = CONFIG.value, total_budget(resolve(CONFIG.value))
-    where = f"on the Ray cluster {RAY.value}" if RAY.value else f"{JOBS.value} at a time"
+    where = f"on a Ray cluster ({RAY.value})" if RAY.value else f"{JOBS.value} at a time"
     begins = "from their last checkpoints" if any(map(has_saved, folders)) else "from the beginning"
     return (
         f"Training {len(folders)} members of {config.agent} on {config.env.task}, seed {SEED.value}, for {amount:,} "

@@ -139,6 +139,8 @@ def test_a_kill_leaves_the_lineage_and_the_weights_as_they_would_have_been(tmp_p
     assert f"--run_dir={parts / f'member_{whole.lineage.best:02d}'}" in output
     assert errors.count("member 0 ") == errors.count("member 1 ") > 0
     assert (parts / "lineage.svg").exists()
+    (parts / "origin.json").touch()  # as where it is trained for a record, and evaluated by what has started it
+    assert start(parts).communicate(timeout=240) == (f"{parts} is complete, see {parts / 'lineage.svg'}.\n", "")
     assert read_lineage(parts) == whole.lineage
     assert json.loads((parts / "complete.json").read_text()) == {"best": whole.lineage.best}
     for member in (0, 1):
