@@ -18,7 +18,7 @@ WHAT = flags.DEFINE_enum(
     "what",
     "impala_atari",
     sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.ispkg),
-    "Subject.",
+    "What is measured.",
 )
 CONFIG = cli.define_config()
 JSON = flags.DEFINE_string("json", None, "Write the result to this file.")

@@ -15,6 +15,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import ml_collections
@@ -31,7 +32,10 @@ USAGE_ERROR = 2
 INTERRUPTED = 130
 """Exit code after Ctrl-C, where nothing had to be saved."""
 
-INACCESSIBLE = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EROFS)
+FULL = (errno.EDQUOT, errno.ENOSPC)
+"""What the system says where a quota or the disk is full."""
+
+INACCESSIBLE = (errno.EACCES, *FULL, errno.EROFS)
 """What the system says where a file is not the user's, a quota or the disk is full, or nothing can be written."""
 
 
@@ -82,8 +86,22 @@ def run(main: Callable[[list[str]], None]) -> None:
         fail(f"{error.filename or 'a file'} could not be read or written ({error.strerror}).", code=1)
 
 
+def describe_file_error(error: OSError, folder: Path) -> str:
+    """Returns what the system said of a file that a command writes or reads, without a full stop.
+
+    Args:
+        error: that was caught.
+        folder: that a disk is named by which is full, where the error names no file.
+    """
+    if error.errno in FULL:
+        return f"could not write to {error.filename or folder} ({error.strerror}); free some space"
+    if error.filename is None:  # a connection, for instance
+        return f"{type(error).__name__}: {error}"
+    return f"{error.filename} could not be read or written ({error.strerror})"
+
+
 def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses; unknown fields name the nearest one, wrong types say what is expected."""
+    """Parses; unknown fields name the nearest one, wrong types say what is expected; exit code 0 after `--help`."""
     argv = _with_equals_signs(argv)
     settings = dict(re.findall(r"^--config(?:\.([\w.]+))?=(.*)$", a)[0] for a in argv if _CONFIG.match(a))
     fields: Sequence[str] = ()
@@ -95,6 +113,8 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
     try:
         rest = flags.FLAGS(argv)
+    except SystemExit:  # of a flag that has shown the help, with code 1
+        raise SystemExit(0) from None
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         name = getattr(error, "flagname", "")
         meant = [field for field in fields if name and f".{field}".endswith(f".{name}")]
@@ -118,13 +138,12 @@ def command(module: str, *arguments: str) -> str:
     return shlex.join([sys.orig_argv[0], "-m", module, *arguments])
 
 
-def define_config() -> flags.FlagHolder:
+def define_config(example: str = "paper_configs/impala/atari_shallow.py:desk") -> flags.FlagHolder:
     """The flag `--config=paper_configs/<paper>/<experiment>.py[:scale]`, whose fields are flags too."""
     return config_flags.DEFINE_config_file(
         "config",
         None,
-        "Configuration file and scale, such as paper_configs/impala/atari_shallow.py:desk; "
-        "change any field with --config.section.field=value.",
+        f"Configuration file and scale, such as {example}; change any field with --config.section.field=value.",
         lock_config=True,
     )
 
@@ -135,17 +154,16 @@ def _load_config(flag: str) -> ml_collections.ConfigDict:
     if not os.path.isfile(path):
         known = _suite_configs()
         fail(f"no configuration file {path!r}{nearest(path, known)} (there are {', '.join(known)})")
+    is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:
             fail(f"{path} is no configuration: a Python file with a function get_config(scale).")
         config = get_config(*scale)
-    except ValueError as error:
-        fail(f"{path}: {error}")
     except Exception as error:  # whatever a file may raise, its writer learns where and why
-        fail(locate(error, path))
+        fail(f"{path}: {error}" if is_suite and isinstance(error, ValueError) else locate(error, path))
     if not isinstance(config, ml_collections.ConfigDict):
         fail(f"{path}: get_config must return a ConfigDict, not {type(config).__name__}.")
-    if os.path.relpath(path) not in _suite_configs():
+    if not is_suite:
         _check_own(path, config)
     return config
 

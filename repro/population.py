@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from repro import cli
-from repro.config import budget
+from repro.config import budget, resolve, total_budget
 
 if TYPE_CHECKING:
     from repro.training.sizes import Machine
 
-CONFIG = cli.define_config()
+CONFIG = cli.define_config("paper_configs/impala/atari_population.py:desk")
 SEED = flags.DEFINE_integer("seed", 1, "Seed of first hyper-parameters, comparisons and members.", lower_bound=0)
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder; one that holds this population resumes it.", required=True)
 JOBS = flags.DEFINE_integer(
@@ -32,7 +33,7 @@ flags.mark_flag_as_required("config")
 
 def main(argv: list[str]) -> None:
     del argv
-    cli.load_tensorflow()
+    cli.quiet()
     from repro.launch.lineage import PopulationError
     from repro.launch.population import Population, member_folder
     from repro.launch.population_display import PopulationDisplay
@@ -40,7 +41,7 @@ def main(argv: list[str]) -> None:
     from repro.launch.recorded_job import Stopped
     from repro.launch.workers import WorkerPool
     from repro.report.lineages import write_figure
-    from repro.training.run_directory import RunDirectoryError
+    from repro.training.run_directory import ORIGIN, RunDirectoryError
     from repro.training.sizes import fill_in
 
     run_dir = Path(RUN_DIR.value).resolve() if RAY.value else Path(RUN_DIR.value)
@@ -51,6 +52,8 @@ def main(argv: list[str]) -> None:
             print(chosen, file=sys.stderr)
         population = Population(CONFIG.value, SEED.value, run_dir, threads)
         folders = [member_folder(run_dir, i) for i in range(population.settings.size)]
+        if not population.lineage.is_complete:
+            print(_describe_start(run_dir, folders), file=sys.stderr)
         pool: WorkerPool | RayPool
         pool = RayPool(RAY.value, run_dir, threads) if RAY.value else WorkerPool(JOBS.value)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -66,13 +69,29 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, PopulationError, ValueError) as error:
         cli.fail(error)
     except OSError as error:
-        cli.fail(f"could not write to {run_dir} ({error.strerror}); free some space, and the same command goes on.", 1)
-    evaluate = cli.command("repro.evaluate", f"--run_dir={best}")
-    print(f"{run_dir} is complete, see {figure}. Evaluate its best member with: {evaluate}")
+        cli.fail(f"{cli.describe_file_error(error, run_dir)}; the same command goes on.", 1)
+    said = f"{run_dir} is complete, see {figure}."
+    if not (run_dir / ORIGIN).exists():  # else it is evaluated by what has started it
+        said += f" Evaluate its best member with: {cli.command('repro.evaluate', f'--run_dir={best}')}"
+    print(said)
+
+
+def _describe_start(run_dir: Path, folders: Sequence[Path]) -> str:
+    """What a population says before its processes load TensorFlow and build its members, which takes seconds."""
+    from repro.training.run_directory import has_saved
+
+    config, (unit, amount) = CONFIG.value, total_budget(resolve(CONFIG.value))
+    where = f"on a Ray cluster ({RAY.value})" if RAY.value else f"{JOBS.value} at a time"
+    begins = "from their last checkpoints" if any(map(has_saved, folders)) else "from the beginning"
+    return (
+        f"Training {len(folders)} members of {config.agent} on {config.env.task}, seed {SEED.value}, for {amount:,} "
+        f"{unit} each in {run_dir}, {where}, {begins}."
+    )
 
 
 def _find_machine(threads: int) -> Machine:
     """What one member may use; TensorFlow is loaded where this is asked for."""
+    cli.load_tensorflow()
     from repro.training import devices
 
     return devices.find_machine()._replace(cores=threads)

@@ -1,4 +1,4 @@
-"""Trains one run: `python -m repro.train --config=paper_configs/impala/atari_shallow.py:desk --seed=1`."""
+"""Trains one run: `python -m repro.train --config=paper_configs/impala/atari_shallow.py:desk --run_dir=runs/x`."""
 
 from __future__ import annotations
 
@@ -218,10 +218,10 @@ def _start_again(stop: StopSignal) -> None:
 
 def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> str:
     """What a run says that an error ends, and where it goes on from; one that diverged is marked as at its end."""
+    if isinstance(error, OSError):
+        return f"{cli.describe_file_error(error, run.path)}. {_describe_checkpoint(run.path)}"
     from repro.training.learner import NonFiniteLossError
 
-    if isinstance(error, OSError):
-        return f"could not write to {run.path} ({error.strerror}); free some space and resume the run."
     reason = str(error)
     said = f"{reason.rstrip('.')}. {_describe_checkpoint(run.path)}"
     if isinstance(error, NonFiniteLossError) and _end_diverged(run, trainer, reason):
@@ -253,17 +253,21 @@ def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: 
 
 
 def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
-    """What a run says that has used up its budget."""
+    """What a run says that has used up its budget; one that is trained for a record is evaluated by what started it."""
     from repro.training.progress_line import format_score
+    from repro.training.run_directory import ORIGIN
     from repro.training.trainer import RECENT_GAMES
 
     games = trainer.episodes.games
     last = f"of the last {min(games, RECENT_GAMES)} episodes" if games > 1 else "of its only episode"
     score = f"mean return {format_score(trainer.episodes.mean_return())} {last}" if games else "no episode ended"
-    return (
-        f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. Its last checkpoint is in "
-        f"{run.checkpoints}. Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
+    said = (
+        f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. "
+        f"Its last checkpoint is in {run.checkpoints}."
     )
+    if (run.path / ORIGIN).exists():
+        return said
+    return f"{said} Evaluate it with: {cli.command('repro.evaluate', f'--run_dir={run.path}')}"
 
 
 def _describe_complete(complete_json: Path, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -110,6 +111,7 @@ MINE = "from paper_configs.impala import gymnasium\n\n\ndef get_config(scale='de
         ("import nothing_here\n", ", line 1: ModuleNotFoundError: No module named 'nothing_here'"),
         (f"{MINE}    return gymnasium.get_config(scal)\n", ", line 5: NameError: name 'scal' is not defined"),
         ("def get_config(:\n", ", line 1: SyntaxError: invalid syntax"),
+        (f"{MINE}    raise ValueError('no rate')\n", ", line 5: ValueError: no rate"),
         (f"{MINE}    gymnasium.get_config(scale)\n", ": get_config must return a ConfigDict, not NoneType."),
         (
             f"{MINE}    config = gymnasium.get_config(scale)\n    return config.learning['rate']\n",
@@ -182,6 +184,20 @@ def test_a_disk_that_is_full_is_one_sentence(tmp_path):
         1,
         "-c: out.json could not be read or written (No space left on device).\n",
     )
+
+
+def test_a_file_that_cannot_be_read_is_named_and_no_disk_is_called_full(tmp_path):
+    full, folder = OSError(errno.ENOSPC, "No space left on device"), Path("runs/x")
+    described = "could not write to runs/x (No space left on device); free some space"
+    assert cli.describe_file_error(full, folder) == described
+    assert cli.describe_file_error(BrokenPipeError("the peer is gone"), folder) == "BrokenPipeError: the peer is gone"
+    code = (
+        "from pathlib import Path\nfrom types import SimpleNamespace\nfrom repro import train\n"
+        "missing = FileNotFoundError(2, 'No such file or directory', 'doom.wad')\n"
+        f"print(train._describe_fault(missing, SimpleNamespace(path=Path({str(tmp_path)!r})), None))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "doom.wad could not be read or written (No such file or directory). Nothing was saved.\n"
 
 
 def test_an_interrupt_while_a_command_loads_ends_it_without_a_word(tmp_path, monkeypatch):
@@ -282,6 +298,16 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
 
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
     assert re.fullmatch(r"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over 2 episodes\)\n", evaluated.stdout)
+
+
+COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "alternate"])
+def test_every_help_begins_with_an_example(tmp_path, name):
+    done = run_command(tmp_path, f"repro.{name}", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"python -m repro.{name}" in next(line for line in done.stdout.splitlines() if line)
 
 
 def test_help_lists_config_with_an_example():

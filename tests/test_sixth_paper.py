@@ -41,6 +41,8 @@ def test_a_toy_paper_runs_from_training_to_the_page(tree):
     done = run(tree, sys.executable, "-m", "repro.reproduce", *flags)
     assert done.returncode == 0, done.stderr
     assert "500" in done.stdout
+    assert done.stderr.count(" is complete after 6,400 steps") == 2
+    assert "Evaluate it with" not in done.stderr  # it is evaluated at once
     record = json.loads((tree / "results/toy/cartpole/CartPole-v1/fast/seed_1.json").read_text())
     assert record["config"]["learner"]["learning_rate"] == 1e-2
     assert record["evaluation"]["episodes"] == 10

@@ -191,14 +191,21 @@ class Reporter:
         Whether the server has them is not known then, and none may count twice.
         """
         if self._episodes:
-            with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
-                self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
+            self._insert(self._episodes, GAMES)
         self._episodes.clear()
 
     def report(self, steps: int, version: int) -> None:
-        """Sends the steps since the last call, and the games that ended; waits while the learner is behind."""
+        """Sends the steps since the last call, and the games that ended; waits while the learner is behind.
+
+        Where the connection breaks, these steps may not count, as games in `report_games`, though the replay has them;
+        the wait ends, and the next report waits again.
+        """
         self.report_games()
-        self._client.insert(np.array([self._actor, steps, version], np.float64), {UNROLLS: 1.0})
+        self._insert([self._actor, steps, version], UNROLLS)
+
+    def _insert(self, data: Sequence[object], table: str) -> None:
+        with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
+            self._client.insert(np.array(data, np.float64), {table: 1.0})
 
 
 class Reports:

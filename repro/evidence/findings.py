@@ -58,8 +58,8 @@ def expected_runs(printed: PublishedRow, learned: bool) -> int:
 def runs_of_aggregate(printed: PublishedRow) -> int:
     """Returns the fewest runs of each task behind an interval of an aggregate.
 
-    A single run of each has one over its games, which is a verdict where the paper has a single run as well; several
-    are resampled.
+    A single run of each has one over its games, which is a verdict where the paper has a single run as well; from
+    `MIN_BOOTSTRAP_RUNS` on runs are resampled.
     """
     return 1 if printed.n_seeds == 1 else MIN_BOOTSTRAP_RUNS
 

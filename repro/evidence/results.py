@@ -158,7 +158,7 @@ def answer_aggregate(
         at_hand = _of_tasks_at_hand(printed, done, scores)
         return Result({}, f"{len(done)} of the {len(scores)} tasks have a record{at_hand}")
     used = [record for records in done.values() for record in records]
-    fields, note = _summarize_tasks(done, scores, printed.statistic, field)
+    fields, note = _summarize_tasks(printed, done, scores, field)
     return Result(fields, note, used, _of_search(printed, used, used)[0])
 
 
@@ -239,26 +239,30 @@ def _aggregate_interval(
 
 
 def _summarize_tasks(
+    printed: published.PublishedRow,
     done: Mapping[str, Sequence[Mapping[str, Any]]],
     references: Mapping[str, Mapping[str, float]],
-    statistic: str,
     field: str | None,
 ) -> tuple[dict[str, Any], str]:
     """Our result for an aggregate as fields of a `Row`, in percent, and why it has no interval, empty where it has one.
 
+    The interval is over the games of all runs where some task has a single run, or too few for one over runs and the
+    paper has one itself: no further run takes an interval away there.
+
     Args:
+        printed: with a statistic.
         done: task to its records, one a seed, at least one each; tasks of one agent.
         references: random and human score of each of these tasks.
-        statistic: one of `statistics.STATISTICS`.
         field: the records' field that the budget is counted in; None for that of their own.
     """
-    function = statistics.STATISTICS[statistic]
-    several = all(len(records) > 1 for records in done.values())
+    assert printed.statistic is not None
+    function = statistics.STATISTICS[printed.statistic]
+    several = min(map(len, done.values())) >= (statistics.MIN_BOOTSTRAP_RUNS if printed.n_seeds == 1 else 2)
     means = _normalised_means(done, references)
     if several:
         interval, no_interval = interval_over_tasks(means, done, function)
     else:
-        returns = {task: records[0]["evaluation"]["returns"] for task, records in done.items()}
+        returns = {task: [x for r in records for x in r["evaluation"]["returns"]] for task, records in done.items()}
         games = statistics.normalised_scores(returns, references)
         interval, no_interval = _aggregate_interval(games, function, "games")
     every = [record for records in done.values() for record in records]

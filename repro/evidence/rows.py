@@ -33,8 +33,8 @@ class Row:
         value: mean of ours over seeds of the mean over episodes, None when not run; for an aggregate, that of all
             its tasks.
         interval: 95 % interval of `value`; None when not run, with a single score, or with equal ones.
-        interval_over: `seeds` when there are several, `episodes` when there is one, `repetitions` of a study, or
-            bootstrap `resamples` of them.
+        interval_over: `seeds` when there are several, `episodes` when there is one or an aggregate has too few runs,
+            `repetitions` of a study, or bootstrap `resamples` of them.
         no_interval: why a mean of runs or games has none, in words; empty where it has one or needs none. The note says
             it of claims and aggregates.
         random, human: reference scores of the task, printed or of our own random player, or None.

@@ -23,6 +23,7 @@ from repro.launch.recording import budget_fields, circumstances, identity_fields
 from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
 from repro.training.run_directory import (
+    ORIGIN,
     RunDirectoryError,
     changed_settings,
     has_saved,
@@ -80,7 +81,7 @@ class TrainingJob(RecordedJob):
         super().__init__(config, seed, [results_dir / place for place in places])
         self._process: subprocess.Popen | None = None
         self.run_dir = runs_dir / run.parent / config.scale / f"seed_{seed}"
-        self._origin = self.run_dir / "origin.json"
+        self._origin = self.run_dir / ORIGIN
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Does what is left to do, in processes of their own on the given cores.

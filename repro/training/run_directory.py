@@ -21,6 +21,8 @@ KEEP = 3
 """Checkpoints that a run keeps."""
 LINEAGE = "lineage.json"
 """What has become of a population, in its folder."""
+ORIGIN = "origin.json"
+"""In the folder of a run or a population that is trained for a record: the code that it began with."""
 LEAVE_SECONDS = 180.0
 """Longest wait for a process that saves its run and ends."""
 POLL_SECONDS = 0.2

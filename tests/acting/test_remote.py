@@ -71,22 +71,39 @@ def test_actor_waits_while_its_unrolls_wait(address):
     actor.join()
 
 
-def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice(address, monkeypatch):
-    client, reports, broken = reverb.Client(address), Reports(address), [True]
-    reporter, insert = Reporter(client, 7), client.insert
+@pytest.fixture
+def breaking_client(address, monkeypatch):
+    """A client whose connection breaks once, when the server has what is inserted; with a list, empty since then."""
+    client, not_yet = reverb.Client(address), [True]
+    insert = client.insert
 
     def break_once(*arguments):
         insert(*arguments)
-        if broken:
-            broken.clear()
+        if not_yet:
+            not_yet.clear()
             raise RuntimeError("Error when confirming that all items written to table.")
 
     monkeypatch.setattr(client, "insert", break_once)
+    return client, not_yet
+
+
+def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice(address, breaking_client):
+    (client, not_yet), reports = breaking_client, Reports(address)
+    reporter = Reporter(client, 7)
     for score in (1.0, 2.0):
         reporter.append(Episode(score, 5))
         reporter.report_games()
-    assert not broken
+    assert not not_yet
     assert reports.read_games() == [Episode(1.0, 5), Episode(2.0, 5)]
+
+
+def test_an_actor_goes_on_after_a_report_of_steps_that_breaks_off_and_none_counts_twice(address, breaking_client):
+    (client, not_yet), reports = breaking_client, Reports(address)
+    reporter = Reporter(client, 7)
+    for version in (0, 1):
+        reporter.report(20, version)
+    assert not not_yet
+    assert reports.read_unrolls(10) == [(7, 20, 0), (7, 20, 1)]
 
 
 def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch):

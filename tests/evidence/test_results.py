@@ -1,6 +1,7 @@
 """Results: values, intervals and budgets of one task, and of all tasks of an aggregate."""
 
 import copy
+import dataclasses
 import json
 
 import numpy as np
@@ -51,6 +52,34 @@ def test_aggregate_with_one_run_a_task_has_its_interval_over_games(all_games):
     row = _table_4([*all_games[0][::4], *all_games[1][:1]], "median")
     assert (row.interval_over, row.seeds, row.note) == ("episodes", (1,), "")
     assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_aggregate_with_one_run_of_some_tasks_has_value_and_interval_from_all_of_them(all_games):
+    made = [*copy.deepcopy(all_games[0]), *all_games[1][:1]]
+    for record in made:
+        if record["seed"] > 1:
+            evaluation = record["evaluation"]
+            higher = [x + 1000.0 for x in evaluation["returns"]]
+            evaluation |= {"mean": float(np.mean(higher)), "returns": higher}
+    row = _table_4(made, "median")
+    assert (row.interval_over, row.seeds, row.note) == ("episodes", (1,), "")
+    assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_no_further_run_takes_the_interval_from_an_aggregate_that_the_paper_has_of_one_run(all_games):
+    made, scores = [*all_games[0], *all_games[1]], published.normaliser("atari57")
+    (printed,) = (
+        dataclasses.replace(row, n_seeds=1)
+        for row in published.load("impala").rows
+        if (row.statistic, row.agent, row.table) == ("median", "impala_shallow", "4")
+    )
+    over = []
+    for runs in (1, 2, 3, 4):
+        groups = make_groups([record for record in made if record["seed"] <= runs])
+        fields = results.answer_aggregate(printed, groups, scores, None).fields
+        assert fields["interval"][0] < fields["value"] < fields["interval"][1]
+        over.append(fields["interval_over"])
+    assert over == ["episodes", "episodes", "episodes", "seeds"]
 
 
 def test_aggregate_with_three_runs_of_one_task_has_no_interval(all_games):

@@ -126,6 +126,8 @@ def test_a_kill_leaves_the_lineage_and_the_weights_as_they_would_have_been(tmp_p
 
     parts = tmp_path / "parts"
     first = start(parts)
+    begins = f"Training 2 members of pbt on CartPole-v1, seed 1, for 1,280 steps each in {parts}, "
+    assert first.stderr.readline() == f"{begins}1 at a time, from the beginning.\n"
     wait_for(parts / "member_01/piece.json", first)
     first.send_signal(signal.SIGKILL)
     first.communicate()
@@ -133,9 +135,12 @@ def test_a_kill_leaves_the_lineage_and_the_weights_as_they_would_have_been(tmp_p
     second = start(parts, "--jobs=2")
     output, errors = second.communicate(timeout=240)
     assert second.returncode == 0, errors
+    assert errors.startswith(f"{begins}2 at a time, from their last checkpoints.\n")
     assert f"--run_dir={parts / f'member_{whole.lineage.best:02d}'}" in output
     assert errors.count("member 0 ") == errors.count("member 1 ") > 0
     assert (parts / "lineage.svg").exists()
+    (parts / "origin.json").touch()  # as where it is trained for a record, and evaluated by what has started it
+    assert start(parts).communicate(timeout=240) == (f"{parts} is complete, see {parts / 'lineage.svg'}.\n", "")
     assert read_lineage(parts) == whole.lineage
     assert json.loads((parts / "complete.json").read_text()) == {"best": whole.lineage.best}
     for member in (0, 1):

@@ -41,8 +41,7 @@ VARIANTS = [
     Variant(
         "cluster: games whose report broke off are reported again",
         REMOTE,
-        """            with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
-                self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
+        """            self._insert(self._episodes, GAMES)
 """,
         """            try:
                 self._client.insert(np.array(self._episodes, np.float64), {GAMES: 1.0})
@@ -50,6 +49,13 @@ VARIANTS = [
                 return
 """,
         f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice",
+    ),
+    Variant(
+        "cluster: an actor ends where its report of steps breaks off",
+        REMOTE,
+        "self._insert([self._actor, steps, version], UNROLLS)",
+        "self._client.insert(np.array([self._actor, steps, version], np.float64), {UNROLLS: 1.0})",
+        f"{TEST_REMOTE}::test_an_actor_goes_on_after_a_report_of_steps_that_breaks_off_and_none_counts_twice",
     ),
     Variant(
         "cluster: gradients at the newest weights in place of those that acted",
