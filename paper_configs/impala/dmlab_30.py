@@ -8,7 +8,7 @@ Budgets are in environment frames of each level (of the engine; one agent step i
 
 import ml_collections
 
-from paper_configs.impala import dmlab_table2
+from paper_configs.impala import dmlab_table1_throughput, dmlab_table2
 from repro.environments.dmlab_levels import DMLAB30
 
 SCALES = ("smoke", "desk", "paper")
@@ -31,10 +31,12 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     """`dmlab_table2` with all levels at once; the rest of what differs stands here."""
     config = dmlab_table2.get_config("paper")
     config.experiment = "dmlab_30"
+    a3c = dmlab_table1_throughput.schedules(3 * 210 // 2)["a3c"]  # 210 workers, 7 for each level; Section 5.3.1
     config.variants = ml_collections.ConfigDict(  # agents, with the fields that are their own
         {
             "impala_shallow": {"runtime": {"num_actors": 210}},  # 7 for each level; Section 5.3.1
             "impala_deep": {"network": {"torso": "deep"}, "runtime": {"num_actors": 150}},  # Section 5.3.1
+            "a3c_deep": a3c | {"network": {"torso": "deep"}},  # Section 5.3.1
         }
     )
     config.agent = "impala_deep"  # one of them, and the name in records
@@ -83,6 +85,9 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.episodes = 20
     else:
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
-    for own in config.variants.values():
-        del own.runtime  # two actors for all
+    for name, own in config.variants.items():
+        if name == "a3c_deep":
+            own.runtime.num_actors = len(config.env.tasks)  # a worker for each level
+        else:
+            del own.runtime  # two actors for all
     return config

@@ -1,4 +1,4 @@
-"""IMPALA, Appendix A: what its theorem and its policy gradient say about V-trace, on random finite MDPs.
+"""IMPALA, Section 4 and Appendix A: what they say about V-trace and its policy gradient, on random finite MDPs.
 
 Every field names its source: a section or appendix of the paper, or `assumed:` with the reason.
 """
@@ -12,6 +12,11 @@ ANSWERS = (
     "eta",
     "fixed_point",
     "unbiased_q",
+    "biased_v",
+    "on_policy",
+    "td_lambda",
+    "behaviour_limit",
+    "rate_by_c_bar",
 )
 
 

@@ -192,7 +192,11 @@ def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compare
     ("scale", "of_five", "of_four"),
     [
         ("desk", ["last_surpassed", "tasks_led", "tasks_won"], []),
-        ("paper", ["improvement", "last_surpassed", "tasks_led", "tasks_won"], ["improvement"]),
+        (
+            "paper",
+            ["improvement", "improvement", "last_surpassed", "speed", "tasks_led", "tasks_won"],
+            ["improvement", "improvement", "speed"],
+        ),
     ],
 )
 def test_figure_5_compares_agents_whose_numbers_of_environments_are_not_printed(scale, of_five, of_four):

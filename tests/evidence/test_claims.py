@@ -451,7 +451,7 @@ def test_the_printed_claims_that_are_answered():
     }
     assert counts == {
         "acer": {
-            "Section 1": 2,
+            "Section 1": 3,
             "Figure 1": 10,
             "Section 5.1": 2,
             "Figure 2": 9,

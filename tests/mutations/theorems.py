@@ -31,6 +31,27 @@ VARIANTS = [
         f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
     ),
     Variant(
+        "IMPALA theorems: lambda-return without the rest of its weight",
+        IMPALA,
+        "shares[-1] = lambda_ ** (num_steps - 1)",
+        "shares[-1] *= 1.0",
+        f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "IMPALA theorems: n-step return that does not bootstrap",
+        IMPALA,
+        "axis=0) + powers[1:] * v[1:]",
+        "axis=0)",
+        f"{TEST_IMPALA}::test_its_records_have_the_papers_statements",
+    ),
+    Variant(
+        "IMPALA theorems: half of rho_bar",
+        IMPALA,
+        "weights._replace(clip_c=half)",
+        "weights._replace(clip_rho=half)",
+        f"{TEST_IMPALA}::test_half_of_c_bar_costs_nothing_where_it_truncates_nothing",
+    ),
+    Variant(
         "online V-trace: traces of rho",
         ONLINE_VTRACE,
         "discount * c[x, a] * following",

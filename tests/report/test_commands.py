@@ -178,7 +178,7 @@ def test_check_exits_0_on_sound_records_and_writes_json(results, tmp_path, run):
     assert "undecided" in done.stdout
     assert f"{COUNTED} printed numbers and sentences, " in done.stdout
     assert "1 undecided, " in done.stdout
-    assert "settings: 200 as printed, 0 otherwise" in done.stdout
+    assert "settings: 208 as printed, 0 otherwise" in done.stdout
     out = json.loads((tmp_path / "out.json").read_text())
     assert (out["records"], out["faults"], out["stale"]) == (2, [], [])
     assert out["verdicts"]["impala"] == {

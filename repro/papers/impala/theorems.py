@@ -1,4 +1,4 @@
-"""IMPALA, Appendix A: contraction rate and fixed point of V-trace, and what its policy gradient estimates."""
+"""IMPALA, Section 4 and Appendix A: limits, contraction and fixed point of V-trace, and what q_s and v_s estimate."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ UNITS = {
     "eta": "difference of the contraction rate from eta",
     "fixed_point": "distance of its fixed point from V of pi_rho_bar",
     "unbiased_q": "largest difference of E[q_s] from Q of pi_rho_bar",
+    "biased_v": "largest difference of E[v_s] from Q of pi_rho_bar",
+    "on_policy": "largest difference of v_s from the n-step return",
+    "td_lambda": "largest difference of v_s from the lambda-return",
+    "behaviour_limit": "distance of its fixed point from V of mu",
+    "rate_by_c_bar": "contraction rate with half of c_bar minus that with c_bar",
 }
 """Unit of each answer."""
 
@@ -36,9 +41,17 @@ def run(
 
 
 def find_on_problem(config: ml_collections.ConfigDict, problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """The answers on one problem, each the largest over the truncation levels."""
-    found = [_find(config, problem, Weights(rho or None, c or None), rng) for rho, c in config.clips]
-    return {name: max(result[name] for result in found) for name in found[0]}
+    """The answers on one problem: the largest over the truncation levels, of what is to be above 0 the smallest."""
+    weights = [Weights(rho or None, c or None) for rho, c in config.clips]
+    found = [_find(config, problem, of_one, rng) for of_one in weights]
+    n_step, to_lambda = on_policy_differences(problem, config.num_steps, rng)
+    return {name: max(result[name] for result in found) for name in found[0]} | {
+        "biased_v": min(result["biased_v"] for result in found),
+        "on_policy": n_step,
+        "td_lambda": to_lambda,
+        "behaviour_limit": distance_from_behaviour(problem),
+        "rate_by_c_bar": min(cost_of_half_c_bar(problem, of_one) for of_one in weights),
+    }
 
 
 def _find(
@@ -48,11 +61,13 @@ def _find(
     op = paths.endless(expected, problem.mdp.num_states)
     exact = operators.contraction_rate(op)
     rate = max(exact, paths.sampled_rate(expected, op, config.pairs, rng))
+    of_q, of_v = biases(problem, weights, config.num_steps)
     return {
         "contraction": rate / vtrace.contraction_bound(problem, weights),
         "eta": abs(exact - eta(problem, weights)),
         "fixed_point": vtrace.value_distance(op, problem, vtrace.evaluated_policy(problem, weights)),
-        "unbiased_q": q_bias(problem, weights, config.num_steps),
+        "unbiased_q": of_q,
+        "biased_v": of_v,
     }
 
 
@@ -71,11 +86,57 @@ def eta(problem: Problem, weights: Weights) -> float:
     return float((1 / mdp.discount - (1 / mdp.discount - 1) * sums).max())
 
 
-def q_bias(problem: Problem, weights: Weights, num_steps: int) -> float:
-    """Largest |E_mu[q_s | x_s, a_s] - Q(x_s, a_s)| for V = V^{pi_rho_bar} and Q of that policy (Appendix A.3).
+def on_policy_differences(problem: Problem, num_steps: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Largest distance of v_s from the n-step return and from the lambda-return, on every path of pi (Eq. 2, Remark 2).
 
-    q_s = r_s + gamma v_{s+1} is read from `v_targets.vtrace`'s advantages pg_rho (q_s - V(x_s)), with pg_rho clipped
-    at the smallest ratio of all, so that it is the same everywhere.
+    V is random, and so is lambda. The lambda-return of n steps has what is left of its weight on the n-step return:
+
+        G^lambda = (1 - lambda) sum_{k=1}^{n-1} lambda^{k-1} G^(k) + lambda^{n-1} G^(n)
+        G^(k)    = sum_{t=0}^{k-1} gamma^t r_t + gamma^k V(x_k)
+    """
+    mdp, pi, _ = problem
+    values, lambda_ = rng.normal(size=mdp.num_states), rng.uniform()
+    x, a = paths.all_paths(mdp, pi, num_steps).trajectories  # [T + 1, N], [T, N]
+    rewards, v = mdp.rewards[x[:-1], a], values[x]
+    powers = mdp.discount ** np.arange(num_steps + 1)[:, None]
+    returns = np.cumsum(powers[:-1] * rewards, axis=0) + powers[1:] * v[1:]  # [T, N]
+    shares = (1 - lambda_) * lambda_ ** np.arange(num_steps)
+    shares[-1] = lambda_ ** (num_steps - 1)
+
+    def distance(expected: np.ndarray, lambda_: float) -> float:
+        output = v_targets.vtrace(
+            log_rho=np.zeros(a.shape),
+            discount_t=np.full(a.shape, mdp.discount),
+            r_t=rewards,
+            v_tm1=v[:-1],
+            v_t=v[1:],
+            lambda_=lambda_,
+        )
+        return float(np.abs(output.targets[0].numpy() - expected).max())
+
+    return distance(returns[-1], 1.0), distance(shares @ returns, lambda_)
+
+
+def distance_from_behaviour(problem: Problem) -> float:
+    """Distance of the fixed point from V^mu for rho_bar at the smallest ratio, where pi_rho_bar is mu (Section 4.1).
+
+    From there down to 0 nothing changes but the rate, which makes rounding large: the operator is `vtrace.closed_form`.
+    """
+    smallest = float((problem.pi / problem.mu).min())
+    return vtrace.value_distance(vtrace.closed_form(problem, Weights(smallest, smallest)), problem, problem.mu)
+
+
+def cost_of_half_c_bar(problem: Problem, weights: Weights) -> float:
+    """Theorem 1's modulus with half of c_bar, or 1 where nothing is truncated, minus that with c_bar (Remark 3)."""
+    half = 1.0 if weights.clip_c is None else 0.5 * weights.clip_c
+    return eta(problem, weights._replace(clip_c=half)) - eta(problem, weights)
+
+
+def biases(problem: Problem, weights: Weights, num_steps: int) -> tuple[float, float]:
+    """Largest |E_mu[q_s | x_s, a_s] - Q(x_s, a_s)| and |E_mu[v_s | x_s, a_s] - Q(x_s, a_s)| (Appendix A.3).
+
+    V is V^{pi_rho_bar} and Q of that policy. q_s = r_s + gamma v_{s+1} is read from `v_targets.vtrace`'s advantages
+    pg_rho (q_s - V(x_s)), with pg_rho clipped at the smallest ratio of all, so that it is the same everywhere.
     """
     mdp, pi, mu = problem
     policy = vtrace.evaluated_policy(problem, weights)
@@ -93,4 +154,6 @@ def q_bias(problem: Problem, weights: Weights, num_steps: int) -> float:
         clip_pg_rho=ratios.min(),
     )
     advantages = every.expectation(output.pg_advantages[0].numpy(), mdp) / ratios.min()
-    return float(np.abs(values[:, None] + advantages - mdps.action_values(mdp, policy)).max())
+    estimates = (values[:, None] + advantages, every.expectation(output.targets[0].numpy(), mdp))
+    of_q, of_v = (float(np.abs(x - mdps.action_values(mdp, policy)).max()) for x in estimates)
+    return of_q, of_v

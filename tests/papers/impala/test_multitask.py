@@ -105,6 +105,22 @@ def test_each_batch_has_as_many_unrolls_of_each_game(tmp_path):
     assert shares == {0: 6, 1: 6}
 
 
+def test_a_worker_of_a3c_plays_one_of_the_games(tmp_path):
+    """As on DMLab-30, where 210 workers are 7 for each level; an update learns from one of them."""
+    config = small_config()
+    config.learner.batch_size = 1
+    config.runtime.update({"num_actors": 4, "envs_per_actor": 1, "schedule": "a3c"})
+    trainer = build(config, tmp_path)
+    games = collections.defaultdict(set)
+    for _ in range(24):
+        batch = trainer._source.next()
+        (brightness,) = batch.trajectory.observation.pixels.numpy()[:, -1].mean(axis=(1, 2))
+        games[batch.groups[0].actor].add(int(brightness > 60))
+        trainer._source.release(batch)
+    trainer.close()
+    assert games == {0: {0}, 1: {1}, 2: {0}, 3: {1}}
+
+
 def test_an_evaluation_plays_each_game_alone():
     config = small_config("pong", "breakout")
     by_task = configs_by_task(config)
@@ -153,7 +169,7 @@ def test_the_configs_have_the_suites_and_the_actors_of_the_paper():
     config = dmlab_30.get_config("paper")
     assert config.env.tasks == tuple(DMLAB30)
     assert set(config.env.tasks) == set(published.normaliser("dmlab30"))
-    for agent, number in (("impala_shallow", 210), ("impala_deep", 150)):  # Section 5.3.1
+    for agent, number in (("impala_shallow", 210), ("impala_deep", 150), ("a3c_deep", 210)):  # Section 5.3.1
         config.agent = agent
         runtime = resolve(config).runtime
         assert runtime.num_actors * runtime.envs_per_actor == number

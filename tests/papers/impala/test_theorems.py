@@ -31,7 +31,8 @@ def break_operator(monkeypatch, **replaced):
 
 def test_its_records_have_the_papers_statements(tmp_path):
     found = check_records(theorems, smoke(), tmp_path)
-    exact = dict.fromkeys(("eta", "fixed_point", "unbiased_q"), 0.0)
+    assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
+    exact = dict.fromkeys(("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda", "behaviour_limit"), 0.0)
     assert found == {"contraction": pytest.approx(0.99, abs=0.01)} | exact
     assert found["contraction"] <= 1.0
 
@@ -58,7 +59,7 @@ def test_an_operator_without_discount_breaks_every_statement(monkeypatch):
     break_operator(monkeypatch, discount_t=np.sign)
     found = values(theorems, smoke())
     assert found["contraction"] > 1 + BROKEN
-    assert min(found[name] for name in ("eta", "fixed_point", "unbiased_q")) > BROKEN
+    assert min(found[name] for name in ("eta", "fixed_point", "unbiased_q", "on_policy", "td_lambda")) > BROKEN
 
 
 def test_traces_above_rho_break_the_contraction_and_not_the_fixed_point():
@@ -75,16 +76,54 @@ def test_the_truncation_of_c_moves_the_rate():
 
 
 def test_zero_means_no_truncation():
-    """With neither truncated, an endless trajectory never bootstraps."""
-    assert set(values(theorems, smoke(clips=((0.0, 0.0),))).values()) == {0.0}
+    """With neither truncated, an endless trajectory never bootstraps, and v_s is biased still."""
+    found = values(theorems, smoke(clips=((0.0, 0.0),)))
+    assert min(found.pop("biased_v"), found.pop("rate_by_c_bar")) > BROKEN
+    assert set(found.values()) == {0.0}
+
+
+def test_off_policy_v_is_neither_the_n_step_nor_the_lambda_return(monkeypatch):
+    problem, rng = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0)), np.random.default_rng(1)
+    assert max(theorems.on_policy_differences(problem, 3, rng)) < 1e-6
+    break_operator(monkeypatch, log_rho=lambda log_rho: log_rho - 0.5)
+    assert min(theorems.on_policy_differences(problem, 3, rng)) > BROKEN
+
+
+def test_lambda_is_that_of_the_traces(monkeypatch):
+    problem, rng = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0)), np.random.default_rng(1)
+    break_operator(monkeypatch, lambda_=1.0)
+    n_step, to_lambda = theorems.on_policy_differences(problem, 3, rng)
+    assert n_step < 1e-6
+    assert to_lambda > BROKEN
+
+
+def test_a_larger_rho_bar_moves_the_fixed_point_away_from_the_behaviour_policy_s(monkeypatch):
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    assert theorems.distance_from_behaviour(problem) < 1e-8
+    right = vtrace.closed_form
+    monkeypatch.setattr(vtrace, "closed_form", lambda problem, weights: right(problem, vtrace.Weights(1.0, 1.0)))
+    assert theorems.distance_from_behaviour(problem) > BROKEN
+
+
+def test_half_of_c_bar_costs_nothing_where_it_truncates_nothing():
+    problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    largest = float((problem.pi / problem.mu).max())
+    assert theorems.cost_of_half_c_bar(problem, vtrace.Weights(1.0, 2.5 * largest)) == 0.0
+    assert theorems.cost_of_half_c_bar(problem, vtrace.Weights(1.0, 1.0)) > BROKEN
 
 
 def test_the_action_value_is_of_the_policy_of_the_truncated_weights(monkeypatch):
     problem = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
     weights = vtrace.Weights(1.0, 1.0)
-    assert theorems.q_bias(problem, weights, 3) < 1e-5
+    assert theorems.biases(problem, weights, 3)[0] < 1e-5
     monkeypatch.setattr(vtrace, "evaluated_policy", lambda problem, weights: problem.pi)
-    assert theorems.q_bias(problem, weights, 3) > BROKEN
+    assert theorems.biases(problem, weights, 3)[0] > BROKEN
+
+
+def test_v_is_unbiased_where_no_weight_is_cut_and_both_policies_are_one():
+    mdp, pi, _ = mdps.random_problem(3, 2, (0.9, 0.9), np.random.default_rng(0))
+    on_policy = mdps.Problem(mdp, pi, pi)
+    assert theorems.biases(on_policy, vtrace.Weights(1.0, 1.0), 3)[1] < 1e-5
 
 
 def test_size_and_discount_of_the_problems_are_those_of_the_configuration(monkeypatch):
