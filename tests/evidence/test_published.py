@@ -59,7 +59,7 @@ COUNTS = {
         "Appendix B": 1,
         "Appendix C": 1,
         "Figure 1": 17,
-        "Figure 2": 6,
+        "Figure 2": 7,
         "Figure 3": 6,
         "Figure 4": 12,
         "Figure 5": 5,
