@@ -209,18 +209,18 @@ STAGES = {
             "Figure 7, the factors that the text speaks of",
             "refer",
             "figure_7_sensitivity",
-            ("vracer_twice_c", "vracer_half_d", "vracer_twice_b", "vracer_twice_f", "vracer_half_f")
-            + ("vracer_half_c", "vracer_twice_n"),
+            tuple(f"vracer_{change}_{of}" for of in ("c", "d", "n", "f", "eta") for change in ("half", "twice"))
+            + ("vracer_twice_b",),
             TWO,
             "desk",
             5,
             0.4,
         ),
         Block(
-            "Figure 7, the other factors",
+            "Figure 7, the other factor",
             "refer",
             "figure_7_sensitivity",
-            tuple(f"vracer_{change}" for change in ("twice_d", "half_b", "half_n", "half_eta", "twice_eta")),
+            ("vracer_half_b",),
             TWO,
             "desk",
             2,

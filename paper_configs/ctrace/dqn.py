@@ -126,7 +126,9 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.exploration.frames = 100_000
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
-    config.variants = ml_collections.ConfigDict(variants(config.learner.batch_size * config.replay.steps))
+    config.variants = ml_collections.ConfigDict(
+        {**variants(config.learner.batch_size * config.replay.steps), **swept_rates()}
+    )
     return config
 
 
@@ -152,4 +154,16 @@ def variants(transitions: int) -> dict[str, dict[str, Any]]:
         "ctrace_gamma5": {"loss": {"target": "c_trace", "rate_steps": 5}},
         "retrace_lambda97": {"loss": {"target": "retrace", "trace_lambda": 0.97}},  # Appendix E, as the next one
         "ctrace_gamma10_lambda97": {"loss": {"target": "c_trace", "trace_lambda": 0.97}},
+    }
+
+
+def swept_rates() -> dict[str, dict[str, Any]]:
+    """n-step returns and Retrace with the learning rates of the sweep that were not chosen, in millionths; Appendix
+    E.2. Of a use at scale `paper` alone, since other scales have a learning rate of their own.
+    """
+    losses = {"n_step_5": {"target": "n_step", "n": 5, "rate_steps": 5}, "retrace": {"target": "retrace"}}
+    return {
+        f"{agent}_rate_{rate}": {"loss": loss, "learner": {"learning_rate": rate / 1e6}}
+        for agent, loss in losses.items()
+        for rate in (250, 100, 50)
     }

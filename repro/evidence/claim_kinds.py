@@ -273,6 +273,13 @@ CLAIMS: Mapping[str, Claim] = {
         interval_runs=1,
         learned=any,
     ),
+    "spread": Claim(
+        task_measures.spread,
+        task_aggregates.mean,
+        task_interval=intervals.spread_interval,
+        learned=all,
+        belongs=task_measures.differ,
+    ),
     "score_difference": Claim(task_measures.score_difference, task_aggregates.mean, learned=any),
     "difference_of_losses": Claim(
         task_measures.difference_of_losses,

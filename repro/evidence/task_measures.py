@@ -55,6 +55,22 @@ def trend(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarra
     )
 
 
+def spread(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
+    """Orders of magnitude from the standard deviation of their final evaluations over runs to that of ours."""
+    centred = [scores - scores.mean() for scores in (np.array(_scores(runs)) for runs in by_agent)]
+
+    def orders(weights: BootstrapWeights) -> np.ndarray:
+        ours, theirs = ((w @ x**2 - (w @ x) ** 2) * len(x) / (len(x) - 1) for w, x in zip(weights, centred))
+        return (np.log10(ours) - np.log10(theirs)) / 2
+
+    return orders
+
+
+def differ(by_agent: Sequence[Records]) -> bool:
+    """Whether the final evaluations of every agent's runs are not all the same."""
+    return all(len(set(_scores(runs))) > 1 for runs in by_agent)
+
+
 def frames_to_level(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Probability that a run of ours needs fewer frames than one of theirs to a level that both agents reach.
 

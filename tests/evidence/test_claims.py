@@ -333,6 +333,23 @@ def test_a_trend_is_of_agents_that_have_learned_but_for_one(tmp_path):
     assert make_row(tmp_path, made, **claim).value is None  # all agents or none
 
 
+def test_a_larger_spread_is_one_of_runs_that_differ_and_have_learned(tmp_path):
+    claim = {"claim": "spread", "unit": "u", "value": 0, "better": "above", "protocol": {"against": ["b"]}}
+    ours = make_runs("impala_shallow", *[{"final": 1e5 + 1e4 * i} for i in range(5)])
+    theirs = make_runs("b", *[{"final": 1e5 + 1e2 * i} for i in range(5)])
+    row = make_row(tmp_path, [*ours, *theirs], **claim)
+    ends = [np.std([record["evaluation"]["mean"] for record in runs], ddof=1) for runs in (ours, theirs)]
+    assert (row.value, row.finding) == (pytest.approx(np.log10(ends[0] / ends[1])), "agrees")
+    assert row.interval == pytest.approx(intervals.spread_interval(row.value, 5, 5))
+    alike = make_runs("b", *[{"final": 1e5 + 5e3 * i} for i in range(5)])
+    assert make_row(tmp_path, [*ours, *alike], **claim).finding == "undecided"
+    at_random = make_runs("b", *[{"final": -1000.0 + i} for i in range(5)])
+    assert make_row(tmp_path, [*ours, *at_random], **claim).value is None
+    for record in theirs:
+        record["evaluation"] = theirs[0]["evaluation"]
+    assert make_row(tmp_path, [*ours, *theirs], **claim).value is None
+
+
 def test_a_trend_of_agents_whose_runs_lie_apart_contradicts_that_there_is_none(tmp_path):
     """Where all resamples are one number."""
     claim = {"claim": "trend", "unit": "u", "value": 0.5, "better": "equal", "margin": ["absolute", 0.25]}
@@ -460,14 +477,14 @@ def test_the_printed_claims_that_are_answered():
             "Figure 4": 4,
         },
         "refer": {
-            "Figure 1": 14,
+            "Figure 1": 15,
             "Figure 2": 4,
             "Figure 3": 5,
-            "Figure 4": 10,
-            "Figure 5": 4,
+            "Figure 4": 11,
+            "Figure 5": 5,
             "Figure 6": 3,
-            "Figure 7": 7,
-            "Figure 8": 4,
+            "Figure 7": 13,
+            "Figure 8": 5,
         },
     }
 

@@ -78,6 +78,15 @@ def rank_correlation(truth: float, runs: int, rng: np.random.Generator) -> float
     return float(np.mean([low <= truth <= high for low, high in ends]))
 
 
+def spreads(tail: float | None, runs: int, rng: np.random.Generator) -> float:
+    """Coverage of `intervals.spread_interval`, of two agents that spread alike; `tail` as `spread` of `mean`."""
+    found = functools.cache(intervals.spread_interval)
+    stds = _scores((REPEATS, 2, runs), tail, rng).std(axis=-1, ddof=1)
+    ends = [found(0.0, runs, runs)] * REPEATS
+    orders = np.log10(stds[:, 0] / stds[:, 1])
+    return float(np.mean([low <= -x <= high for x, (low, high) in zip(orders, ends)]))
+
+
 def bootstrap(spread: float | None, tasks: int, runs: int, rng: np.random.Generator) -> float:
     """Coverage of `claim_intervals.bootstrap_interval`, for the difference of two agents' mean scores, which is 0."""
     claim = claim_kinds.Claim(
@@ -110,6 +119,8 @@ CASES: dict[str, tuple[Coverage, int, float]] = {
     "rank correlation, 0": (functools.partial(rank_correlation, 0.0), 4, 0.93),
     "rank correlation, 0.6": (functools.partial(rank_correlation, 0.6), 4, 0.93),
     "rank correlation, 0.9": (functools.partial(rank_correlation, 0.9), 4, 0.92),
+    "spread, normal scores": (functools.partial(spreads, None), 4, 0.99),
+    "spread, lognormal scores (1)": (functools.partial(spreads, 1.0), 4, 0.83),
     "bootstrap of a difference, normal": (functools.partial(bootstrap, None, 1), 4, 0.9),
     "bootstrap of a difference, lognormal (1)": (functools.partial(bootstrap, 1.0, 1), 4, 0.9),
     f"bootstrap of a difference, normal, {TASKS} tasks": (functools.partial(bootstrap, None, TASKS), 4, 0.9),

@@ -155,6 +155,15 @@ def test_a_trend_of_two_agents_is_an_improvement(probability):
     assert 0 < np.ptp(intervals.trend_interval(probability, 5, 5, 5)) < np.ptp(improvement)
 
 
+def test_the_interval_of_a_spread_is_wider_than_f_s_and_ends_where_it_says():
+    low, high = intervals.spread_interval(0.3, 6, 11)
+    normal = [0.3 - math.log10(scipy.stats.f.ppf(tail, 5, 10)) / 2 for tail in (0.975, 0.025)]
+    assert low < normal[0] < 0.3 < normal[1] < high
+    assert scipy.stats.f.cdf(10 ** (2 * (0.3 - low)), 2.0, 4.0) == pytest.approx(0.975)
+    assert scipy.stats.f.cdf(10 ** (2 * (0.3 - high)), 2.0, 4.0) == pytest.approx(0.025)
+    assert intervals.spread_interval(-0.3, 11, 6) == pytest.approx((-high, -low))
+
+
 @pytest.mark.parametrize("runs", [4, 5, 30])
 @pytest.mark.parametrize("correlation", [-0.9, -0.3, 0.0, 0.6])
 def test_the_interval_of_a_rank_correlation_is_fisher_s(runs, correlation):

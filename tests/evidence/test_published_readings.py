@@ -131,7 +131,7 @@ def test_claims_can_be_answered_as_they_are_named():
 def test_stac_s_improvements_are_strict():
     """A difference of 0 is none."""
     differences = [row for row in published.load("stac").rows if row.unit.startswith("difference")]
-    assert len(differences) == 16 + 16 + 2 + 8 + 8 + 1 + 1
+    assert len(differences) == 16 + 16 + 2 + 8 + 9 + 3 + 1
     for row in differences:
         assert judge(row, 0.0, 0.0) == "contradicts"
     of_atari = [row for row in differences if row.table == "Figure 2"]
@@ -211,6 +211,26 @@ def test_stac_s_weights_of_the_kl_loss_are_in_order():
         for name in (row.agent, *row.protocol["against"])
     ]
     assert (row.claim, weights) == ("trend", [0, 0.3, 1, 2])
+
+
+def test_stacx_s_sets_of_metaparameters_grow_in_the_order_of_their_trend():
+    row = one("stac", "Figure 2", "STACX, more metaparameters tuned")
+    agents = atari.variants()
+    tuned = [set(agents[name]["meta"]["tuned"]) for name in (row.agent, *row.protocol["against"])]
+    assert all(fewer < more for fewer, more in zip(tuned, tuned[1:]))
+    assert (tuned[0], row.claim, row.value, row.better) == (set(), "trend", 0.5, "above")
+
+
+def test_refer_s_learning_rate_is_task_specific_where_none_of_three_is_best_on_all_tasks():
+    rows = [row for row in parts("refer", "batch_and_learning_rate") if row.claim == "tasks_won_share"]
+    compared = [[row.agent, *(name.split("/")[-1] for name in row.protocol["against"])] for row in rows]
+    assert [agents[0] for agents in compared] == ["vracer_refer", "vracer_half_eta", "vracer_twice_eta"]
+    assert [set(agents) for agents in compared] == [{"vracer_refer", "vracer_half_eta", "vracer_twice_eta"}] * 3
+    reach = claim_intervals.COUNT_REACH / comparisons.TASK_SETS["mujoco_gym"]
+    for row in rows:
+        assert judge(row, 1 - reach, 1 + reach) == "contradicts"
+        assert judge(row, 0.9 - reach, 0.9 + reach) == "agrees"
+        assert judge(row, 0.9 - reach, 1 + reach) == "undecided"
 
 
 def test_about_is_read_both_ways():

@@ -163,6 +163,15 @@ def test_a_trend_is_a_probability_over_pairs_of_agents_in_their_order():
     assert value(measures.trend, ours, theirs) == value(measures.improvement, theirs, ours)  # of two agents
 
 
+def test_a_spread_is_in_orders_of_magnitude_of_theirs():
+    ours, theirs = finals(0, 10, 20), finals(5.1, 5.2, 5.3)
+    assert value(measures.spread, ours, theirs) == pytest.approx(2)
+    assert value(measures.spread, theirs, ours) == pytest.approx(-2)
+    assert value(measures.spread, finals(0, 10), ours) == pytest.approx(np.log10(np.sqrt(50) / 10))  # n - 1 divides
+    assert measures.differ([ours, theirs])
+    assert not measures.differ([ours, finals(1, 1)])
+
+
 def test_a_difference_of_logs_is_ours_minus_theirs():
     def logged(*values):
         return {"series": {"columns": ["beta"], "rows": [[value] for value in values]}}
