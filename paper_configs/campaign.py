@@ -82,6 +82,16 @@ STAGES = {
             0.35,
         ),
         Block(
+            "NAF with ReF-ER and without",
+            "refer",
+            "figure_3_naf",
+            replays("naf", "refer", "er"),
+            ("HalfCheetah", "Hopper"),
+            "desk",
+            5,
+            0.35,
+        ),
+        Block(
             "speed of C-trace and Retrace in DQN",
             "ctrace",
             "dqn",
