@@ -42,6 +42,7 @@ CUT_SECONDS = 5.0
 """For which a learner is cut off: so short that it is not given up."""
 HOLD_SECONDS = 5.0
 """Until a run waits for actors that were stopped: unrolls that wait are learned from first."""
+SILENT = "Learner 1 is gone: it gave no sign of life for [0-9]+ seconds. All learners start again"
 
 
 class Outcome(NamedTuple):
@@ -203,6 +204,10 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         assert run.count("start again") == 1, run.stderr.read_text()
         yield Outcome(f"a learner is cut off for {CUT_SECONDS:g} s", "updates wait, and the run goes on", "nothing")
 
+        took = cut_off_learner(made, run)
+        happened = f"all learners start again after {took:.0f} s, with it once it is back"
+        yield Outcome("a learner is cut off until it is given up", happened, UPDATES)
+
         for phase, held in (("waits for its actors", (1,)), ("is in an update", (0, 2))):
             actors = [pid for machine in held for pid in _pids(made, machine, "repro.actor")]
             took = stop_learner(made, run, actors, is_in_update=1 not in held)
@@ -231,6 +236,18 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "nothing")
 
 
+def cut_off_learner(made: Machines, run: PlacedRun) -> float:
+    """Cuts off a learner of two, on the second machine, until it is given up; the seconds until then."""
+    saved, begun, lines = run.saved_updates, run.count("Resuming "), run.count(SILENT)
+    began = time.monotonic()
+    made.cables[1].is_up = False
+    wait(lambda: run.count(SILENT) > lines, "a learner that is cut off is not noticed")
+    took = time.monotonic() - began
+    made.cables[1].is_up = True
+    _check_resumed(run, begun, saved)
+    return took
+
+
 def stop_learner(made: Machines, run: PlacedRun, actors: Sequence[int], is_in_update: bool) -> float:
     """Stops a learner of two in a phase that the run is held in by stopping actors; the seconds until it is given up.
 
@@ -241,8 +258,7 @@ def stop_learner(made: Machines, run: PlacedRun, actors: Sequence[int], is_in_up
         is_in_update: whether they are the chief's; the learner, which has its share, waits in the update then.
     """
     (learner,), saved, begun = _pids(made, 1, "repro.learner"), run.saved_updates, run.count("Resuming ")
-    line = "Learner 1 is gone: it gave no sign of life for [0-9]+ seconds. All learners start again"
-    lines = run.count(line)
+    lines = run.count(SILENT)
     for pid in actors:
         os.kill(pid, signal.SIGSTOP)
     time.sleep(HOLD_SECONDS)
@@ -250,14 +266,19 @@ def stop_learner(made: Machines, run: PlacedRun, actors: Sequence[int], is_in_up
     began = time.monotonic()
     if is_in_update:
         _go_on_again(actors)
-    wait(lambda: run.count(line) > lines, "a stopped learner is not noticed")
+    wait(lambda: run.count(SILENT) > lines, "a stopped learner is not noticed")
     took = time.monotonic() - began
     _go_on_again(actors)
+    _check_resumed(run, begun, saved)
+    return took
+
+
+def _check_resumed(run: PlacedRun, begun: int, saved: int) -> None:
+    """Waits until a run goes on again, at its last checkpoint or after it, that had gone on so many times."""
     wait(lambda: run.count("Resuming ") > begun, "learners do not start again")
     resumed = _resumed(run)
     assert resumed >= saved, (resumed, saved)
     go_on(run)
-    return took
 
 
 def _go_on_again(pids: Sequence[int]) -> None:

@@ -22,6 +22,8 @@ from tests.support.forked_train import FORKING, run_train
 
 SECONDS = 180.0
 """Longest wait, for a machine that is busy."""
+END_SECONDS = 30.0
+"""From a signal to the end, whatever hangs."""
 
 IMPALA = "paper_configs/impala/gymnasium.py:smoke"
 CTRACE, REFER = "paper_configs/ctrace/gymnasium.py:smoke", "paper_configs/refer/gymnasium.py:smoke"
@@ -95,10 +97,12 @@ def test_a_signal_ends_every_loop_with_a_whole_checkpoint(tmp_path, loop):
         is_listening = any(connection.status == psutil.CONN_LISTEN for connection in connections)
         assert is_listening == (loop == "impala_processes")
         (tmp_path / "hang").touch()
+        began = time.monotonic()
         process.terminate()
         said = end(tmp_path, process)
     finally:
         process.kill()
+    assert time.monotonic() - began < END_SECONDS
     assert "Stopped and saved. Resume with: " in said
     assert saved_updates(tmp_path) >= (rows(tmp_path)[-1]["updates"] if rows(tmp_path) else 2)
 

@@ -116,6 +116,13 @@ def test_the_rules_see_each_kind_of_fault():
     assert command_faults("make reproduce-impala TASK=pong  # comment") == []
 
 
+def test_the_guide_says_what_each_benchmark_measures():
+    table = re.search(r"^\| `--what` \| measures.*?\n\n", (ROOT / "docs/guide.md").read_text(), re.M | re.S)
+    assert table is not None
+    modules = {path.stem for path in (ROOT / "repro/benchmarks").glob("*.py")} - {"__init__"}
+    assert set(re.findall(r"`(\w+)`", re.sub(r"\|[^|]*\|$", "", table[0], flags=re.M))) == modules
+
+
 def test_the_citation_names_the_papers_that_are_reproduced():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     found = {paper["identifiers"][0]["value"]: paper["title"] for paper in citation["references"]}

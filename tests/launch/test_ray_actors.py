@@ -98,6 +98,18 @@ def test_an_actor_is_a_task_that_reaches_the_learner_by_its_address(ray):
     assert ray.cancelled == [(1, True)]
 
 
+def test_the_address_of_a_head_on_this_machine_is_not_that_by_which_others_reach_it(ray):
+    ray.clusters |= {"ray://127.0.0.1:10001", "ray://127.0.0.2:10001"}
+    for address in ray.clusters - {"local"}:
+        assert RayActors(address, CONFIG, 7).home == "10.0.0.1"
+
+
+def test_a_machine_that_commands_from_outside_is_reached_by_its_address_on_the_way_to_the_head(ray, monkeypatch):
+    ray.clusters.add("ray://10.0.0.9:10001")
+    monkeypatch.setattr(ray_actors, "own_address", {"10.0.0.9:10001": "10.0.0.5"}.get)
+    assert RayActors("ray://10.0.0.9:10001", CONFIG, 7).home == "10.0.0.5"
+
+
 @pytest.mark.parametrize(("threads", "cores", "gpus"), [(0, 1, 0), (3, 3, 1)])
 def test_a_learner_is_a_task_with_its_own_cores_and_a_gpu_where_the_chief_has_one(
     ray, monkeypatch, threads, cores, gpus
