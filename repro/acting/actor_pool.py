@@ -46,6 +46,9 @@ class ActorPool(Protocol):
     def flush(self) -> None:
         """Waits until everything that was played is in the replay."""
 
+    def totals(self) -> dict[str, Any]:
+        """What a summary of the whole run says of the actors besides their restarts."""
+
     def get_state(self) -> dict[str, Any]: ...
     def set_state(self, state: dict[str, Any]) -> None: ...
     def close(self) -> None: ...
@@ -103,6 +106,9 @@ class LocalActorPool:
 
     def flush(self) -> None:
         """Steps are in the replay when `play` returns."""
+
+    def totals(self) -> dict[str, Any]:
+        return self._source.totals()
 
     def get_state(self) -> dict[str, Any]:
         return self._source.get_state()

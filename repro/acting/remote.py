@@ -28,8 +28,8 @@ MOST_REPORTS = 100_000
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
 """Version of weights, and a random number that the learner's process has: another one may come to its address."""
-UNROLL_SPEC = tf.TensorSpec([3], tf.float64)
-"""Number of the actor, environment steps, and the version of the weights that made them."""
+UNROLL_SPEC = tf.TensorSpec([4], tf.float64)
+"""Number of the actor, environment steps, the version of the weights that made them, and number of the machine."""
 GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
 """Score, frames and task of finished games."""
 
@@ -37,12 +37,14 @@ GAMES_SPEC = tf.TensorSpec([None, 3], tf.float64)
 class PlayedUnroll(NamedTuple):
     """What an actor reports of steps that it stored.
 
-    actor: its number. steps: of all its environments. version: of its weights.
+    actor: its number. steps: of all its environments. version: of its weights. machine: that it plays on, see
+    `remote_unrolls.machine_number`.
     """
 
     actor: int
     steps: int
     version: int
+    machine: int
 
 
 def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = None) -> list[reverb.Table]:
@@ -173,12 +175,13 @@ class Reporter:
 
     Args:
         client: of the server.
-        actor: its number.
+        actor, machine: see `PlayedUnroll`.
     """
 
-    def __init__(self, client: reverb.Client, actor: int) -> None:
+    def __init__(self, client: reverb.Client, actor: int, machine: int) -> None:
         self._client = client
         self._actor = actor
+        self._machine = machine
         self._episodes: list[Episode] = []
 
     def append(self, episode: Episode) -> None:
@@ -201,7 +204,7 @@ class Reporter:
         the wait ends, and the next report waits again.
         """
         self.report_games()
-        self._insert([self._actor, steps, version], UNROLLS)
+        self._insert([self._actor, steps, version, self._machine], UNROLLS)
 
     def _insert(self, data: Sequence[object], table: str) -> None:
         with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke

@@ -6,9 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
+from repro.acting.remote_unrolls import machine_number
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
 from repro.replay.sequences import SequenceReplay
@@ -27,6 +30,7 @@ class RemoteActorPool:
         replay: that is filled; its server has `remote.make_tables`.
         weights: the learner's.
         actors: their processes.
+        envs_per_actor: games of each.
         on_episode: called with every finished game.
         frames_per_step: units of the budget in a step of an environment.
     """
@@ -38,17 +42,20 @@ class RemoteActorPool:
         replay: SequenceReplay,
         weights: RemoteWeights,
         actors: ActorProcesses,
+        envs_per_actor: int,
         on_episode: Callable[[Episode], None],
         frames_per_step: int,
     ) -> None:
         self._replay = replay
         self._weights = weights
         self._actors = actors
+        self._envs_per_actor = envs_per_actor
         self._on_episode = on_episode
         self._frames_per_step = frames_per_step
         self._frames = 0  # of unrolls that were read, of the whole run
         self._unroll_frames = 0  # of the last unroll; 0 before the first
         self._version = 0.0
+        self._machines: set[int] = set()  # that actors played on, and this learner before an interruption
         self._interrupted = threading.Event()
 
     @property
@@ -88,11 +95,25 @@ class RemoteActorPool:
     def flush(self) -> None:
         """What actors have not sent yet is not in the replay that is saved; they send it later."""
 
+    def totals(self) -> dict[str, Any]:
+        """As `RemoteSource.totals`; of the unrolls that actors had begun when they ended, one a game."""
+        state = self.get_state()
+        games = self._envs_per_actor * int(state["actors"]["broken_off"])
+        machines = {"machines": len(state["machines"])} if self._actors.launcher.home is not None else {}
+        return machines | ({"lost": {"games": games, "unrolls": games}} if games else {})
+
     def get_state(self) -> dict[str, Any]:
-        return {"frames": self._frames, "actors": self._actors.get_state()}
+        home = self._actors.launcher.home
+        machines = self._machines | ({machine_number(home)} if home is not None else set())
+        return {
+            "frames": self._frames,
+            "actors": self._actors.get_state(),
+            "machines": np.array(sorted(machines), np.int64),
+        }
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
+        self._machines = {int(machine) for machine in state.get("machines", ())}  # not in checkpoints of before
         if "starts" in state:  # checkpoints of before have these alone, or nothing
             self._actors.set_state({"starts": state["starts"], "broken_off": 0})
         if "actors" in state:
@@ -114,5 +135,6 @@ class RemoteActorPool:
                 self._unroll_frames = unroll.steps * self._frames_per_step
                 self._frames += self._unroll_frames
                 self._actors.report(unroll.actor)
+                self._machines.add(unroll.machine)
             taken += unrolls
         return taken

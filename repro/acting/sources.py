@@ -109,10 +109,11 @@ def run_remote_actor(
     environment_seed, action_seed = begin(config.runtime.num_actors, seed, index, start, address)
     environment = make_environment(index, environment_seed)
     policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length
-    reporter = Reporter(client, index)
+    machine = machine_number(own_address(address))
+    reporter = Reporter(client, index, machine)
     actor = Actor(environment, policy, PulledWeights(address), length, action_seed, reporter.append, overlap)
     sizes, make_group = _groups(config, policy.trajectory_spec, batch_size)
-    sender = UnrollSender(client, index, start, machine_number(own_address(address)))
+    sender = UnrollSender(client, index, start, machine)
     run_unroll_actor(actor, make_group, sizes, sender, reporter)
 
 

@@ -116,6 +116,10 @@ class SequenceTrainer(Trainer):
     def _restarts(self) -> int:
         return self._actor_pool.restarts
 
+    def summary(self) -> dict[str, Any]:
+        """Totals of the run so far."""
+        return super().summary() | self._actor_pool.totals()
+
     def _begin(self) -> None:
         if not self.updates:
             self._replay.start()

@@ -20,10 +20,12 @@ from repro.acting import actor_processes, remote_actor, remote_actor_pool, super
 from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
 from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.remote_unrolls import machine_number
 from repro.acting.rollout import Episode
 from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
 
 LONGEST_SECONDS = 60.0
+MACHINE = machine_number("10.0.0.7")
 
 
 @pytest.fixture
@@ -46,7 +48,7 @@ def wait(condition):
 
 
 def test_actor_waits_while_its_unrolls_wait(address):
-    reporter, reports, sent = Reporter(reverb.Client(address), 7), Reports(address), []
+    reporter, reports, sent = Reporter(reverb.Client(address), 7, MACHINE), Reports(address), []
 
     def play():
         for unroll in range(6):
@@ -59,12 +61,12 @@ def test_actor_waits_while_its_unrolls_wait(address):
     wait(lambda: len(sent) == 2)
     time.sleep(1.0)
     assert len(sent) == 2  # the third waits for a place
-    assert reports.read_unrolls(1) == [(7, 20, 0)]
+    assert reports.read_unrolls(1) == [(7, 20, 0, MACHINE)]
     wait(lambda: len(sent) == 3)
     found = []
     while len(found) < 5:
         found += reports.read_unrolls(10)
-    assert found == [(7, 20, unroll) for unroll in range(1, 6)]
+    assert found == [(7, 20, unroll, MACHINE) for unroll in range(1, 6)]
     assert reports.read_unrolls(10) == []
     assert reports.read_games() == [Episode(float(i), 5) for i in range(6)]
     assert reports.read_games() == []
@@ -89,7 +91,7 @@ def breaking_client(address, monkeypatch):
 
 def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_counts_twice(address, breaking_client):
     (client, not_yet), reports = breaking_client, Reports(address)
-    reporter = Reporter(client, 7)
+    reporter = Reporter(client, 7, MACHINE)
     for score in (1.0, 2.0):
         reporter.append(Episode(score, 5))
         reporter.report_games()
@@ -99,11 +101,11 @@ def test_an_actor_goes_on_after_a_report_of_games_that_breaks_off_and_none_count
 
 def test_an_actor_goes_on_after_a_report_of_steps_that_breaks_off_and_none_counts_twice(address, breaking_client):
     (client, not_yet), reports = breaking_client, Reports(address)
-    reporter = Reporter(client, 7)
+    reporter = Reporter(client, 7, MACHINE)
     for version in (0, 1):
         reporter.report(20, version)
     assert not not_yet
-    assert reports.read_unrolls(10) == [(7, 20, 0), (7, 20, 1)]
+    assert reports.read_unrolls(10) == [(7, 20, 0, MACHINE), (7, 20, 1, MACHINE)]
 
 
 def test_weights_are_fetched_where_they_are_new(address, variables, monkeypatch):
@@ -142,16 +144,18 @@ class _Anything:
     address = "localhost:1"
 
 
-def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0):
-    actors = ActorProcesses(
-        lambda *_: LocalProcess(command, folder / "actor_0.txt"), 1, Supervision(warn, folder, silent_seconds)
-    )
-    return RemoteActorPool(_Anything(), _Anything(), actors, print, frames_per_step=4)
+def _actor_pool(folder, command=None, warn=print, silent_seconds=600.0, home=None):
+    def launch(*_):
+        return LocalProcess(command, folder / "actor_0.txt")
+
+    launch.home = home
+    actors = ActorProcesses(launch, 1, Supervision(warn, folder, silent_seconds))
+    return RemoteActorPool(_Anything(), _Anything(), actors, 2, print, frames_per_step=4)
 
 
 def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
     actor_pool = _actor_pool(tmp_path)
-    reports = [remote_actor_pool.PlayedUnroll(i % 3, 5, i) for i in range(12)]
+    reports = [remote_actor_pool.PlayedUnroll(i % 3, 5, i, MACHINE) for i in range(12)]
     actor_pool._reports = _Reports(reports)
     left, lags = [], []
     for update in range(1, 4):
@@ -160,6 +164,17 @@ def test_no_more_unrolls_are_taken_than_an_update_needs(tmp_path):
     assert left == [9, 6, 3]
     assert lags == [10 - 1, 10 - 4, 10 - 7]  # the mean of each update's three, not the last's
     assert actor_pool.get_state()["frames"] == 180
+
+
+def test_machines_and_what_was_lost_are_of_the_whole_run(tmp_path):
+    before, after = (_actor_pool(tmp_path, home=home) for home in ("10.0.0.1", "10.0.0.2"))
+    assert before.totals() == {"machines": 1}
+    before._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0, MACHINE)] * 2)
+    before.play(0, frames=40)
+    assert before.totals() == {"machines": 2}
+    before._actors.broken_off = 3
+    after.set_state(before.get_state())
+    assert after.totals() == {"machines": 3, "lost": {"games": 6, "unrolls": 6}}
 
 
 def test_hung_actor_is_ended_and_started_again(tmp_path, monkeypatch):
@@ -241,8 +256,9 @@ def test_starts_are_counted_over_the_whole_run_and_ctrl_c_does_not_reach_actors(
         starts.append(start)
         return LocalProcess([sys.executable, "-c", code], tmp_path / "actor_0.txt")
 
+    launch.home = None
     actors = ActorProcesses(launch, 1, Supervision(print, tmp_path))
-    actor_pool = RemoteActorPool(_Anything(), _Anything(), actors, print, frames_per_step=4)
+    actor_pool = RemoteActorPool(_Anything(), _Anything(), actors, 2, print, frames_per_step=4)
     actor_pool.set_state({"frames": 0, "actors": {"starts": np.array([5]), "broken_off": 0}})
     actor_pool._reports = _Reports([])
     actors.start("localhost:1")
@@ -269,7 +285,7 @@ def test_learner_that_is_away_does_not_make_its_actors_silent(tmp_path, monkeypa
     monkeypatch.setattr(supervision, "AWAY_SECONDS", 0.1)
     warnings = []
     actor_pool = _actor_pool(tmp_path, [sys.executable, "-c", "import time; time.sleep(1000)"], warnings.append, 0.5)
-    actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0)] * 2)
+    actor_pool._reports = _Reports([remote_actor_pool.PlayedUnroll(0, 5, 0, MACHINE)] * 2)
     actor_pool._actors.start("localhost:1")
     wait(lambda: 0 in actor_pool._actors._processes)
     actor_pool.play(0, 20)

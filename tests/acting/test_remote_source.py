@@ -117,7 +117,8 @@ class ThreadProcess:
         network = make_network(0)
         network.build_variables(environment.time_step_spec.observation)
         policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
-        reporter, sender = Reporter(client, index), UnrollSender(client, index, start, machine_number("10.0.0.7"))
+        machine = machine_number("10.0.0.7")
+        reporter, sender = Reporter(client, index, machine), UnrollSender(client, index, start, machine)
         actor = Actor(environment, policy, PulledWeights(address), UNROLL, index, reporter.append)
         groups = [make_group(policy.trajectory_spec) for _ in range(ENVS // GROUP)]
         while not self.killed.is_set():

@@ -383,7 +383,7 @@ def test_what_killed_actors_left_is_removed_by_their_learner(tmp_path, memory, s
     if kind == "of unrolls":
         learner = RemoteSource(actors, RemoteWeights([]), lambda: None, GroupSizes(1, 1), 1, None, print)
     else:
-        learner = RemoteActorPool(SimpleNamespace(), RemoteWeights([]), actors, print, frames_per_step=4)
+        learner = RemoteActorPool(SimpleNamespace(), RemoteWeights([]), actors, 1, print, frames_per_step=4)
     learner.close()
     assert len(list(memory.iterdir())) == 1
     killed.kill()

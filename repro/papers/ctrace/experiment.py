@@ -22,6 +22,7 @@ from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import begin, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.remote_unrolls import machine_number, own_address
 from repro.acting.supervision import make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -208,7 +209,8 @@ class SequenceExperiment(abc.ABC):
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
         environment = self.make_environment(self.envs_per_actor, environment_seed)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
-        reporter, steps = Reporter(reverb.Client(address), index), self.config.learner.steps_per_update
+        reporter = Reporter(reverb.Client(address), index, machine_number(own_address(address)))
+        steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
@@ -289,5 +291,6 @@ class SequenceExperiment(abc.ABC):
         spec, working = agent.collect_data_spec, run.path / WORKING
         replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
         actors = ActorProcesses(launcher, self.num_actors, supervision(self.config, run, warn))
-        pool = RemoteActorPool(replay, weights, actors, episodes.append, frames_per_step(self.config))
+        envs, per_step = self.envs_per_actor, frames_per_step(self.config)
+        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step)
         return pool, weights, replay

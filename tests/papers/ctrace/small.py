@@ -21,6 +21,7 @@ from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
+from repro.acting.remote_unrolls import machine_number, own_address
 from repro.acting.supervision import SupervisedActors, Supervision
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -201,8 +202,9 @@ def make_loop(
             command = [sys.executable, "-m", "tests.papers.ctrace.catch_actor", *map(str, own)]
             return LocalProcess(command, watched.logs / f"actor_{index}.txt")
 
+        launch.home = None
         actors = ActorProcesses(launch, ACTORS, watched)
-        actor_pool = RemoteActorPool(replay, weights, actors, episodes.append, frames_per_step)
+        actor_pool = RemoteActorPool(replay, weights, actors, ENVIRONMENTS // ACTORS, episodes.append, frames_per_step)
     frames = ENVIRONMENTS * steps_per_update
     loop = SequenceTrainer(
         learner,
@@ -222,7 +224,8 @@ def play_catch(address: str, index: int, start: int, steps: int, period: int, in
     """What an actor of `make_loop` with processes does."""
     end_with(address)
     environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
-    policy, reporter = make_policy(environment, 0.5), Reporter(reverb.Client(address), index)
+    policy, machine = make_policy(environment, 0.5), machine_number(own_address(address))
+    reporter = Reporter(reverb.Client(address), index, machine)
     actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
     settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's
     run_actor(actor, policy.trajectory_spec, settings, initial_priority(initial_n), reporter, address, steps)
