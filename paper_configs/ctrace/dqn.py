@@ -158,8 +158,9 @@ def variants(transitions: int) -> dict[str, dict[str, Any]]:
 
 
 def swept_rates() -> dict[str, dict[str, Any]]:
-    """n-step returns and Retrace with the learning rates of the sweep that were not chosen, in millionths; Appendix
-    E.2. Of a use at scale `paper` alone, since other scales have a learning rate of their own.
+    """n-step returns and Retrace with the learning rates of Appendix E.2's sweep that were not chosen, in millionths.
+
+    They are of use at scale `paper` alone, since other scales have a learning rate of their own.
     """
     losses = {"n_step_5": {"target": "n_step", "n": 5, "rate_steps": 5}, "retrace": {"target": "retrace"}}
     return {

@@ -32,7 +32,8 @@ def of_record(record: Mapping[str, Any]) -> Run:
 def first_runs(printed: published.PublishedRow, seeds: int = FIRST_SEEDS) -> list[Run]:
     """Returns runs that begin to answer a printed number: some of each agent that it names.
 
-    Of a set of tasks they are on the one that the configuration names.
+    Of a set of tasks they are on the one that the configuration names. They are of the scale `desk`, or of the only one
+    that answers it.
 
     Args:
         printed: with an experiment.
@@ -40,7 +41,8 @@ def first_runs(printed: published.PublishedRow, seeds: int = FIRST_SEEDS) -> lis
     """
     task = "" if printed.task in comparisons.TASK_SETS else printed.task
     names = (str(printed.agent), *printed.protocol.get("against", ()))
-    runs = [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task) for name in names]
+    scale = printed.protocol.get("scale", "desk")
+    runs = [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task, scale) for name in names]
     return with_seeds(runs, seeds)
 
 

@@ -19,6 +19,8 @@ RUN_FIELDS = ("env.task", "seed")
 CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors", "runtime.num_learners")
 """What also differs where actors played on a cluster, or several learners made each update: the numbers of both, and
 that they are processes."""
+STEPS_OF_EACH = "learner.steps_per_update"
+"""Of each environment, in configs of agents whose number of actors says how much is played for an update."""
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
@@ -107,9 +109,9 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     """Says why a record no longer belongs to its experiment, or None when it does.
 
     Every field that the agent read must still exist with the same value, apart from `RUN_FIELDS`, and where actors
-    played on a cluster, or there were several learners, `CLUSTER_FIELDS`; a field or an agent that the current config
-    has in addition leaves the record valid. So does any change of the code that leaves the agent's behaviour version as
-    it was.
+    played on a cluster, or there were several learners, `CLUSTER_FIELDS`, of which agents with `STEPS_OF_EACH` keep the
+    number of actors; a field or an agent that the current config has in addition leaves the record valid. So does any
+    change of the code that leaves the agent's behaviour version as it was.
 
     Args:
         record: a valid record.
@@ -123,6 +125,8 @@ def stale_reason(record: Mapping[str, Any], configs_dir: pathlib.Path = CONFIGS_
     if behaviour.of_record(record) != version:
         return f"its agent's behaviour version was {behaviour.of_record(record)} and is {version}"
     ignored = RUN_FIELDS + (CLUSTER_FIELDS if {"machines", "learners"} & record.keys() else ())
+    if STEPS_OF_EACH in flatten(record["config"]):
+        ignored = tuple(name for name in ignored if name != "runtime.num_actors")
     difference = config_difference(record["config"], current, ignored)
     if not difference:
         return None

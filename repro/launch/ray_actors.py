@@ -18,7 +18,7 @@ CORES = 1
 OWN_PROCESS = {"max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
 """Options of tasks that are a process each, on as many machines as there are."""
 LOOPBACK = "127."
-"""What addresses begin with that a machine has for itself alone, as where it, or a tunnel of its own, is the head."""
+"""Begins addresses that a machine has for itself alone, as that of a head or of a tunnel on this machine."""
 TRUST = (
     "Reverb has no authentication: whoever reaches the learner's port can read and change what is learned. "
     "Use a private network only."
@@ -83,9 +83,9 @@ class RayActors:
         self._seed = seed
         self._play = self._ray.remote(num_cpus=CORES, **OWN_PROCESS)(_play)
         server = address.removeprefix(ray_cluster.CLIENT)
-        way = own_address(server) if server != address else LOOPBACK
+        own = own_address(server) if server != address else LOOPBACK
         self.home: str | None
-        self.home = self._ray.util.get_node_ip_address() if way.startswith(LOOPBACK) else way
+        self.home = self._ray.util.get_node_ip_address() if own.startswith(LOOPBACK) else own
         self.port = port or None
 
     def __call__(self, actor: int, start: int, address: str) -> RayProcess:

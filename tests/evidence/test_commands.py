@@ -78,6 +78,13 @@ def test_a_claim_without_runs_begins_with_one_task_and_all_its_agents():
     )
 
 
+def test_a_claim_that_one_scale_answers_begins_with_runs_of_it():
+    (improved,) = (row for row in published.load("impala").rows if row.column == "IMPALA over A3C, final return")
+    assert commands.command(commands.first_runs(improved)) == (
+        "make reproduce-impala EXPERIMENT=dmlab_figure5 AGENT=impala,a3c SCALE=paper SEEDS=3"
+    )
+
+
 def _fields(text):
     """The paper and the fields of one command."""
     program, target, *fields = text.split()

@@ -226,9 +226,10 @@ def test_refer_s_learning_rate_is_task_specific_where_none_of_three_is_best_on_a
     compared = [[row.agent, *(name.split("/")[-1] for name in row.protocol["against"])] for row in rows]
     assert [agents[0] for agents in compared] == ["vracer_refer", "vracer_half_eta", "vracer_twice_eta"]
     assert [set(agents) for agents in compared] == [{"vracer_refer", "vracer_half_eta", "vracer_twice_eta"}] * 3
-    reach = claim_intervals.COUNT_REACH / comparisons.TASK_SETS["mujoco_gym"]
+    reach, of_nine = (claim_intervals.COUNT_REACH / tasks for tasks in (comparisons.TASK_SETS["mujoco_gym"], 9))
     for row in rows:
         assert judge(row, 1 - reach, 1 + reach) == "contradicts"
+        assert judge(row, 1 - of_nine, 1 + of_nine) == "undecided"  # the tenth task may have another best rate
         assert judge(row, 0.9 - reach, 0.9 + reach) == "agrees"
         assert judge(row, 0.9 - reach, 1 + reach) == "undecided"
 

@@ -67,6 +67,15 @@ def test_number_and_kind_of_actors_are_free_on_a_cluster_alone(configs):
     assert "runtime.schedule was 'processes' and is 'async'" in staleness.stale_reason(other, configs)
 
 
+def test_the_number_of_actors_is_not_free_where_it_says_how_much_is_played_for_an_update(configs):
+    path, learner = configs / "impala/atari_shallow.py", {"learner": {"steps_per_update": 5}}
+    current = {"runtime": {"schedule": "lockstep", "num_actors": 2}} | learner
+    path.write_text(path.read_text().replace('"seed": 1,', f'"seed": 1, {str(current)[1:-1]},'))
+    for number, reason in ((64, "runtime.num_actors was 64 and is 2"), (2, None)):
+        other = _record(_config() | {"runtime": {"schedule": "processes", "num_actors": number}} | learner)
+        assert staleness.stale_reason(other | {"machines": 3}, configs) == reason
+
+
 def test_changed_and_lost_fields_are_named_with_both_values(configs):
     assert staleness.stale_reason(_record(_config(stack=3)), configs) == "env.stack was 3 and is 4"
     assert staleness.stale_reason(_record(_config(noop=30)), configs) == "env.noop was 30 and is absent"
