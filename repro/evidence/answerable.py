@@ -9,7 +9,17 @@ from typing import Any
 import ml_collections
 
 from repro.config import budget
-from repro.evidence import claim_intervals, claim_kinds, claims, comparisons, findings, published, settings, staleness
+from repro.evidence import (
+    claim_intervals,
+    claim_kinds,
+    claims,
+    comparisons,
+    findings,
+    published,
+    settings,
+    staleness,
+    verdicts,
+)
 from repro.evidence.commands import Run, learns_together
 from repro.evidence.comparisons import Key
 from repro.evidence.published import PublishedRow
@@ -143,8 +153,8 @@ def _part(
         if count >= min_runs:
             learned = any("study" not in record["config"] for of_agent in runs for record in of_agent)
             budgets = [_budget_share(printed.paper, *name, scale, configs_dir) for name in names]
-            is_decided = count >= findings.runs_to_decide(printed, learned)
-            part = is_decided * min(count / findings.expected_runs(printed, learned), 1.0) * min(budgets)
+            is_decided = count >= verdicts.runs_to_decide(printed, learned)
+            part = is_decided * min(count / verdicts.expected_runs(printed, learned), 1.0) * min(budgets)
     return part
 
 

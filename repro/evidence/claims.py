@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.evidence import claim_intervals, comparisons, learning, statistics, task_measures
+from repro.evidence import claim_intervals, comparisons, learning, statistics, task_aggregates, task_measures, verdicts
 from repro.evidence.claim_kinds import Claim, find_claim
 from repro.evidence.comparisons import ClaimResult, Records, Runs
 from repro.evidence.published import PublishedRow
@@ -23,8 +23,8 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     """Returns our result for a claim, or in words what it waits for.
 
     A claim that compares agents needs two runs of each on a task, all of one scale, and one that counts tasks all tasks
-    of its set. It is not answered by scores that show no learning, nor against an agent with settings that are not the
-    paper's and not ours.
+    of its set. Others leave out tasks with too few runs where some task has enough to decide. It is not answered by
+    scores that show no learning, nor against an agent with settings that are not the paper's and not ours.
 
     Args:
         printed: a row with a `claim`.
@@ -53,6 +53,8 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         if claim.takes_all_tasks and 0 < len(usable) < total:
             reasons.append(f"a number of {total} tasks, of which {len(usable)} can be compared")
             continue
+        usable, too_few = _with_enough_runs(printed, claim, usable)
+        reasons += too_few
         if not usable:
             continue
         compared += others
@@ -132,6 +134,22 @@ def _usable(
         else:
             usable[task] = by_agent
     return usable, reasons
+
+
+def _with_enough_runs(
+    printed: PublishedRow, claim: Claim, tasks: Mapping[str, list[Records]]
+) -> tuple[dict[str, list[Records]], list[str]]:
+    """The tasks with as many runs of each agent as decide a row, and in words which have fewer.
+
+    All tasks where none has as many, and of a claim about the largest of them or their number, which hangs on each.
+    """
+    needed = max(claim.interval_runs, verdicts.runs_to_decide(printed, learned=True))
+    fewest = {task: min(map(len, by_agent)) for task, by_agent in tasks.items()}
+    hangs_on_each = claim.takes_all_tasks or claim.over_tasks is task_aggregates.largest
+    if hangs_on_each or max(fewest.values(), default=0) < needed:
+        return dict(tasks), []
+    too_few = [f"without {task}, which has {runs} of {needed} runs" for task, runs in fewest.items() if runs < needed]
+    return {task: by_agent for task, by_agent in tasks.items() if fewest[task] >= needed}, too_few
 
 
 def _without_learning(

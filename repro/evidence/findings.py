@@ -4,7 +4,7 @@ from repro.evidence import claim_kinds
 from repro.evidence.published import PublishedRow
 from repro.evidence.results import Result
 from repro.evidence.statistics import MIN_BOOTSTRAP_RUNS
-from repro.evidence.verdicts import BUDGET_TOLERANCE, MIN_RUNS, Finding, find
+from repro.evidence.verdicts import BUDGET_TOLERANCE, Finding, expected_runs, find, runs_to_decide
 
 
 def judge(printed: PublishedRow, ours: Result, share: float | None, random: float) -> Finding | None:
@@ -35,24 +35,6 @@ def judge(printed: PublishedRow, ours: Result, share: float | None, random: floa
         if found == "agrees" and printed.statement is None and printed.better == "more" and printed.value <= random:
             return "undecided"  # a score that random play reaches as well
     return found
-
-
-def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
-    """Returns the fewest runs of an agent by which a row is decided: the paper's, but at most `MIN_RUNS`.
-
-    Args:
-        printed: the row.
-        learned: whether training made the runs.
-    """
-    return min(MIN_RUNS, expected_runs(printed, learned)) if learned and printed.measure == "evaluation" else 1
-
-
-def expected_runs(printed: PublishedRow, learned: bool) -> int:
-    """Returns the runs of an agent in a row's protocol: the paper's, or where it does not say, what decides the row.
-
-    Arguments as for `runs_to_decide`.
-    """
-    return printed.n_seeds or (MIN_RUNS if learned and printed.measure == "evaluation" else 1)
 
 
 def runs_of_aggregate(printed: PublishedRow) -> int:

@@ -162,13 +162,13 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
 
 
 def spread_interval(orders: float, ours: int, theirs: int, confidence: float = LEVEL) -> Interval:
-    """Returns the interval of the orders of magnitude between two standard deviations over runs.
+    """Returns the interval of the orders of magnitude between two stds over runs.
 
     It is that of Fisher's F for normal scores, with `SPREAD_SHARE` of the degrees of freedom n - 1: with all of them it
     holds the true number of lognormal scores in 60 to 90 % of cases. So that of normal scores is too wide.
 
     Args:
-        orders: log10 of our standard deviation over theirs.
+        orders: log10 of our std over theirs.
         ours, theirs: n, numbers of runs, 2 or more.
         confidence: probability content in (0, 1).
     """

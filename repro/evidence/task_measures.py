@@ -56,7 +56,7 @@ def trend(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarra
 
 
 def spread(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
-    """Orders of magnitude from the standard deviation of their final evaluations over runs to that of ours."""
+    """Orders of magnitude from the std of their final evaluations over runs to that of ours."""
     centred = [scores - scores.mean() for scores in (np.array(_scores(runs)) for runs in by_agent)]
 
     def orders(weights: BootstrapWeights) -> np.ndarray:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from repro.evidence.published import Better
+from repro.evidence.published import Better, PublishedRow
 
 Ends: TypeAlias = tuple[float, float]
 Finding = Literal["agrees", "contradicts", "undecided", "not run", "cannot run here"]
@@ -62,6 +62,24 @@ def find(published: float, better: Better, ends: Ends | None, tolerance: Ends | 
         "equal": (low >= near - slack and high <= far + slack, high < near - slack or low > far + slack),
     }[better]
     return "agrees" if agrees else "contradicts" if contradicts else "undecided"
+
+
+def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
+    """Returns the fewest runs of an agent by which a row is decided: the paper's, but at most `MIN_RUNS`.
+
+    Args:
+        printed: the row.
+        learned: whether training made the runs.
+    """
+    return min(MIN_RUNS, expected_runs(printed, learned)) if learned and printed.measure == "evaluation" else 1
+
+
+def expected_runs(printed: PublishedRow, learned: bool) -> int:
+    """Returns the runs of an agent in a row's protocol: the paper's, or where it does not say, what decides the row.
+
+    Arguments as for `runs_to_decide`.
+    """
+    return printed.n_seeds or (MIN_RUNS if learned and printed.measure == "evaluation" else 1)
 
 
 def verdict_of(finding: Finding, shortfalls: Sequence[str]) -> Verdict:

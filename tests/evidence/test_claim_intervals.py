@@ -365,8 +365,8 @@ def test_the_interval_of_a_claim_is_over_runs_where_they_depend_on_each_other(tm
 
 
 def test_runs_of_some_tasks_only_give_no_interval_over_those_learned_together(tmp_path):
-    made = multitask_runs("impala_multitask", [-2.0, -1.0, 0.0, 1.0, 2.0])
-    made += multitask_runs("other", [-9.0, -8.0, -7.0, -6.0, -5.0])
+    made = multitask_runs("impala_multitask", [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0])
+    made += multitask_runs("other", [-9.0, -8.0, -7.0, -6.0, -5.0, -4.0])
     names = {"experiment": "atari_57", "agent": "impala_multitask", "protocol": TO_OTHER}
     claimed = {"task": "atari5", "claim": "score_difference", "unit": "u", "value": 0, "better": "above"} | names
     row = make_table(tmp_path, made[1:], random=random_records(GAMES, experiment="atari_57"), **claimed)[0]

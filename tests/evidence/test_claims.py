@@ -95,6 +95,22 @@ def test_speed_over_several_tasks_is_their_mean(tmp_path):
     )
 
 
+def test_a_task_with_too_few_runs_is_left_out_where_another_has_enough(tmp_path):
+    """Whatever they score: here they would lose."""
+    made = make_runs("impala_shallow", *make_pairs(5, by=20), games=GAMES[:1])
+    made += make_runs("other", *make_pairs(5, by=80), games=GAMES[:1])
+    decided = make_row(tmp_path, made, task="atari5", protocol=TO_OTHER, **SPEED)
+    further = make_runs("impala_shallow", *make_pairs(4, by=80), games=GAMES[1:2])
+    further += make_runs("other", *make_pairs(5, by=20), games=GAMES[1:2])
+    row = make_row(tmp_path, made + further, task="atari5", protocol=TO_OTHER, **SPEED)
+    assert (row.value, row.interval, row.finding) == (decided.value, decided.interval, "agrees")
+    assert (row.shortfalls, row.note) == (("1 of 5 tasks",), f"without {GAMES[1]}, which has 4 of 5 runs")
+    of_four = make_row(tmp_path, made + further, task="atari5", protocol=TO_OTHER, **SPEED, n_seeds=4)
+    assert (of_four.value, of_four.shortfalls, of_four.note) == (0.5, ("2 of 5 tasks",), "")
+    few = make_row(tmp_path, further, task="atari5", protocol=TO_OTHER, **SPEED)
+    assert (few.value, few.finding, few.note) == (0.0, "undecided", "")
+
+
 def test_fewer_tasks_of_the_set_are_counted(tmp_path):
     made = make_runs("impala_shallow", *make_pairs(5, by=20), games=GAMES) + make_runs(
         "other", *make_pairs(5), games=GAMES[:2]
@@ -166,10 +182,10 @@ def test_divergence_at_the_end_is_a_mean_over_seeds(tmp_path):
 def test_divergence_that_falls(tmp_path):
     falling = [{"kl": (4.0, 1.0 + 0.01 * i)} for i in range(-2, 3)]
     made = make_runs("impala_shallow", *falling, games=GAMES[:2])
-    made += make_runs("impala_shallow", {"kl": (1.0, 1.0)}, {"kl": (1.0, 1.0)}, games=("asterix",))
+    made += make_runs("impala_shallow", *[{"kl": (1.0, 1.0)}] * 5, games=("asterix",))
     row = make_row(tmp_path, made, task="atari5", **GROWTH)
     assert row.value == pytest.approx(0.25 ** (2 / 3))  # geometric mean over tasks
-    assert row.shortfalls == ("2 of 5 runs", "3 of 5 tasks")
+    assert row.shortfalls == ("3 of 5 tasks",)
     assert make_row(tmp_path, made, task="pong", **GROWTH).verdict == "reproduced"
 
 

@@ -37,7 +37,7 @@ VARIANTS = [
     Variant(
         "answerable: few runs count as many",
         ANSWERABLE,
-        "min(count / findings.expected_runs(printed, learned), 1.0)",
+        "min(count / verdicts.expected_runs(printed, learned), 1.0)",
         "1.0",
         f"{TEST_ANSWERABLE}::test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compared",
     ),

@@ -10,6 +10,7 @@ LEARNING = "repro/evidence/learning.py"
 MEASURES = "repro/evidence/task_measures.py"
 RESULTS = "repro/evidence/results.py"
 FINDINGS = "repro/evidence/findings.py"
+VERDICTS = "repro/evidence/verdicts.py"
 SENTENCES = "repro/evidence/sentences.py"
 ROWS = "repro/evidence/rows.py"
 RANDOM = "repro/evidence/random_player.py"
@@ -536,8 +537,15 @@ VARIANTS = [
         f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
     ),
     Variant(
+        "row: a task with few runs undoes what others decide",
+        CLAIMS,
+        "if hangs_on_each or max(fewest.values(), default=0) < needed:",
+        "if True:",
+        f"{TEST_CLAIMS}::test_a_task_with_too_few_runs_is_left_out_where_another_has_enough",
+    ),
+    Variant(
         "row: as many runs as the paper before any finding",
-        FINDINGS,
+        VERDICTS,
         "return min(MIN_RUNS, expected_runs(printed, learned)) if",
         "return expected_runs(printed, learned) if",
         f"{TEST_FINDINGS}::test_no_finding_below_five_runs_or_the_paper_s",
