@@ -127,7 +127,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     elif config.scale != "paper":
         raise ValueError(f"Unknown scale {config.scale!r}: choose one of {', '.join(SCALES)}.")
     config.variants = ml_collections.ConfigDict(
-        {**variants(config.learner.batch_size * config.replay.steps), **swept_rates()}
+        add_swept_rates(variants(config.learner.batch_size * config.replay.steps))
     )
     return config
 
@@ -157,14 +157,13 @@ def variants(transitions: int) -> dict[str, dict[str, Any]]:
     }
 
 
-def swept_rates() -> dict[str, dict[str, Any]]:
-    """n-step returns and Retrace with the learning rates of Appendix E.2's sweep that were not chosen, in millionths.
+def add_swept_rates(agents: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Adds n-step returns and Retrace with the rates of Appendix E.2's sweep that were not chosen, in millionths.
 
     They are of use at scale `paper` alone, since other scales have a learning rate of their own.
     """
-    losses = {"n_step_5": {"target": "n_step", "n": 5, "rate_steps": 5}, "retrace": {"target": "retrace"}}
-    return {
-        f"{agent}_rate_{rate}": {"loss": loss, "learner": {"learning_rate": rate / 1e6}}
-        for agent, loss in losses.items()
+    return agents | {
+        f"{agent}_rate_{rate}": agents[agent] | {"learner": {"learning_rate": rate / 1e6}}
+        for agent in ("n_step_5", "retrace")
         for rate in (250, 100, 50)
     }

@@ -6,12 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
-from repro.acting.remote_unrolls import machine_number
+from repro.acting.remote_unrolls import describe_totals, with_own_machine
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
 from repro.replay.sequences import SequenceReplay
@@ -96,20 +94,13 @@ class RemoteActorPool:
         """What actors have not sent yet is not in the replay that is saved; they send it later."""
 
     def totals(self) -> dict[str, Any]:
-        """As `RemoteSource.totals`; of the unrolls that actors had begun when they ended, one a game."""
-        state = self.get_state()
-        games = self._envs_per_actor * int(state["actors"]["broken_off"])
-        machines = {"machines": len(state["machines"])} if self._actors.launcher.home is not None else {}
-        return machines | ({"lost": {"games": games, "unrolls": games}} if games else {})
+        """See `describe_totals`; of the unrolls that actors had begun when they ended, one a game is counted."""
+        games = self._envs_per_actor * self._actors.broken_off
+        return describe_totals(self._actors.launcher.home, [self.get_state()], games, unrolls=games)
 
     def get_state(self) -> dict[str, Any]:
-        home = self._actors.launcher.home
-        machines = self._machines | ({machine_number(home)} if home is not None else set())
-        return {
-            "frames": self._frames,
-            "actors": self._actors.get_state(),
-            "machines": np.array(sorted(machines), np.int64),
-        }
+        machines = with_own_machine(self._machines, self._actors.launcher.home)
+        return {"frames": self._frames, "actors": self._actors.get_state(), "machines": machines}
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]

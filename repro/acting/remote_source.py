@@ -7,14 +7,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import reverb
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.remote import RemoteWeights, Reports, make_tables
-from repro.acting.remote_unrolls import Header, UnrollReader, machine_number, make_queue
+from repro.acting.remote_unrolls import Header, UnrollReader, describe_totals, make_queue, with_own_machine
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
 from repro.acting.unrolls import UnrollGroup
@@ -115,7 +114,7 @@ class RemoteSource:
             self._free.put(group)
 
     def totals(self, others: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
+        """See `describe_totals`.
 
         Of the unrolls that were under way when a process ended, the most that there can have been are counted.
 
@@ -126,17 +125,12 @@ class RemoteSource:
         envs = self._sizes.group * self._sizes.per_actor
         games = envs * sum(int(state["actors"]["broken_off"]) for state in states)
         unrolls = games + self._sizes.group * sum(int(state["missing"]) for state in states)
-        lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
-        if self._actors.launcher.home is None:
-            return lost
-        return {"machines": len({int(machine) for state in states for machine in state["machines"]}), **lost}
+        return describe_totals(self._actors.launcher.home, states, games, unrolls)
 
     def get_state(self) -> dict[str, Any]:
         """What the totals and other games after an interruption depend on; unrolls that wait are not part of it."""
-        home = self._actors.launcher.home
-        machines = self._machines | ({machine_number(home)} if home is not None else set())
-        own = {"missing": self._missing, "machines": np.array(sorted(machines), np.int64)}
-        return {"actors": self._actors.get_state(), **own}
+        machines = with_own_machine(self._machines, self._actors.launcher.home)
+        return {"actors": self._actors.get_state(), "missing": self._missing, "machines": machines}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """New games begin, other than those before."""

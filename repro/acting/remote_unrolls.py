@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, NamedTuple
 
 import numpy as np
 import reverb
@@ -58,6 +58,31 @@ def own_address(server: str) -> str:
 def machine_number(address: str) -> int:
     """Returns the number that an address (IPv4) stands for."""
     return int(ipaddress.IPv4Address(address))
+
+
+def with_own_machine(machines: Set[int], home: str | None) -> np.ndarray:
+    """Returns the numbers of machines of actors and of the learner, int64 [N], for a checkpoint.
+
+    Args:
+        machines: that actors played on, and those of the learner before.
+        home: address of the learner's, see `Launcher`.
+    """
+    own = {machine_number(home)} if home is not None else set()
+    return np.array(sorted(machines | own), np.int64)
+
+
+def describe_totals(home: str | None, states: Sequence[Mapping[str, Any]], games: int, unrolls: int) -> dict[str, Any]:
+    """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
+
+    Args:
+        home: see `with_own_machine`.
+        states: of all learners, whose `machines` are what that returned.
+        games, unrolls: that were lost.
+    """
+    lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
+    if home is None:
+        return lost
+    return {"machines": len({int(machine) for state in states for machine in state["machines"]}), **lost}
 
 
 def make_queue(group: UnrollGroup, max_groups: int) -> reverb.Table:

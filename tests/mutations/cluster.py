@@ -94,9 +94,9 @@ VARIANTS = [
     ),
     Variant(
         "cluster: the learner's machine does not count",
-        SOURCE,
-        "({machine_number(home)} if home is not None else set())",
-        "set()",
+        UNROLLS,
+        "own = {machine_number(home)} if home is not None else set()",
+        "own: set[int] = set()",
         f"{TEST}::test_machines_of_other_learners_count",
     ),
     Variant(
