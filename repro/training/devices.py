@@ -45,6 +45,9 @@ BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16"})
 def configure_threads(deterministic: bool, threads: int = 0) -> int:
     """Sets TensorFlow's threads, and lets eager tensors be freed whole; call before the first operation.
 
+    Products of float32 are of float32 on a GPU, too: TensorFlow would round their factors to 11 significant bits (TF32)
+    and say nothing of it.
+
     Args:
         deterministic: make every operation give the same bits for the same input.
         threads: for one operation and for operations side by side; 0: as many as this process has cores.
@@ -57,6 +60,7 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
     tf.config.threading.set_inter_op_parallelism_threads(threads)
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
+    tf.config.experimental.enable_tensor_float_32_execution(False)
     if deterministic:
         tf.config.experimental.enable_op_determinism()
     stop_tensor_leak()
@@ -68,9 +72,14 @@ def find_machine() -> Machine:
     return Machine(len(os.sched_getaffinity(0)), has_gpu())
 
 
+def hide_gpus() -> None:
+    """Has this process compute on its cores; call before the first operation."""
+    tf.config.set_visible_devices([], "GPU")
+
+
 def configure_actor() -> None:
     """Sets up a process that only plays: one thread, and no GPU; call before the first operation."""
-    tf.config.set_visible_devices([], "GPU")
+    hide_gpus()
     configure_threads(deterministic=False, threads=1)
 
 

@@ -65,6 +65,21 @@ except devices.tf.errors.OpError as error:
     assert (ended.returncode, ended.stdout) == (0, "UnknownError\n"), ended.stderr
 
 
+def test_products_of_float32_are_not_rounded_on_a_gpu_and_an_actor_sees_none(monkeypatch):
+    hidden, enabled = [], tf.config.experimental.tensor_float_32_execution_enabled()
+    monkeypatch.setattr(tf.config, "set_visible_devices", lambda *arguments: hidden.append(arguments))
+    for name in ("intra", "inter"):  # once TensorFlow runs they cannot be set
+        monkeypatch.setattr(tf.config.threading, f"set_{name}_op_parallelism_threads", lambda threads: None)
+    try:
+        for configure in (lambda: devices.configure_threads(deterministic=False), devices.configure_actor):
+            tf.config.experimental.enable_tensor_float_32_execution(True)
+            configure()
+            assert not tf.config.experimental.tensor_float_32_execution_enabled()
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(enabled)
+    assert hidden == [([], "GPU")]
+
+
 def compute(dtype: str) -> ml_collections.ConfigDict:
     return ml_collections.ConfigDict({"network": {"compute_dtype": dtype}})
 
