@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -18,7 +19,7 @@ class StudyJob(RecordedJob):
     """Runs a study, which trains nothing, and writes a record for each of its answers, and its figure.
 
     `config.study` names a module of the paper's package with `run`, a `study.RunStudy`. A study keeps nothing on the
-    way: one that was interrupted starts again.
+    way: one that was interrupted starts again. What it computes with TensorFlow it computes on cores.
 
     Args:
         config: of the experiment, at its scale.
@@ -53,6 +54,10 @@ class StudyJob(RecordedJob):
         from repro.papers import find_experiment, find_study
 
         run_study = find_study(self.config)
+        if "tensorflow" in sys.modules:  # which most studies do without
+            from repro.training import devices
+
+            devices.hide_gpus()
         started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         with make_bars(Console(quiet=quiet)) as bars:
             bar = bars.add_task(self.label, total=1.0)

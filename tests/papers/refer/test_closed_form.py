@@ -13,6 +13,7 @@ from repro.papers import find_experiment
 from repro.papers.refer import closed_form, gradient_cost
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
+from repro.training import devices
 
 
 def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
@@ -70,9 +71,12 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
     assert ratios == pytest.approx([10 * 128 / (3 * 256), 4 / 3, 1.0], rel=0.03)
 
 
-def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path):
+def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monkeypatch):
+    hidden = []
+    monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
     job = StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
     job.run([0], quiet=True)
+    assert hidden, "a study computes on cores"
     stored, faults = records.read_all(tmp_path)
     assert faults == []
     assert all(item.record["num_env_steps"] == 0 for item in stored)
