@@ -11,7 +11,7 @@ import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.rollout import CompiledPolicy, compile_act
-from repro.acting.weights import Published, WeightsSnapshot
+from repro.acting.weights import Published, WeightsSnapshot, compile_assign
 from repro.aligned import concatenated
 
 
@@ -49,6 +49,7 @@ class LocalInference(CompiledPolicy):
     def __init__(self, policy: tf_policy.TFPolicy, weights: Published, num_envs: int, seed: int) -> None:
         super().__init__(policy, num_envs, seed)
         self._variables = policy.variables()
+        self._assign = compile_assign(self._variables)
         self._weights = weights
         self._taken: WeightsSnapshot | None = None
         self.version = -1
@@ -62,12 +63,11 @@ class LocalInference(CompiledPolicy):
         """
         latest = self._weights.latest
         if latest is not self._taken and latest.version >= 0:
-            latest.assign_to(self._variables)
+            self._assign(latest.values)
             self._taken, self.version, self.acting = latest, latest.version, latest.acting
 
     def take_weights(self, other: LocalInference) -> None:
-        for variable, value in zip(self._variables, other._variables, strict=True):
-            variable.assign(value)
+        self._assign([variable.read_value() for variable in other._variables])
         self._taken, self.version, self.acting = other._taken, other.version, other.acting
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ class DynamicBatching:
     def __init__(self, policy: tf_policy.TFPolicy, weights: Published, max_rows: int, seed: int) -> None:
         self.weights = weights
         self._policy = policy
-        self._variables = policy.variables()
+        self._assign = compile_assign(policy.variables())
         self._taken: WeightsSnapshot | None = None
         self._max_rows = max_rows
         self._seed = np.array([seed, 0], np.int32)  # [seed, number of the call]
@@ -148,7 +148,7 @@ class DynamicBatching:
     def _answer(self, requests: Sequence[_Request]) -> None:
         latest = self.weights.latest
         if latest is not self._taken:
-            latest.assign_to(self._variables)
+            self._assign(latest.values)
             self._taken = latest
         rows = sum(request.rows for request in requests)
         size = min(1 << (rows - 1).bit_length(), max(self._max_rows, rows))

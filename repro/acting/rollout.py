@@ -149,7 +149,10 @@ def compile_act(policy: tf_policy.TFPolicy, num_envs: int) -> Callable[..., Poli
     @tf.function(autograph=False)
     def act(observation: Any, step_type: tf.Tensor, policy_state: Any, seed: tf.Tensor) -> PolicyStep:
         time_step = ts.TimeStep(step_type, tf.zeros([num_envs]), tf.ones([num_envs]), observation)
-        return policy.action(time_step, policy_state, seed)
+        step = policy.action(time_step, policy_state, seed)
+        with tf.device("/cpu:0"):  # from a GPU all at once
+            action, info = tf.nest.map_structure(tf.identity, (step.action, step.info))
+        return PolicyStep(action, step.state, info)
 
     concrete = act.get_concrete_function(
         batched(policy.time_step_spec.observation),

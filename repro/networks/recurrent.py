@@ -7,6 +7,10 @@ import tensorflow as tf
 from repro.networks.initializers import GlorotUniform
 from repro.networks.sequence_network import State
 
+UNROLLED = 8
+"""Most steps that a GPU's program has one after the other; of more, XLA compiles one in a loop. Unrolled, LSTMs of 20
+steps take it three quarters of a minute, those of 100 more than two."""
+
 
 class ResettingLSTM(tf.keras.layers.Layer):
     """An LSTM over an unroll, whose state is zeroed before a step that begins an episode.
@@ -49,7 +53,7 @@ class ResettingLSTM(tf.keras.layers.Layer):
         """Runs over time.
 
         Args:
-            inputs: float32 [B, T, F], T known when the graph is traced: the loop is unrolled.
+            inputs: float32 [B, T, F], T known when the graph is traced, in which steps are unrolled (see `UNROLLED`).
             is_first: bool [B, T], True where step t begins an episode; no gradient or value crosses it.
             state: (h, c), float32 [B, units] each, before step 0. It receives gradient.
 
@@ -62,17 +66,40 @@ class ResettingLSTM(tf.keras.layers.Layer):
         if inputs.shape[1] is None:
             raise ValueError("ResettingLSTM: the time dimension of inputs [B, T, F] must be static.")
         w_x, w_h = tf.split(self._kernel, [inputs.shape[-1], self._units])
-        projected = tf.unstack(tf.einsum("btf,fg->btg", inputs, w_x) + self._bias, axis=1)  # T of [B, 4 units]
-        keep = tf.unstack(~is_first[..., tf.newaxis], axis=1)  # T of [B, 1]
-        h, c = state
+        projected = tf.einsum("btf,fg->btg", inputs, w_x) + self._bias  # [B, T, 4 units]
+        keep = ~is_first[..., tf.newaxis]  # [B, T, 1]
+        if inputs.shape[1] > UNROLLED and tf.config.list_logical_devices("GPU"):
+            return _looped(projected, keep, w_h, state)
         outputs = []
-        for projected_t, keep_t in zip(projected, keep):
-            h, c = tf.where(keep_t, h, 0.0), tf.where(keep_t, c, 0.0)
-            i, g, f, o = tf.split(projected_t + h @ w_h, 4, axis=-1)
-            c = tf.sigmoid(f + 1.0) * c + tf.sigmoid(i) * tf.tanh(g)
-            h = tf.sigmoid(o) * tf.tanh(c)
-            outputs.append(h)
-        return tf.stack(outputs, axis=1), (h, c)
+        for projected_t, keep_t in zip(tf.unstack(projected, axis=1), tf.unstack(keep, axis=1)):
+            state = _step(projected_t, keep_t, w_h, state)
+            outputs.append(state[0])
+        return tf.stack(outputs, axis=1), state
+
+
+def _step(projected: tf.Tensor, keep: tf.Tensor, w_h: tf.Tensor, state: State) -> State:
+    """(h, c) after a step, from x_t w_x + b [B, 4 units] and whether the state is kept, bool [B, 1]."""
+    h, c = state
+    h, c = tf.where(keep, h, 0.0), tf.where(keep, c, 0.0)
+    i, g, f, o = tf.split(projected + h @ w_h, 4, axis=-1)
+    c = tf.sigmoid(f + 1.0) * c + tf.sigmoid(i) * tf.tanh(g)
+    return tf.sigmoid(o) * tf.tanh(c), c
+
+
+def _looped(projected: tf.Tensor, keep: tf.Tensor, w_h: tf.Tensor, state: State) -> tuple[tf.Tensor, State]:
+    """`ResettingLSTM.call` as a loop in the graph, from [B, T, 4 units] and [B, T, 1]."""
+    length = projected.shape[1]
+    in_time = [tf.TensorArray(x.dtype, length).unstack(tf.transpose(x, [1, 0, 2])) for x in (projected, keep)]
+    outputs = tf.TensorArray(tf.float32, length, element_shape=state[0].shape)
+
+    def advance(t: tf.Tensor, state: State, outputs: tf.TensorArray) -> tuple[tf.Tensor, State, tf.TensorArray]:
+        projected_t, keep_t = (x.read(t) for x in in_time)
+        state = _step(projected_t, keep_t, w_h, state)
+        return t + 1, state, outputs.write(t, state[0])
+
+    begin = (0, state, outputs)
+    _, state, outputs = tf.while_loop(lambda t, *_: t < length, advance, begin, maximum_iterations=length)
+    return tf.transpose(outputs.stack(), [1, 0, 2]), state
 
 
 def beside_last_step(

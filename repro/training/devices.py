@@ -49,7 +49,8 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
     and say nothing of it.
 
     Args:
-        deterministic: make every operation give the same bits for the same input.
+        deterministic: make every operation on a CPU give the same bits for the same input. On a GPU some have no such
+            form under XLA, as the gradient of max pooling.
         threads: for one operation and for operations side by side; 0: as many as this process has cores.
 
     Returns:
@@ -58,10 +59,11 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
     threads = threads or len(os.sched_getaffinity(0))
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    for gpu in tf.config.list_physical_devices("GPU"):
+    gpus = tf.config.get_visible_devices("GPU")
+    for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     tf.config.experimental.enable_tensor_float_32_execution(False)
-    if deterministic:
+    if deterministic and not gpus:
         tf.config.experimental.enable_op_determinism()
     stop_tensor_leak()
     return threads

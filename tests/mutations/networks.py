@@ -104,15 +104,15 @@ VARIANTS = [
     Variant(
         "LSTM: state kept over a first step",
         RECURRENT,
-        "h, c = tf.where(keep_t, h, 0.0), tf.where(keep_t, c, 0.0)",
+        "h, c = tf.where(keep, h, 0.0), tf.where(keep, c, 0.0)",
         "pass",
         f"{TEST_RECURRENT}::test_equals_the_equations",
     ),
     Variant(
         "LSTM: cell kept over a first step",
         RECURRENT,
-        "tf.where(keep_t, h, 0.0), tf.where(keep_t, c, 0.0)",
-        "tf.where(keep_t, h, 0.0), c",
+        "tf.where(keep, h, 0.0), tf.where(keep, c, 0.0)",
+        "tf.where(keep, h, 0.0), c",
         f"{TEST_RECURRENT}::test_equals_the_equations",
     ),
     Variant(

@@ -38,7 +38,7 @@ LOCKSTEP = "repro/acting/lockstep_source.py"
 TEST_LOCKSTEP = "tests/acting/test_lockstep_source.py"
 TEST_INFERENCE = "tests/acting/test_inference.py"
 
-TAKE = "\n            latest.assign_to(self._variables)\n            self._taken"
+TAKE = "\n            self._assign(latest.values)\n            self._taken"
 
 VARIANTS = [
     Variant(

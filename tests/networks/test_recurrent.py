@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.networks import recurrent
 from repro.networks.recurrent import ResettingLSTM
 
 B, T, F, UNITS = 3, 6, 4, 5
@@ -152,3 +153,33 @@ def test_needs_a_static_time_dimension():
 
     with pytest.raises(ValueError, match="static"):
         run(tf.zeros([B, T, F]))
+
+
+@pytest.mark.parametrize("mode", ["eager", "graph", "xla"])
+def test_the_loop_of_a_gpu_has_the_same_values_and_gradients(mode, monkeypatch):
+    core, inputs, state = make()
+    is_first = tf.constant(IS_FIRST)
+
+    def values_and_gradients(inputs, state):
+        with tf.GradientTape() as tape:
+            tape.watch((inputs, state))
+            outputs, final = core(inputs, is_first, state)
+            loss = tf.reduce_sum(tf.sin(outputs)) + tf.reduce_sum(final[0] * final[1])
+        gradients = tape.gradient(loss, (core.trainable_variables, inputs, state))
+        return outputs, final, gradients
+
+    def run():
+        function = values_and_gradients
+        if mode != "eager":
+            function = tf.function(function, jit_compile=mode == "xla", autograph=False)
+        return tf.nest.flatten(function(inputs, state))
+
+    unrolled = run()
+    calls = []
+    looped = recurrent._looped
+    monkeypatch.setattr(recurrent, "_looped", lambda *arguments: calls.append(1) or looped(*arguments))
+    monkeypatch.setattr(recurrent, "UNROLLED", T - 1)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
+    for one, other in zip(unrolled, run(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    assert calls
