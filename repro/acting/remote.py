@@ -122,7 +122,7 @@ class RemoteWeights(WeightsPublisher):
 
     def publish(self, version: int) -> None:
         super().publish(version)
-        if self._acting:
+        if self.latest.acting:
             with self._lock:
                 self._kept[self.latest.version] = self.latest.acting
                 if len(self._kept) > self._most_kept:

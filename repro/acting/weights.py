@@ -28,9 +28,16 @@ def compile_assign(variables: Sequence[tf.Variable]) -> Callable[[Sequence[tf.Te
     """
 
     @tf.function(autograph=False)
-    def assign(values: Sequence[tf.Tensor]) -> None:
+    def assign_all(*values: tf.Tensor) -> None:
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
+
+    concrete = assign_all.get_concrete_function(*(tf.TensorSpec(v.shape, v.dtype) for v in variables))
+
+    def assign(values: Sequence[tf.Tensor]) -> None:
+        if len(values) != len(variables):
+            raise ValueError(f"There are {len(values)} values for {len(variables)} variables.")
+        concrete(*values)
 
     return assign
 

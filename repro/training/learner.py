@@ -58,7 +58,6 @@ class Learner:
         self.agent = agent
         self._strategy = strategy
         self._jit_compile = jit_compile
-        self._to_tensor = tf.convert_to_tensor if tf.config.list_logical_devices("GPU") else as_tensor
         self._names: list[str] = []
         replicas = strategy.num_replicas_in_sync
         self._local_replicas = 1 if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy) else replicas
@@ -134,11 +133,12 @@ class Learner:
         """A batch, a nest of NumPy arrays [B, ...], as tensors on the learner's devices, split over their replicas.
 
         Each of several learners has a batch of its own, of equal size, and one device.
-        On a CPU the tensors lie where aligned arrays do (`as_tensor`), which must not change before the step has ended.
+        With one device the tensors lie where aligned arrays do (`as_tensor`), which must not change before the step has
+        ended; a GPU copies them from there when it takes the step.
         """
         replicas = self._local_replicas
         if replicas == 1:
-            return tf.nest.map_structure(self._to_tensor, trajectory)
+            return tf.nest.map_structure(as_tensor, trajectory)
 
         def share(context: tf.distribute.ValueContext) -> Any:
             i = context.replica_id_in_sync_group
