@@ -18,6 +18,7 @@ WAITING = tuple(
         "launch/test_ray_runs.py",
         "launch/test_ray_actors.py",
         "test_commands.py",
+        "test_soak.py",
     )
 )
 """Their tests wait for other processes most of the time. One worker has them from the start, while the others compute;

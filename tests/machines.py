@@ -3,7 +3,7 @@
     python -m tests.machines [--seconds=30] [--only=actors,learners]
 
 Each run is started, watched and ended from outside, as a user would. `actors`: one learner, with an actor on each
-machine. `learners`: two synchronous learners on two machines; an actor of the chief is on the third. `weights`: two
+machine. `learners`: two synchronous learners on two machines; the actor of the chief is on the third. `weights`: two
 learners on two machines make the updates of one. Prints for each fault what happened and what was lost, and ends with
 code 1 where that is not what docs/cluster.md says. Needs the right to make namespaces.
 """
@@ -19,13 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from repro.training.learner_group import free_port
 from tests.support.commanded_run import LONG, SECONDS, CommandedRun, wait
 from tests.support.network import ADDRESSES, Cable, Machines, machines, refusal
 
@@ -175,9 +176,9 @@ def break_actors(made: Machines, seconds: float) -> Iterator[Outcome]:
 
 def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
     """Faults of synchronous learners and of their machines."""
-    settings = "--config.runtime.num_actors=4", "--config.runtime.num_learners=2"
+    settings = "--config.runtime.num_actors=2", "--config.runtime.num_learners=2"
     other = made.cables[1]
-    with running(made, (0, 2), *settings) as (run, process):
+    with running(made, (2,), *settings) as (run, process):
         wait(lambda: run.saved_updates > 0, "nothing is saved")
         saved = run.saved_updates
         os.kill(_pids(made, 1, "repro.learner")[0], signal.SIGKILL)
@@ -208,9 +209,8 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         happened = f"all learners start again after {took:.0f} s, with it once it is back"
         yield Outcome("a learner is cut off until it is given up", happened, UPDATES)
 
-        for phase, held in (("waits for its actors", (1,)), ("is in an update", (0, 2))):
-            actors = [pid for machine in held for pid in _pids(made, machine, "repro.actor")]
-            took = stop_learner(made, run, actors, is_in_update=1 not in held)
+        for phase, held in (("waits for its actor", 1), ("is in an update", 2)):
+            took = stop_learner(made, run, _pids(made, held, "repro.actor"), is_in_update=held != 1)
             happened = f"all learners start again after {took:.0f} s"
             yield Outcome(f"a learner is stopped that {phase}", happened, UPDATES)
 
@@ -304,22 +304,8 @@ def _resumed(run: PlacedRun) -> int:
 def compare_weights(made: Machines, seconds: float) -> Iterator[Outcome]:
     """Two learners on two machines against one with the whole batch."""
     del seconds
-    addresses = ",".join(f"{address}:7001" for address in ADDRESSES[:2])
     with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{number}.npz" for number in range(2)]
-        learners = [
-            subprocess.Popen(
-                ["ip", "netns", "exec", made.names[number], sys.executable, "-m", "tests.training.two_learners"]
-                + [str(number), addresses, str(path)],
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for number, path in enumerate(paths)
-        ]
-        for learner in learners:
-            _, stderr = learner.communicate(timeout=3 * SECONDS)
-            assert learner.returncode == 0, stderr[-3000:]
-        chief, other = (np.load(path) for path in paths)
+        chief, other = learn_together(made, Path(folder))
     largest = 0.0
     for name in chief.files:
         if re.fullmatch(r"one_(impala|stacx)_[0-9]+", name):
@@ -328,6 +314,30 @@ def compare_weights(made: Machines, seconds: float) -> Iterator[Outcome]:
             largest = max(largest, float(np.abs(chief[together] - chief[name]).max()))
     assert 0.0 < largest < 1e-5, largest
     yield Outcome("none", f"weights of two learners are those of one but for {largest:.1e}", "nothing")
+
+
+def learn_together(made: Machines | None, folder: Path) -> list[Mapping[str, np.ndarray]]:
+    """What `tests.training.two_learners` finds, first the chief.
+
+    Args:
+        made: machines of the learners; None for the one that this is.
+        folder: for what they find.
+    """
+    addresses = [f"{address}:7001" for address in ADDRESSES[:2]] if made else [f"localhost:{free_port()}" for _ in "12"]
+    paths = [folder / f"{number}.npz" for number in range(2)]
+    learners = []
+    for number, path in enumerate(paths):
+        place = ["ip", "netns", "exec", made.names[number]] if made else []
+        command = [*place, sys.executable, "-m", "tests.training.two_learners", str(number), ",".join(addresses)]
+        learners.append(subprocess.Popen([*command, str(path)], stderr=subprocess.PIPE, text=True))
+    try:
+        for learner in learners:
+            _, stderr = learner.communicate(timeout=3 * SECONDS)
+            assert learner.returncode == 0, stderr[-3000:]
+    finally:
+        for learner in learners:
+            learner.kill()
+    return [np.load(path) for path in paths]
 
 
 SCENARIOS: dict[str, Callable[[Machines, float], Iterator[Outcome]]] = {

@@ -21,6 +21,7 @@ from repro.benchmarks.measuring import actor_learner, raw, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
 from repro.papers import find_experiment
+from tests.support.forked_train import run_command
 
 
 def test_serial_bound_is_the_rate_of_one_after_the_other():
@@ -247,9 +248,8 @@ def test_what_is_not_built_is_one_sentence(tmp_path):
         ("impala_atari", "stac/atari.py", "--what=impala_atari measures settings of its own and takes no --config."),
     ],
 )
-def test_a_configuration_that_cannot_be_measured_is_one_sentence(what, config, sentence):
-    command = [sys.executable, "-m", "repro.benchmark", f"--what={what}", f"--config=paper_configs/{config}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+def test_a_configuration_that_cannot_be_measured_is_one_sentence(tmp_path, what, config, sentence):
+    done = run_command(tmp_path, "repro.benchmark", f"--what={what}", f"--config=paper_configs/{config}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"repro.benchmark: {sentence}\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,17 +74,25 @@ def passed_whole(tree: ast.AST) -> Iterator[str]:
 
 
 @functools.cache
+def found_in(path: Path) -> tuple[set[str], set[str], set[tuple[str, str]]]:
+    """Fields of a file's classes, sections that it passes whole, and (section, field) of each that it reads."""
+    tree = ast.parse(path.read_text())
+    names = dict(assigned(tree))
+    return (
+        fields_of_classes(tree),
+        set(passed_whole(tree)),
+        {(names.get(name, name), field) for name, field in reads(tree)},
+    )
+
+
+@functools.cache
 def read_by(paper: str) -> frozenset[tuple[str, str]]:
     """(section, field) of all that code of a paper and code of no paper reads."""
     papers = ROOT / "repro/papers"
     files = [path for path in (ROOT / "repro").rglob("*.py") if papers not in path.parents]
-    trees = [ast.parse(path.read_text()) for path in (*files, *(papers / paper).rglob("*.py"), papers / "__init__.py")]
-    fields = set().union(*map(fields_of_classes, trees))
-    found = {(section, field) for tree in trees for section in passed_whole(tree) for field in fields}
-    for tree in trees:
-        names = dict(assigned(tree))
-        found |= {(names.get(name, name), field) for name, field in reads(tree)}
-    return frozenset(found)
+    found = map(found_in, (*files, *(papers / paper).rglob("*.py"), papers / "__init__.py"))
+    fields, sections, read = (set().union(*parts) for parts in zip(*found))
+    return frozenset(read | set(itertools.product(sections, fields)))
 
 
 def unread(config: dict[str, Any]) -> set[str]:

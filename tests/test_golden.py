@@ -3,8 +3,6 @@
 import dataclasses
 import itertools
 import json
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
@@ -13,14 +11,14 @@ from repro.config import agents
 from repro.evidence import behaviour, records, staleness
 from tests import golden
 from tests.golden import differences, sentence
+from tests.support.forked_train import run_command
 
 PAPERS = sorted({name.partition(".")[0] for name in golden.CASES})
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_agents_learn_as_their_golden_values_say(paper, tmp_path):
-    command = [sys.executable, "-m", "tests.golden", f"--paper={paper}", f"--out={tmp_path / 'out.json'}"]
-    done = subprocess.run(command, cwd=records.ROOT, capture_output=True, text=True, check=False)
+    done = run_command(tmp_path, "tests.golden", f"--paper={paper}", f"--out={tmp_path / 'out.json'}", cwd=records.ROOT)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "out.json").read_text())
     known = behaviour.load(paper, staleness.CONFIGS_DIR)

@@ -1,4 +1,4 @@
-"""A short version of `python -m tests.machines`."""
+"""A short version of `python -m tests.machines`; `training/test_synchronous_learners.py` has its weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ REFUSAL = refusal()
 
 
 @pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
-@pytest.mark.parametrize(
-    ("name", "last"), [("weights", "none"), ("actors", "SIGTERM"), ("learners", "SIGTERM, to both")]
-)
+@pytest.mark.parametrize(("name", "last"), [("actors", "SIGTERM"), ("learners", "SIGTERM, to both")])
 def test_a_run_on_three_machines_survives(name, last):
     with machines(len(ADDRESSES)) as made:
         outcomes = list(SCENARIOS[name](made, 3.0))

@@ -41,10 +41,13 @@ def test_batched_a2c_learns_at_the_weights_that_acted(tmp_path):
 
 
 def test_published_sizes_of_batched_a2c_split_into_batches(tmp_path):
-    """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then."""
-    for name, num_actors, envs in (("steps", 1, 48), ("unrolls", 48, 1)):
+    """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then.
+
+    A quarter of both where each actor has one environment, since each has a policy to compile.
+    """
+    for name, num_actors, envs, size in (("steps", 1, 48, 32), ("unrolls", 12, 1, 8)):
         loop, _, _ = make_loop(
-            tmp_path / name, updates=6, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=32
+            tmp_path / name, updates=6, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=size
         )
         batches, _ = learn(loop)
         share = [collections.Counter(versions) for versions, *_ in batches]

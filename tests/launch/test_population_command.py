@@ -22,6 +22,7 @@ from repro.launch.population import Population
 from repro.launch.recorded_job import Stopped
 from repro.launch.workers import WorkerPool
 from repro.training import devices
+from tests.support.forked_train import run_command
 
 CONFIG = "--config=paper_configs/impala/gymnasium_population.py:smoke"
 SETTINGS = {
@@ -68,8 +69,7 @@ def weights(path, member):
     ],
 )
 def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arguments, sentence):
-    command = [sys.executable, "-m", "repro.population", f"--run_dir={tmp_path / 'x'}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_command(tmp_path, "repro.population", f"--run_dir={tmp_path / 'x'}", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
@@ -77,8 +77,7 @@ def test_input_that_cannot_be_used_is_one_sentence_and_exit_code_2(tmp_path, arg
 
 
 def test_a_population_is_not_trained_as_one_run(tmp_path):
-    command = [sys.executable, "-m", "repro.train", CONFIG, f"--run_dir={tmp_path / 'x'}"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_command(tmp_path, "repro.train", CONFIG, f"--run_dir={tmp_path / 'x'}")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"repro.train: the configuration is of a population; train it with {cli.command('repro.population')}.\n"

@@ -18,6 +18,7 @@ from repro.launch.cluster_job import LostError
 from repro.launch.ray_cluster import ClusterError
 from repro.launch.ray_runs import RayRuns
 from tests.launch.fake_cluster import has_ended, wait
+from tests.support.forked_train import run_command
 
 LONGEST_SECONDS = 300.0
 
@@ -193,9 +194,8 @@ def test_actors_are_spread_where_there_are_some_and_else_whole_runs(paper, exper
         (["--spread=actors", "--cluster=ray://h:1", "--agent=random"], "random in .* has no actors that could be"),
     ],
 )
-def test_flags_that_do_not_fit_are_one_sentence(flags, sentence):
-    command = [sys.executable, "-m", "repro.reproduce", "--paper=refer", "--scale=smoke", *flags]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
+def test_flags_that_do_not_fit_are_one_sentence(tmp_path, flags, sentence):
+    done = run_command(tmp_path, "repro.reproduce", "--paper=refer", "--scale=smoke", *flags)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert re.search(sentence, line), line

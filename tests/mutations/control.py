@@ -17,6 +17,7 @@ VARIANTS = [
         '    "geom_pos",\n',
         "",
         f"{TEST}::test_a_task_has_no_other_state_than_what_is_saved",
+        slow=True,
     ),
     Variant(
         "DM Control: a restored simulation lacks the first half of its next step",

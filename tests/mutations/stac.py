@@ -244,6 +244,7 @@ VARIANTS = [
         "inner.scalars | extra |",
         "inner.scalars | extra | self._metaparameters.scalars() |",
         f"{TEST_AGENT}::test_scalars_of_an_update",
+        slow=True,
     ),
     Variant(
         "STAC: outer loss of one replica logged",
@@ -315,6 +316,7 @@ VARIANTS = [
         "return -squashed_gaussian.kl_to_standard_normal(",
         "return squashed_gaussian.kl_to_standard_normal(",
         TEST_DIFFERENCES,
+        slow=True,
     ),
     Variant(
         "STAC, continuous: mean and std exchanged",

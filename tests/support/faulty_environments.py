@@ -13,6 +13,8 @@ from gymnasium.envs.classic_control import CartPoleEnv
 
 FOLDER_VARIABLE = "REPRO_TESTS_FAULTS"
 TASK = f"{__name__}:repro_tests/Faulty-v0"
+STEP_SECONDS = 2e-4
+"""Of each step, in which it sleeps: a run that a test watches leaves the cores to other tests."""
 
 
 class Faulty(CartPoleEnv):
@@ -42,6 +44,7 @@ class Faulty(CartPoleEnv):
             time.sleep(1e6)
         while (folder / "hang").exists():
             time.sleep(0.1)
+        time.sleep(STEP_SECONDS)
         return super().step(action)
 
 

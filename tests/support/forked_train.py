@@ -10,7 +10,7 @@ import runpy
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from repro import cli
@@ -53,17 +53,37 @@ def run_command(
     folder: Path, command: str, *arguments: str, cwd: Path = Path.cwd()
 ) -> subprocess.CompletedProcess[str]:
     """Does what `subprocess.run` does with `python -m <command>`, in lines of 200 letters; `folder` gets the output."""
-    process = FORKING.Process(target=_run, args=(folder, cwd, command, arguments))
+    return _fork(folder, cwd, _run_module, command, arguments)
+
+
+def run_program(folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same with `python -c <program>`."""
+    return _fork(folder, Path.cwd(), _run_program, program, arguments)
+
+
+def _fork(
+    folder: Path, cwd: Path, run: Callable[[str], None], what: str, arguments: Sequence[str]
+) -> subprocess.CompletedProcess[str]:
+    process = FORKING.Process(target=_run, args=(folder, cwd, run, what, arguments))
     process.start()
     process.join(300)
     printed = [(folder / name).read_text() for name in ("stdout.txt", "stderr.txt")]
-    return subprocess.CompletedProcess([command, *arguments], process.exitcode, *printed)
+    return subprocess.CompletedProcess([what, *arguments], process.exitcode, *printed)
 
 
-def _run(folder: Path, cwd: Path, command: str, arguments: Sequence[str]) -> None:
+def _run(folder: Path, cwd: Path, run: Callable[[str], None], what: str, arguments: Sequence[str]) -> None:
     for number, name in ((1, "stdout.txt"), (2, "stderr.txt")):
         os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.chdir(cwd)
     os.environ["COLUMNS"] = "200"
-    sys.argv = [command, *arguments]
-    runpy.run_module(command, run_name="__main__", alter_sys=True)
+    sys.argv = [what, *arguments]
+    run(what)
+
+
+def _run_module(name: str) -> None:
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _run_program(program: str) -> None:
+    sys.argv[0] = "-c"
+    exec(program, {"__name__": "__main__"})

@@ -6,8 +6,6 @@ it found to the npz file whose path it is given.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from repro.training.learner import Learner
+from tests.support.forked_train import run_command
 
 BATCH, UPDATES = 8, 3
 
@@ -23,7 +22,7 @@ BATCH, UPDATES = 8, 3
 def run(module: str, folder: Path) -> Any:
     """What the module wrote, read in the test's process."""
     path = folder / "result.npz"
-    done = subprocess.run([sys.executable, "-m", module, str(path)], capture_output=True, text=True, timeout=300)
+    done = run_command(folder, module, str(path))
     assert done.returncode == 0, done.stderr[-3000:]
     return np.load(path)
 

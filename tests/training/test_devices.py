@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import ml_collections
 import pytest
 import tensorflow as tf
 
 from repro.training import devices
 from repro.training.devices import NOT_MET
+from tests.support.forked_train import run_program
 
 WAIT = """
 import os, signal, socket, sys, threading, time
@@ -34,23 +32,24 @@ def ask():
 MEET = "devices.make_learners_strategy(0, addresses)"
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", WAIT + code], capture_output=True, text=True, timeout=150)
+@pytest.fixture
+def run(tmp_path):
+    return lambda code: run_program(tmp_path, WAIT + code)
 
 
-def test_a_learner_that_finds_no_other_one_ends_with_a_sentence():
+def test_a_learner_that_finds_no_other_one_ends_with_a_sentence(run):
     ended = run(f"devices.MEETING_SECONDS = 1.0\n{MEET}")
     assert ended.returncode == 1, ended.stderr
     assert ended.stderr.endswith(f"{NOT_MET}\n")
 
 
-def test_a_learner_that_waits_for_another_one_hears_of_signals():
+def test_a_learner_that_waits_for_another_one_hears_of_signals(run):
     """TensorFlow's server has a handler of its own, and its wait for the others lets no thread of Python run."""
     ended = run(f"devices.MEETING_SECONDS = 60.0\nthreading.Thread(target=ask, daemon=True).start()\n{MEET}")
     assert ended.returncode == 7, ended.stderr
 
 
-def test_a_server_that_cannot_start_is_an_error_and_handlers_of_signals_stay():
+def test_a_server_that_cannot_start_is_an_error_and_handlers_of_signals_stay(run):
     ended = run(
         f"""
 taken = socket.create_server(("", 0))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +18,7 @@ from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.run_directory import RunDirectory, RunDirectoryError, changed_settings, read_settings
 from repro.training.sizes import BATCHES, LEVELS_PER_CORE, MIN_ENVS, Machine, choose_sizes, fill_in, take_saved
+from tests.support.forked_train import run_command
 
 CORES = (1, 2, 3, 16, 64)
 MACHINES = [Machine(cores, has_gpu) for cores in CORES for has_gpu in (False, True)]
@@ -241,8 +240,7 @@ def test_a_run_says_and_keeps_what_was_chosen(tmp_path):
     run_dir = tmp_path / "run"
     zeros = [f"--config.runtime.{name}=0" for name in ("num_actors", "envs_per_actor", "threads")]
     arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=2000", *zeros]
-    command = [sys.executable, "-m", "repro.train", f"--run_dir={run_dir}", *arguments]
-    trained = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    trained = run_command(tmp_path, "repro.train", f"--run_dir={run_dir}", *arguments)
     assert trained.returncode == 0, trained.stderr
     machine = devices.find_machine()
     sizes = choose_sizes(machine, batch_size=16, schedule="async", env_name="gymnasium")

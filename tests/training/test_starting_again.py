@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.support.forked_train import run_program
 
 LOST = """
 import os, signal, sys, threading
@@ -50,9 +49,8 @@ cli.run(train.main)
 @pytest.mark.parametrize(("where", "code"), [("nowhere", 5), ("close", 1), ("leave", 1)])
 def test_a_stop_while_learners_start_again_is_heard_and_says_that_not_all_is_saved(tmp_path, where, code):
     flags = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--run_dir={tmp_path}"]
-    command = [sys.executable, "-c", LOST, where, *flags]
     (tmp_path / "checkpoints/checkpoint_000000003").mkdir(parents=True)
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    ended = run_program(tmp_path, LOST, where, *flags)
     assert ended.returncode == code, ended.stderr
     assert ("started again" in ended.stderr) == (code == 5)
     assert ("Stopped at the last checkpoint" in ended.stderr) == (code == 1)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,32 +10,19 @@ import pytest
 from paper_configs.impala import atari_shallow
 from repro.acting.supervision import ActorPoolError, Supervision
 from repro.papers import find_experiment
-from repro.training.learner_group import free_port
+from tests.machines import learn_together
+from tests.support.network import machines, refusal
 from tests.training import two_learners
-
-SECONDS = 300.0
-"""Longest wait, for a machine that is busy."""
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """What the chief and the other learner found."""
+    """What the chief and the other learner found, on machines of their own where there can be such."""
     folder = tmp_path_factory.mktemp("learners")
-    addresses = ",".join(f"localhost:{free_port()}" for _ in range(2))
-    paths = [folder / f"{number}.npz" for number in range(2)]
-    command = [sys.executable, "-m", "tests.training.two_learners"]
-    processes = [
-        subprocess.Popen([*command, str(number), addresses, str(path)], stderr=subprocess.PIPE, text=True)
-        for number, path in enumerate(paths)
-    ]
-    try:
-        for process in processes:
-            _, stderr = process.communicate(timeout=SECONDS)
-            assert process.returncode == 0, stderr[-3000:]
-    finally:
-        for process in processes:
-            process.kill()
-    return [np.load(path) for path in paths]
+    if refusal() is not None:
+        return learn_together(None, folder)
+    with machines(2) as made:
+        return learn_together(made, folder)
 
 
 @pytest.mark.parametrize("agent", two_learners.AGENTS)

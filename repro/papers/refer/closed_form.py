@@ -18,7 +18,7 @@ from repro.papers.refer.beta_update import update_beta
 from repro.papers.refer.experiments.replay import ReplayExperiment
 from repro.papers.refer.loss import Variant
 from repro.papers.refer.vracer import VRacer, VRacerSettings
-from repro.training.experiment import Experiment, FindExperiment
+from repro.training.experiment import FindExperiment
 from repro.training.study import Advance, Study, StudyResult
 
 DIGITS = 9
@@ -64,16 +64,16 @@ def _answers(
         values = np.array([outputs_of_advantage(config, environment, form, rng) for _ in range(cases)])
         protocol = "outputs that the network has for its advantage, one value for each sample of its weights"
         yield f"{form}_outputs_humanoid", StudyResult("network outputs", values, protocol, exact=True)
+    environments = [_environment(config, task, seed) for task in TASKS[:cases]]
+    costs = np.array([replay_cost(config.vracer, environment) for environment in environments])
     acer = find_experiment(config.acer)
-    ratios = np.array([cost_over_acer(config, acer, _environment(config, task, seed)) for task in TASKS[:cases]])
+    ratios = costs / [gradient_cost.acer_cost(acer, environment) for environment in environments]
     products = "floating-point operations of both gradient steps' matrix products"
     tasks = "one value for each of the Gym tasks, in their alphabetical order"
     protocol = f"{products}, ACER's from episodes that last until the time limit; {tasks}"
     yield "cost_over_acer", StudyResult("orders of magnitude between costs", -np.log10(ratios), protocol, exact=True)
     for method in ("ddpg", "naf"):
-        ratios = np.array(
-            [cost_over_vracer(config, config[method], _environment(config, task, seed)) for task in TASKS[:cases]]
-        )
+        ratios = np.array([replay_cost(config[method], environment) for environment in environments]) / costs
         yield f"{method}_cost_over_vracer", StudyResult("ratio of costs", ratios, f"{products}; {tasks}", exact=True)
 
 
@@ -118,19 +118,8 @@ def outputs_of_advantage(
     return int(coefficients.shape[-1])
 
 
-def cost_over_acer(config: ml_collections.ConfigDict, acer: Experiment, environment: MujocoEnvironment) -> float:
-    """Operations of a gradient step of V-RACER over those of one of continuous ACER, both with published settings."""
-    return _replay_cost(config.vracer, environment) / gradient_cost.acer_cost(acer, environment)
-
-
-def cost_over_vracer(
-    config: ml_collections.ConfigDict, other: ml_collections.ConfigDict, environment: MujocoEnvironment
-) -> float:
-    """Operations of a gradient step of another agent over those of one of V-RACER, both with published settings."""
-    return _replay_cost(other, environment) / _replay_cost(config.vracer, environment)
-
-
-def _replay_cost(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> int:
+def replay_cost(config: ml_collections.ConfigDict, environment: MujocoEnvironment) -> int:
+    """Operations of a gradient step of V-RACER, DDPG or NAF with published settings."""
     agent = ReplayExperiment(config).make_agent(environment, np.random.default_rng(0))
     return gradient_cost.replay_cost(agent, config.learner.batch_size, environment.state_size)
 

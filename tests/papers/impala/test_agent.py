@@ -169,21 +169,20 @@ def test_collects_through_a_tf_agents_driver_and_learns_from_its_replay_buffer()
     assert set(info.extra) >= {"policy_gradient_loss", "baseline_loss", "entropy_loss", "entropy"}
 
 
-@pytest.mark.parametrize("size", [1, 5])
-def test_saved_policy_loads_in_plain_tensorflow_and_acts(tmp_path, size):
+def test_saved_policy_loads_in_plain_tensorflow_and_acts(tmp_path):
     agent = make_agent(Catch(1, 0))
     PolicySaver(agent.policy, batch_size=None).save(str(tmp_path / "policy"))
     code = (
         "import collections, tensorflow as tf\n"
         f"policy = tf.saved_model.load({str(tmp_path / 'policy')!r})\n"
         "TimeStep = collections.namedtuple('TimeStep', 'step_type reward discount observation')\n"
-        f"n = {size}\n"
-        f"obs = tf.zeros([n, {ROWS}, {COLUMNS}, 1], tf.uint8)\n"
-        "step = policy.action(TimeStep(tf.ones([n], tf.int32), tf.zeros([n]), tf.ones([n]), obs), ())\n"
-        "assert step.action.shape == (n,), step\n"
+        "for n in (1, 5):\n"
+        f"    obs = tf.zeros([n, {ROWS}, {COLUMNS}, 1], tf.uint8)\n"
+        "    step = policy.action(TimeStep(tf.ones([n], tf.int32), tf.zeros([n]), tf.ones([n]), obs), ())\n"
+        "    assert step.action.shape == (n,), step\n"
+        "    print(*step.action.numpy())\n"
         "assert 'tf_agents' not in __import__('sys').modules\n"
-        "print(step.action.numpy().tolist())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert set(eval(done.stdout)) <= {0, 1, 2}
+    assert set(done.stdout.split()) <= {"0", "1", "2"}
