@@ -150,11 +150,13 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
     """
     from repro.papers import find_experiment
     from repro.training import devices
+    from repro.training.evaluating import evaluator_episodes
     from repro.training.experiment import SynchronousLearning
     from repro.training.progress import Progress
 
     experiment = find_experiment(config)
     runtime = experiment.config.runtime
+    evaluator_episodes(experiment.config)  # checked here for agents without actors in processes, too
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
         raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
     devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
@@ -172,6 +174,7 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
         CheckpointError: no checkpoint is whole.
     """
     from repro.launch.ray_actors import RayActors
+    from repro.training.evaluating import evaluator_episodes
     from repro.training.experiment import RemoteActing
 
     if not isinstance(experiment, RemoteActing):
@@ -179,7 +182,8 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
     assert CLUSTER.value is not None
     launcher = RayActors(CLUSTER.value, experiment.config.to_dict(), seed, PORT.value)
     runtime = experiment.config.runtime
-    _say(launcher.describe(runtime.num_actors, runtime.get("num_learners", 1)))
+    evaluates = evaluator_episodes(experiment.config) > 0
+    _say(launcher.describe(runtime.num_actors, runtime.get("num_learners", 1), evaluates))
     return experiment.build_trainer(seed, run, _say, launcher)
 
 

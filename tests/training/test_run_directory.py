@@ -39,6 +39,7 @@ def test_fields_that_change_no_algorithm_may_change(tmp_path):
     started = run_directory.read_settings(tmp_path)["started"]
     del del_me
     runtime = {"threads": 4, "checkpoint_seconds": 5.0, "env_threads": 3, "silent_seconds": 100.0, "num_actors": 2}
+    runtime |= {"evaluator_episodes": 5}
     changed = config | {"runtime": runtime}
     assert run_directory.changed_settings(tmp_path, changed, seed=1) == []
     del_me = RunDirectory(tmp_path, changed, seed=1)
