@@ -151,7 +151,7 @@ def test_a_port_that_another_learner_has_is_refused(ray):
 
 def test_an_actor_plays_where_no_gpu_is_visible(monkeypatch):
     called = []
-    others = dict.fromkeys(("config", "evaluation", "build_trainer", "make_evaluation_agent"))
+    others = dict.fromkeys(("config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
     experiment = types.SimpleNamespace(**others, run_remote_actor=lambda *place: called.append(place))
     monkeypatch.setattr(tf.config, "set_visible_devices", lambda *visible: called.append(visible))
     monkeypatch.setattr(devices, "configure_threads", lambda **threads: called.append(threads))
