@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
     from repro.training.checkpoint import CheckpointError
     from repro.training.learner import NonFiniteLossError
     from repro.training.learner_group import LearnerLostError
-    from repro.training.run_directory import RunDirectoryError, write_json
+    from repro.training.run_directory import RunDirectoryError
     from repro.training.trailing_returns import NoEpisodeError
 
     try:
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> None:
             if stop.is_set() and trainer.can_save and not trainer.complete:
                 break
         if trainer.complete:
-            write_json(run.complete_json, trainer.summary())
+            run.complete(trainer.summary())
         elif trainer.saved_updates < trainer.updates:
             trainer.save()
     except LearnerLostError as error:
@@ -235,13 +235,13 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
 
 def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
     """Marks a run as at its end, unless it cannot be judged, without a checkpoint or a game, or the disk is full."""
-    from repro.training.run_directory import RunDirectoryError, has_saved, write_json
+    from repro.training.run_directory import RunDirectoryError, has_saved
     from repro.training.trailing_returns import NoEpisodeError
 
     if not has_saved(run.path):
         return False
     try:
-        write_json(run.complete_json, trainer.summary() | {"diverged": reason})
+        run.complete(trainer.summary() | {"diverged": reason})
     except (NoEpisodeError, RunDirectoryError):
         return False
     return True

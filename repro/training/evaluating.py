@@ -35,8 +35,8 @@ def evaluator_episodes(config: ml_collections.ConfigDict) -> int:
         raise ValueError(f"runtime.evaluator_episodes={episodes}: choose 0 or more.")
     if episodes and runtime.get("schedule") != PROCESSES:
         raise ValueError(
-            f"runtime.evaluator_episodes={episodes} needs actors in processes, as by runtime.schedule={PROCESSES} or "
-            "--cluster; without, repro.evaluate plays with a run's last checkpoint, also while it trains."
+            f"runtime.evaluator_episodes={episodes} needs actors in processes: runtime.schedule={PROCESSES}, or "
+            "--cluster."
         )
     return episodes
 

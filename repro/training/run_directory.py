@@ -7,7 +7,7 @@ import datetime
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -84,6 +84,15 @@ class RunDirectory:
             raise RunDirectoryError(f"{path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}")
         if _differences(path, config, seed):
             write_json(path / "config.json", read_settings(path) | {"config": config})
+
+    def complete(self, totals: Mapping[str, Any]) -> None:
+        """Marks the run as at its end; what was evaluated before is of other weights, and is removed.
+
+        Raises:
+            RunDirectoryError: the disk is full or not writable.
+        """
+        (self.path / "evaluation.json").unlink(missing_ok=True)
+        write_json(self.complete_json, totals)
 
     def release(self) -> None:
         """Gives up the lock before the process ends."""

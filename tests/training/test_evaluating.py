@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import reverb
 import tensorflow as tf
+from tf_agents.trajectories.time_step import restart
 
 from repro.acting.actor_processes import LocalProcess
 from repro.acting.evaluation import play
@@ -18,8 +19,10 @@ from repro.acting.remote_evaluator import seed_of
 from repro.acting.supervision import Supervision
 from repro.config import PROCESSES, resolve
 from repro.papers import find_experiment
+from repro.training import evaluating
 from repro.training.evaluating import evaluator_episodes
 from repro.training.experiment import RemoteActing
+from tests.golden import CASES
 from tests.support.catch import Catch
 from tests.support.catch_evaluator import ENVS, EPISODES, SEED
 from tests.support.training import make_agent, make_loop, weights_of
@@ -146,11 +149,40 @@ def test_what_is_published_is_all_that_an_evaluation_reads(name):
     other.close()
 
 
+def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):
+    """As many episodes of each, in environments that play it alone."""
+    config, called = CASES["impala.multitask"].config(), []
+    config.runtime.update(schedule=PROCESSES, evaluator_episodes=4)
+    config.evaluation.num_envs, config.evaluation.greedy = 3, True
+    monkeypatch.setattr(evaluating, "end_with", called.append)
+    monkeypatch.setattr(evaluating, "evaluate_offers", lambda *parts: called.append(parts))
+    evaluating.run_evaluator(find_experiment, config, 7, "localhost:1")
+    address, (policy, _, make_environments, num_envs, episodes, seed, _) = called
+    assert (address, num_envs, episodes, seed) == ("localhost:1", 2, 4, 7)
+    assert len(make_environments) == 2
+    rng = np.random.default_rng(1)
+    frames = rng.integers(0, 255, (50, *policy.time_step_spec.observation.shape), np.uint8)
+    time_steps = restart(frames, batch_size=50)
+    actions = [policy.action(time_steps, (), seed=(seed, 0)).action.numpy() for seed in range(2)]
+    np.testing.assert_array_equal(*actions)  # greedy, as is no actor's policy
+    first_frames = []
+    for make in make_environments:
+        environment = make(1)
+        games = play(policy, environment, 2, 1, print)
+        assert [game.task for game in games] == [0, 0]
+        first_frames.append(environment.reset()[0])
+        assert environment.num_envs == 2
+        environment.close()
+    assert (first_frames[0] != first_frames[1]).any()
+
+
 def test_an_evaluator_needs_actors_in_processes():
     assert evaluator_episodes(config_of("impala.gymnasium")) == 0
     assert evaluator_episodes(config_of("impala.gymnasium", schedule=PROCESSES, evaluator_episodes=5)) == 5
     assert evaluator_episodes(config_of("refer.gymnasium")) == 0
-    with pytest.raises(ValueError, match=r"^runtime\.evaluator_episodes=5 needs actors in processes, .* while it tra"):
+    with pytest.raises(
+        ValueError, match=r"^runtime\.evaluator_episodes=5 needs actors in processes: .*, or --cluster\.$"
+    ):
         evaluator_episodes(config_of("impala.gymnasium", evaluator_episodes=5))
     with pytest.raises(ValueError, match=r"^runtime\.evaluator_episodes=-1: choose 0 or more\.$"):
         evaluator_episodes(config_of("impala.gymnasium", evaluator_episodes=-1))
