@@ -9,7 +9,7 @@ from repro.training import devices
 from tests.support.catch import Catch
 from tests.support.training import make_agent
 
-ENVS, EPISODES, SEED = 4, 8, 3
+ENVS, EPISODES, SEED = 20, 1000, 3
 
 if __name__ == "__main__":
     address = sys.argv[1]

@@ -27,7 +27,7 @@ from tests.support.catch import Catch
 from tests.support.catch_evaluator import ENVS, EPISODES, SEED
 from tests.support.training import make_agent, make_loop, weights_of
 
-UPDATES, LONGEST_SECONDS = 40, 120.0
+UPDATES, WAITS, LONGEST_SECONDS = 40, (10, 20, 30), 120.0
 
 
 class Launcher:
@@ -60,8 +60,8 @@ def train(folder, evaluates):
         logged.append((update.updates, update.frames, update.scalars, update.lag, update.mean_return, update.games))
         came += update.evaluations
         weights[update.updates] = [variable.numpy() for variable in agent.collect_policy.variables()]
-        while evaluates and len(came) < min(3, update.updates // 10):
-            came += loop.evaluator.follow(update.updates, update.frames, UPDATES)
+        while evaluates and update.updates in WAITS and not loop.evaluator._evaluated:
+            loop.evaluator.look()
             assert time.monotonic() < end, (folder / "evaluator.txt").read_text()
             time.sleep(0.05)
     totals = {name: value for name, value in loop.summary().items() if name != "seconds"}
