@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 import time
 
 import numpy as np
@@ -14,7 +15,7 @@ from tf_agents.trajectories.time_step import restart
 
 from repro.acting.actor_processes import LocalProcess
 from repro.acting.evaluation import play
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator import OFFERED, PLAYED, Evaluator
 from repro.acting.remote_evaluator import seed_of
 from repro.acting.supervision import Supervision
 from repro.config import PROCESSES, resolve
@@ -22,6 +23,8 @@ from repro.papers import find_experiment
 from repro.training import evaluating
 from repro.training.evaluating import evaluator_episodes
 from repro.training.experiment import RemoteActing
+from repro.training.on_policy_trainer import OnPolicyTrainer
+from repro.training.run_directory import RunDirectory
 from tests.golden import CASES
 from tests.support.catch import Catch
 from tests.support.catch_evaluator import ENVS, EPISODES, SEED
@@ -113,11 +116,16 @@ def test_restarts_are_of_the_whole_run(tmp_path):
         loop.close()
 
 
-EXPERIMENTS = ("impala.gymnasium", "stac.gymnasium", "ctrace.gymnasium", "acer.atari", "acer.continuous")
+EXPERIMENTS = ("impala.gymnasium", "stac.gymnasium", "ctrace.gymnasium/r2d2_ctrace", "acer.atari", "acer.continuous")
 
 
 def config_of(name, **runtime):
-    config = resolve(importlib.import_module(f"paper_configs.{name}").get_config("smoke"))
+    """Of an experiment, or of an agent of it."""
+    experiment, _, agent = name.partition("/")
+    config = importlib.import_module(f"paper_configs.{experiment}").get_config("smoke")
+    if agent:
+        config.agent = agent
+    config = resolve(config)
     config.runtime.update(runtime)
     return config
 
@@ -147,6 +155,74 @@ def test_what_is_published_is_all_that_an_evaluation_reads(name):
     np.testing.assert_array_equal(act(own), act(learner))
     environment.close()
     other.close()
+
+
+class Process:
+    """A process that does nothing until it is ended."""
+
+    may_wait = False
+
+    def __init__(self):
+        self.ended = threading.Event()
+
+    def wait(self):
+        self.ended.wait()
+        return "it ended"
+
+    def kill(self):
+        self.ended.set()
+
+    terminate = kill
+
+
+class Idle:
+    """Starts actors and evaluators that do nothing."""
+
+    home = port = None
+
+    def __init__(self):
+        self.actors, self.evaluators = [], []
+
+    def __call__(self, actor, start, address):
+        self.actors.append((address, Process()))
+        return self.actors[-1][1]
+
+    def start_evaluator(self, address):
+        self.evaluators.append((address, Process()))
+        return self.evaluators[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluates"), [(name, True) for name in EXPERIMENTS] + [("ctrace.gymnasium/r2d2_ctrace", False)]
+)
+def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_ends_with_the_run(
+    tmp_path, name, evaluates
+):
+    config, launcher = config_of(name, schedule=PROCESSES, evaluator_episodes=4 * evaluates), Idle()
+    run = RunDirectory(tmp_path, config.to_dict(), 1)
+    trainer = find_experiment(config).build_trainer(1, run, print, launcher)
+    trainer._begin()
+    if isinstance(trainer, OnPolicyTrainer):
+        trainer._source._start()
+    wait(lambda: launcher.actors)
+    ((address, actor), *_), tables = launcher.actors, {OFFERED, PLAYED}
+    assert (tables <= set(reverb.Client(address).server_info())) == evaluates
+    trainer._follow()
+    if evaluates:
+        wait(lambda: launcher.evaluators)
+        offered = reverb.Client(address).sample(OFFERED, 1, emit_timesteps=False)
+        assert len(next(offered).data) == 1 + len(trainer._learner.agent.collect_policy.variables())
+    assert [found for found, _ in launcher.evaluators] == [address] * evaluates
+    trainer.close()
+    assert actor.ended.is_set()
+    assert all(process.ended.is_set() for _, process in launcher.evaluators)
+
+
+def wait(condition):
+    end = time.monotonic() + LONGEST_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
 
 
 def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):
