@@ -57,6 +57,6 @@ class StepWatch:
                 signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.changes % 2 and not self._stop.is_set():
+        if self.changes % 2:
             self.changes += 2  # what comes in its place has as long
             raise StepHungError(f"no step for {self._silent_seconds:g} seconds")

@@ -256,9 +256,10 @@ def test_without_ray_the_command_says_how_to_install_it(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_a_killed_actor_is_replaced_and_the_run_is_saved(tmp_path):
+def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path):
     run = tmp_path / "run"
-    settings = ["--config.num_env_steps=400000", "--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=16"]
+    runtime = ("num_actors=1", "envs_per_actor=16", "evaluator_episodes=4")
+    settings = ["--config.num_env_steps=400000", *(f"--config.runtime.{setting}" for setting in runtime)]
     command = [sys.executable, "-m", "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", *settings]
     learner = subprocess.Popen([*command, "--cluster=auto", f"--run_dir={run}"], stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + LONGEST_SECONDS
@@ -267,12 +268,16 @@ def test_on_ray_a_killed_actor_is_replaced_and_the_run_is_saved(tmp_path):
         assert learner.poll() is None, learner.stderr.read()
         assert time.monotonic() < end, "the run logs nothing"
         time.sleep(0.2)
-    found = subprocess.run(["pgrep", "-f", "^ray::_play"], capture_output=True, text=True, check=True)
-    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
-    line = ""
-    while "Actor 0 was restarted (restart 1 of this process): WorkerCrashedError" not in line:
-        line = learner.stderr.readline()
-        assert line, "the run ended"
+    while not (run / "evaluations.csv").exists():
+        assert time.monotonic() < end, "nothing is evaluated"
+        time.sleep(0.2)
+    for task, name in (("_play", "Actor 0"), ("_evaluate", "The evaluator")):
+        found = subprocess.run(["pgrep", "-f", f"^ray::{task}"], capture_output=True, text=True, check=True)
+        os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+        line = ""
+        while f"{name} was restarted (restart 1 of this process): WorkerCrashedError" not in line:
+            line = learner.stderr.readline()
+            assert line, "the run ended"
     rows = len(progress.read_text().splitlines())
     while len(progress.read_text().splitlines()) < rows + 5:
         assert time.monotonic() < end, "the run does not go on"
