@@ -131,10 +131,11 @@ class AcerExperiment(abc.ABC):
         to_device = learner.to_device if settings.on_policy else None
         weights: WeightsPublisher
         source: BatchSource
-        launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
-        evaluator = make_evaluator(config, launcher, agent, watched)
+        evaluator: Evaluator | None = None
         if remote:
             environments[0].close()
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            evaluator = make_evaluator(config, launcher, agent, watched)
             parts = (agent, launcher, watched, episodes, to_device, evaluator)
             weights, source = self._make_remote_source(*parts)
         else:

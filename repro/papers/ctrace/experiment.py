@@ -190,11 +190,12 @@ class SequenceExperiment(abc.ABC):
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog()
-        launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
-        evaluator = make_evaluator(config, launcher, agent, supervision(config, run, warn))
+        evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":
             pool, weights, replay = self._local_pool(seed, run, agent, episodes, warn)
         else:
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            evaluator = make_evaluator(config, launcher, agent, supervision(config, run, warn))
             pool, weights, replay = self._remote_pool(run, agent, episodes, warn, launcher, evaluator)
         trainer = SequenceTrainer(
             learner,
