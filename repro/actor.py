@@ -1,4 +1,7 @@
-"""Plays for a learner in another process; `repro.train` starts it where `runtime.schedule` is `processes`."""
+"""Plays for a learner in another process, or evaluates its weights beside training.
+
+`repro.train` starts it where `runtime.schedule` is `processes`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from repro import cli
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder with the run's config.json.", required=True)
 ADDRESS = flags.DEFINE_string("address", None, "Host and port of the learner's server.", required=True)
 ACTOR = flags.DEFINE_integer("actor", 0, "Number of this actor, from 0.", 0)
+EVALUATES = flags.DEFINE_boolean("evaluates", False, "Evaluate the learner's weights, in place of playing for it.")
 START = flags.DEFINE_integer("start", 0, "How often it was started before; gives other games and actions.", 0)
 
 
@@ -21,6 +25,7 @@ def main(argv: list[str]) -> None:
 
     from repro.papers import find_experiment
     from repro.training import devices
+    from repro.training.evaluating import run_evaluator
     from repro.training.experiment import RemoteActing
     from repro.training.run_directory import RunDirectoryError, read_settings
 
@@ -28,10 +33,13 @@ def main(argv: list[str]) -> None:
         settings = read_settings(Path(RUN_DIR.value))
     except RunDirectoryError as error:
         cli.fail(error)
-    experiment = find_experiment(ml_collections.ConfigDict(settings["config"]))
+    config = ml_collections.ConfigDict(settings["config"])
+    experiment = find_experiment(config)
     if not isinstance(experiment, RemoteActing):
         cli.fail(f"the run in {RUN_DIR.value} has no actors in processes of their own.")
     devices.configure_actor()
+    if EVALUATES.value:
+        run_evaluator(find_experiment, config, settings["seed"], ADDRESS.value)
     experiment.run_remote_actor(settings["seed"], ACTOR.value, START.value, ADDRESS.value)
 
 

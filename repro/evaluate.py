@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
     from tf_agents.policies.policy_saver import PolicySaver
 
     from repro.acting import video
-    from repro.acting.evaluation import configs_by_task
+    from repro.acting.evaluation import configs_by_task, largest_divisor
     from repro.config import resolve, tasks
     from repro.evidence import migrations
     from repro.papers import find_experiment
@@ -157,11 +157,6 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
     write_json(path.with_suffix(".json"), {**settings, **trained, **played})
     print(f"Video of {recording.extent} that returned {recording.score:g}: {path}")
-
-
-def largest_divisor(number: int, limit: int) -> int:
-    """The largest divisor of `number` that is at most `limit`."""
-    return max(d for d in range(1, min(number, limit) + 1) if number % d == 0)
 
 
 if __name__ == "__main__":

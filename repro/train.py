@@ -50,7 +50,7 @@ def main(argv: list[str]) -> None:
     from repro.training.checkpoint import CheckpointError
     from repro.training.learner import NonFiniteLossError
     from repro.training.learner_group import LearnerLostError
-    from repro.training.run_directory import RunDirectoryError, write_json
+    from repro.training.run_directory import RunDirectoryError
     from repro.training.trailing_returns import NoEpisodeError
 
     try:
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> None:
             if stop.is_set() and trainer.can_save and not trainer.complete:
                 break
         if trainer.complete:
-            write_json(run.complete_json, trainer.summary())
+            run.complete(trainer.summary())
         elif trainer.saved_updates < trainer.updates:
             trainer.save()
     except LearnerLostError as error:
@@ -150,11 +150,13 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
     """
     from repro.papers import find_experiment
     from repro.training import devices
+    from repro.training.evaluating import evaluator_episodes
     from repro.training.experiment import SynchronousLearning
     from repro.training.progress import Progress
 
     experiment = find_experiment(config)
     runtime = experiment.config.runtime
+    evaluator_episodes(experiment.config)  # checked here for agents without actors in processes, too
     if runtime.get("num_learners", 1) > 1 and not isinstance(experiment, SynchronousLearning):
         raise ValueError(f"runtime.num_learners={runtime.num_learners}: {config.agent} has one learner.")
     devices.configure_threads(deterministic=runtime.schedule == "lockstep", threads=runtime.get("threads", 0))
@@ -172,6 +174,7 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
         CheckpointError: no checkpoint is whole.
     """
     from repro.launch.ray_actors import RayActors
+    from repro.training.evaluating import evaluator_episodes
     from repro.training.experiment import RemoteActing
 
     if not isinstance(experiment, RemoteActing):
@@ -179,7 +182,8 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
     assert CLUSTER.value is not None
     launcher = RayActors(CLUSTER.value, experiment.config.to_dict(), seed, PORT.value)
     runtime = experiment.config.runtime
-    _say(launcher.describe(runtime.num_actors, runtime.get("num_learners", 1)))
+    evaluates = evaluator_episodes(experiment.config) > 0
+    _say(launcher.describe(runtime.num_actors, runtime.get("num_learners", 1), evaluates))
     return experiment.build_trainer(seed, run, _say, launcher)
 
 
@@ -231,13 +235,13 @@ def _describe_fault(error: Exception, run: RunDirectory, trainer: Trainer) -> st
 
 def _end_diverged(run: RunDirectory, trainer: Trainer, reason: str) -> bool:
     """Marks a run as at its end, unless it cannot be judged, without a checkpoint or a game, or the disk is full."""
-    from repro.training.run_directory import RunDirectoryError, has_saved, write_json
+    from repro.training.run_directory import RunDirectoryError, has_saved
     from repro.training.trailing_returns import NoEpisodeError
 
     if not has_saved(run.path):
         return False
     try:
-        write_json(run.complete_json, trainer.summary() | {"diverged": reason})
+        run.complete(trainer.summary() | {"diverged": reason})
     except (NoEpisodeError, RunDirectoryError):
         return False
     return True

@@ -3,9 +3,10 @@
     python -m tests.machines [--seconds=30] [--only=actors,learners]
 
 Each run is started, watched and ended from outside, as a user would. `actors`: one learner, with an actor on each
-machine. `learners`: two synchronous learners on two machines; the actor of the chief is on the third. `weights`: two
-learners on two machines make the updates of one. Prints for each fault what happened and what was lost, and ends with
-code 1 where that is not what docs/cluster.md says. Needs the right to make namespaces.
+machine. `evaluator`: a learner with an actor, and an evaluator on another machine. `learners`: two synchronous
+learners on two machines; the actor of the chief is on the third. `weights`: two learners on two machines make the
+updates of one. Prints for each fault what happened and what was lost, and ends with code 1 where that is not what
+docs/cluster.md says. Needs the right to make namespaces.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from repro.training.learner_group import free_port
+from repro.training.run_directory import read_progress
 from tests.support.commanded_run import LONG, SECONDS, CommandedRun, wait
 from tests.support.network import ADDRESSES, Cable, Machines, machines, refusal
 
@@ -34,8 +36,11 @@ DELAY, LOSS = 0.1, 0.02
 """Of the slow cable: seconds of each packet, and probability that it is lost."""
 ENVS = 16
 """Environments of an actor."""
+EVALUATOR = 2
+"""Machine of an evaluator."""
 OPTIONS = (LONG, "--config.runtime.schedule=processes", "--config.runtime.checkpoint_seconds=1")
 GAMES = "its games, an unroll of each"
+EVALUATION = "the evaluation under way"
 UPDATES = "what came after the last checkpoint, open games"
 END_SECONDS = 30.0
 """From a signal to the end of everything."""
@@ -65,7 +70,8 @@ class PlacedRun(CommandedRun):
 
     def __init__(self, made: Machines, folder: Path, actors: tuple[int, ...]) -> None:
         command = ["ip", "netns", "exec", made.names[0], sys.executable, "-m", "tests.support.placed_train"]
-        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps({"names": made.names, "actors": actors})})
+        places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR}
+        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)})
 
     def count(self, line: str) -> int:
         """How often the run has said it."""
@@ -172,6 +178,59 @@ def break_actors(made: Machines, seconds: float) -> Iterator[Outcome]:
         assert 2 * ENVS <= lost["unrolls"] <= 4 * ENVS, lost
         counted = f"altogether counted: {lost['games']} games, {lost['unrolls']} unrolls"
         yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", counted)
+
+
+def break_evaluator(made: Machines, seconds: float) -> Iterator[Outcome]:
+    """Faults of an evaluator and of its machine."""
+    cable, settings = made.cables[EVALUATOR], ("--config.num_env_steps=800000", "--config.runtime.evaluator_episodes=4")
+    with running(made, (1,), "--config.runtime.num_actors=1", *settings) as (run, process):
+        evaluate(run)
+        os.kill(made.pids(EVALUATOR)[0], signal.SIGKILL)
+        run.wait_for("The evaluator was restarted (restart 1 of this process): it ended with code -9")
+        evaluate(run)
+        yield Outcome("an evaluator is killed", "another is started", EVALUATION)
+
+        rows = evaluations(run)
+        cable.is_up = False
+        time.sleep(seconds)
+        go_on(run)
+        came = evaluations(run) - rows
+        cable.is_up = True
+        evaluate(run, 2)
+        assert came <= 1, came
+        assert run.count("was restarted") == 1, run.stderr.read_text()
+        yield Outcome(f"it is cut off for {seconds:g} s", "the run goes on, and later the evaluator", "nothing")
+
+        cable.delay, cable.loss = DELAY, LOSS
+        evaluate(run)
+        cable.delay = cable.loss = 0.0
+        happened = "the run goes on, and so does the evaluator"
+        yield Outcome(f"{1000 * DELAY:g} ms and {LOSS:.0%} loss", happened, "nothing")
+
+        (run.folder / f"gone_{EVALUATOR}").touch()
+        cable.is_up = False
+        for pid in made.pids(EVALUATOR):
+            os.kill(pid, signal.SIGKILL)
+        evaluate(run)
+        yield Outcome("its machine is gone", "another is started elsewhere", EVALUATION)
+
+        totals, took = end(made, run, process)
+        cable.is_up = True
+        assert totals["evaluator_restarts"] == 2, totals
+        assert not {"actor_restarts", "lost"} & set(totals), totals
+        yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", EVALUATION)
+
+
+def evaluations(run: PlacedRun) -> int:
+    """That a run has logged."""
+    path = run.run_dir / "evaluations.csv"
+    return len(read_progress(path)) if path.exists() else 0
+
+
+def evaluate(run: PlacedRun, count: int = 1) -> None:
+    """Waits until a run has logged so many evaluations more."""
+    target = evaluations(run) + count
+    wait(lambda: evaluations(run) >= target, f"nothing is evaluated: {run.stderr.read_text()[-2000:]}")
 
 
 def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
@@ -343,6 +402,7 @@ def learn_together(made: Machines | None, folder: Path) -> list[Mapping[str, np.
 SCENARIOS: dict[str, Callable[[Machines, float], Iterator[Outcome]]] = {
     "weights": compare_weights,
     "actors": break_actors,
+    "evaluator": break_evaluator,
     "learners": break_learners,
 }
 

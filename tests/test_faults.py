@@ -99,6 +99,45 @@ def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run)
     wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "learners or actors do not end")
 
 
+EVALUATED = ("schedule=processes", "evaluator_episodes=4", "checkpoint_seconds=1")
+
+
+def test_an_evaluator_that_is_killed_is_replaced_and_its_file_goes_on_with_the_run(run):
+    settings = ("--config.num_env_steps=320000", *(f"--config.runtime.{setting}" for setting in EVALUATED))
+    process, file = run.start(*settings), run.run_dir / "evaluations.csv"
+    evaluator = f"repro.actor --run_dir={run.run_dir} .*--evaluates=True"
+
+    def rows():
+        return read_progress(file) if file.exists() else []
+
+    def wait_for_evaluations(count):
+        target = len(rows()) + count
+        wait(lambda: len(rows()) >= target, f"nothing is evaluated: {run.stderr.read_text()[-2000:]}")
+
+    wait_for_evaluations(2)
+    (pid,) = _processes(evaluator)
+    os.kill(pid, signal.SIGKILL)
+    run.wait_for("The evaluator was restarted (restart 1 of this process): it ended with code -9; see ")
+    wait_for_evaluations(1)
+    process.send_signal(signal.SIGTERM)
+    began = time.monotonic()
+    code, stderr = run.end(process)
+    assert time.monotonic() - began < 30.0
+    assert code == 0, stderr
+    assert "1 restarted evaluators" in stderr
+    wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "the evaluator or the actor does not end")
+
+    before = [row for row in rows() if row["updates"] <= run.saved_updates]
+    run.start(*settings, "--config.runtime.evaluator_episodes=6")
+    wait(lambda: rows()[-1]["episodes"] == 6, "nothing is evaluated after a resume")
+    found = rows()
+    assert found[: len(before)] == before
+    updates = [row["updates"] for row in found]
+    assert updates == sorted(set(updates))
+    assert [row["num_env_steps"] for row in found] == [320 * number for number in updates]
+    assert {row["episodes"] for row in before} == {4.0}
+
+
 def _processes(command: str) -> list[int]:
     """Those with these words in their command."""
     found = subprocess.run(["pgrep", "-f", "--", command], capture_output=True, text=True, check=False)

@@ -11,7 +11,9 @@ REFUSAL = refusal()
 
 
 @pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
-@pytest.mark.parametrize(("name", "last"), [("actors", "SIGTERM"), ("learners", "SIGTERM, to both")])
+@pytest.mark.parametrize(
+    ("name", "last"), [("actors", "SIGTERM"), ("evaluator", "SIGTERM"), ("learners", "SIGTERM, to both")]
+)
 def test_a_run_on_three_machines_survives(name, last):
     with machines(len(ADDRESSES)) as made:
         outcomes = list(SCENARIOS[name](made, 3.0))

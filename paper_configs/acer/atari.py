@@ -80,6 +80,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 300.0  # between two checkpoints, which hold the replay
     config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then
+    config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
 
     return apply_scale(config)
 

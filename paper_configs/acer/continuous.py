@@ -91,6 +91,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints, which hold the replay
     config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then
+    config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
 
     if scale == "smoke":
         config.num_env_steps = 16_000

@@ -109,6 +109,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.compile = "auto"  # auto, xla or graph
     config.runtime.checkpoint_seconds = 60.0  # between two checkpoints
     config.runtime.silent_seconds = 1800.0  # without an unroll until an actor is replaced; assumed: it hangs then
+    config.runtime.evaluator_episodes = 0  # of an evaluator beside training, with schedule processes; docs/cluster.md
 
     config.evaluation = ml_collections.ConfigDict()
     config.evaluation.episodes = 100  # assumed: the paper names no number for single levels

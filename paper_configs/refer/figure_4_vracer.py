@@ -84,6 +84,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.runtime.compile = "xla"  # xla or graph
     config.runtime.threads = 1  # of TensorFlow, 0 = one a core; assumed: matrices this small gain nothing from more
     config.runtime.checkpoint_seconds = 120.0  # between two checkpoints
+    config.runtime.silent_seconds = 1800.0  # of a step until its environment is replaced; assumed: it hangs then
 
     if scale == "smoke":
         config.num_env_steps = 20_000

@@ -97,6 +97,9 @@ class Launcher(Protocol):
     def start_learner(self, learner: int, address: str, key: str) -> ActorProcess:
         """Starts a learner, given its number, from 1, and for its `ChiefLink` the chief's address and the key."""
 
+    def start_evaluator(self, address: str) -> ActorProcess:
+        """Starts an evaluator, given the server's address here."""
+
 
 class LocalLauncher:
     """Starts `repro.actor` and `repro.learner` on this machine.
@@ -120,6 +123,10 @@ class LocalLauncher:
     def start_learner(self, learner: int, address: str, key: str) -> LocalProcess:
         flags = {"run_dir": self._run_dir, "address": address, "learner": learner}
         return self._start("repro.learner", flags, f"learner_{learner}.txt", {KEY_VARIABLE: key})
+
+    def start_evaluator(self, address: str) -> LocalProcess:
+        flags = {"run_dir": self._run_dir, "address": address, "evaluates": True}
+        return self._start("repro.actor", flags, "evaluator.txt")
 
     def _start(
         self, module: str, flags: Mapping[str, Any], log: str, variables: Mapping[str, str] | None = None
@@ -206,12 +213,7 @@ class ActorProcesses:
             if now - self._seen[i] > limit and (i in self._reported or not process.may_wait):
                 self._seen[i] = now
                 self._lines.append(f"{self._name(i)} reported nothing for {limit:g} seconds.")
-                try:
-                    process.kill()
-                except Exception as error:  # the cluster may be gone
-                    raise ActorPoolError(
-                        f"{self._name(i)} hangs and could not be ended ({one_line(error)})."
-                    ) from error
+                self._kill(i)
 
     def check(self) -> None:
         """Says what happened since the last call, in the learner's thread.
@@ -260,14 +262,28 @@ class ActorProcesses:
     def _name(self, i: int) -> str:
         return f"Actor {self._first + i}"
 
+    def _launch(self, i: int, address: str) -> ActorProcess:
+        return self.launcher(self._first + i, self._starts[i] - 1, address)
+
+    def _goes_on(self) -> bool:
+        """Whether one that is not there is to be started."""
+        return not self._stop.is_set()
+
+    def _kill(self, i: int) -> None:
+        """Ends one that is started again then; raises ActorPoolError where it cannot be reached."""
+        try:
+            self._processes[i].kill()
+        except Exception as error:  # the cluster may be gone
+            raise ActorPoolError(f"{self._name(i)} could not be ended ({one_line(error)}).") from error
+
     def _keep_alive(self, i: int, address: str) -> None:
         failed = 0
-        while not self._stop.is_set():
+        while self._goes_on():
             began = time.monotonic()
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
             self._starts[i] += 1  # first: it may bring something at once
-            process = self._processes[i] = self.launcher(self._first + i, self._starts[i] - 1, address)
+            process = self._processes[i] = self._launch(i, address)
             if self._stop.is_set():
                 process.terminate()
             end = process.wait()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import ml_collections
 from tf_agents.policies import tf_policy
 
-from repro.acting.rollout import CompiledPolicy, Episode, Rollout
+from repro.acting.rollout import Act, CompiledPolicy, Episode, Rollout
 from repro.config import of_task, resolve, tasks
 from repro.environments.batched import BatchedEnvironment
 from repro.environments.names import task_names
@@ -22,14 +22,38 @@ def play(
 ) -> list[Episode]:
     """Plays the same number of games in each environment, side by side.
 
+    Args:
+        policy: chooses the actions.
+        seed: of the policy's sampling.
+        environment, episodes, on_episode: as for `play_games`.
+
+    Returns:
+        the games, ordered by environment, then by time.
+
+    Raises:
+        ValueError: the games do not divide evenly.
+    """
+    act = CompiledPolicy(policy, environment.num_envs, seed)
+    return play_games(act, environment, episodes, on_episode)
+
+
+def play_games(
+    act: Act,
+    environment: BatchedEnvironment,
+    episodes: int,
+    on_episode: Callable[[Episode], None] = lambda _: None,
+    on_step: Callable[[], None] = lambda: None,
+) -> list[Episode]:
+    """As `play`, with what chooses the actions, at the beginning of its own games.
+
     Counting the first games to end instead would favour short ones.
 
     Args:
-        policy: chooses the actions.
+        act: see `Act`.
         environment: its games.
         episodes: games in all, a multiple of the number of environments.
-        seed: of the policy's sampling.
         on_episode: called with each counted game, for a progress bar.
+        on_step: called after each step of all environments.
 
     Returns:
         the games, ordered by environment, then by time.
@@ -40,7 +64,7 @@ def play(
     num_envs = environment.num_envs
     if episodes % num_envs:
         raise ValueError(f"{episodes} episodes do not divide evenly among {num_envs} environments.")
-    rollout = Rollout(environment, CompiledPolicy(policy, num_envs, seed))
+    rollout = Rollout(environment, act)
     rollout.reset()
     games: list[list[Episode]] = [[] for _ in range(num_envs)]
     left = episodes
@@ -50,7 +74,13 @@ def play(
                 games[i].append(game)
                 left -= 1
                 on_episode(game)
+        on_step()
     return [game for played in games for game in played]
+
+
+def largest_divisor(number: int, limit: int) -> int:
+    """The largest divisor of `number` that is at most `limit`."""
+    return max(d for d in range(1, min(number, limit) + 1) if number % d == 0)
 
 
 def configs_by_task(

@@ -8,6 +8,7 @@ from typing import Any
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
+from repro.acting.evaluator import Evaluator
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.remote_unrolls import describe_totals, with_own_machine
 from repro.acting.rollout import Episode
@@ -25,12 +26,13 @@ class RemoteActorPool:
     lockstep; actors are ahead of it by the unrolls in the queue and one each.
 
     Args:
-        replay: that is filled; its server has `remote.make_tables`.
+        replay: that is filled; its server has `remote.make_tables`, and those of `evaluator`.
         weights: the learner's.
         actors: their processes.
         envs_per_actor: games of each.
         on_episode: called with every finished game.
         frames_per_step: units of the budget in a step of an environment.
+        evaluator: beside training, if there is one.
     """
 
     can_save = True
@@ -43,7 +45,9 @@ class RemoteActorPool:
         envs_per_actor: int,
         on_episode: Callable[[Episode], None],
         frames_per_step: int,
+        evaluator: Evaluator | None = None,
     ) -> None:
+        self._evaluator = evaluator
         self._replay = replay
         self._weights = weights
         self._actors = actors
@@ -65,6 +69,8 @@ class RemoteActorPool:
         self._weights.connect(address)
         self._reports = Reports(address)
         self._actors.start(address)
+        if self._evaluator is not None:
+            self._evaluator.start(address)
 
     def play(self, gradient_steps: int, frames: int) -> float:
         """Waits until actors have played so many frames, and takes no more of what they reported."""
@@ -72,6 +78,8 @@ class RemoteActorPool:
         while True:
             self.check()
             self._actors.look()
+            if self._evaluator is not None:
+                self._evaluator.look()
             taken += self._take(frames)
             if self._frames >= frames:
                 break
@@ -111,6 +119,8 @@ class RemoteActorPool:
             self._actors.set_state(state["actors"])
 
     def close(self) -> None:
+        if self._evaluator is not None:
+            self._evaluator.close()
         self._actors.close()
         weights_relay.remove_unused()
 

@@ -12,6 +12,7 @@ import reverb
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
+from repro.acting.evaluator import Evaluator
 from repro.acting.remote import RemoteWeights, Reports, make_tables
 from repro.acting.remote_unrolls import Header, UnrollReader, describe_totals, make_queue, with_own_machine
 from repro.acting.rollout import Episode
@@ -40,6 +41,7 @@ class RemoteSource:
         queue_capacity: batches that may wait; it bounds the policy lag.
         to_device: moves a batch to the learner's devices; None: its unrolls are stored alone.
         on_episode: called with every finished game.
+        evaluator: beside training, if there is one.
     """
 
     between_rounds = True  # there are none
@@ -53,8 +55,10 @@ class RemoteSource:
         queue_capacity: int,
         to_device: Callable[[Any], Any] | None,
         on_episode: Callable[[Episode], None],
+        evaluator: Evaluator | None = None,
     ) -> None:
         self._actors = actors
+        self._evaluator = evaluator
         self._weights = weights
         self._sizes = sizes
         self._max_groups = queue_capacity * sizes.per_batch
@@ -102,6 +106,8 @@ class RemoteSource:
         self._workers.check()
         self._actors.look()
         self._actors.check()
+        if self._evaluator is not None:
+            self._evaluator.look()
         if self._interrupted.is_set():
             raise Interrupted
 
@@ -139,6 +145,8 @@ class RemoteSource:
         self._machines = {int(machine) for machine in state["machines"]}
 
     def close(self) -> None:
+        if self._evaluator is not None:
+            self._evaluator.close()
         self._actors.close()
         weights_relay.remove_unused()
         self._workers.stop()
@@ -151,13 +159,16 @@ class RemoteSource:
 
     def _start(self) -> None:
         values, experience = self._weights.latest.values, make_queue(self._groups[0], self._max_groups)
+        tables = [experience, *make_tables(values), *(self._evaluator.make_tables() if self._evaluator else ())]
         with suppress_stderr():
-            self._server = reverb.Server([experience, *make_tables(values)], self._actors.launcher.port)
+            self._server = reverb.Server(tables, self._actors.launcher.port)
         address = f"localhost:{self._server.port}"
         self._weights.connect(address)
         self._reports, self._reader = Reports(address), UnrollReader(address, self._groups[0])
         self._workers.start("prefetch", self._prefetch)
         self._actors.start(address)
+        if self._evaluator is not None:
+            self._evaluator.start(address)
 
     def _prefetch(self) -> None:
         while not self._workers.stopped:

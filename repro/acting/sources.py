@@ -14,6 +14,7 @@ from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
+from repro.acting.evaluator import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
 from repro.acting.remote_actor import begin, run_unroll_actor
@@ -69,6 +70,7 @@ def make_remote_source(
     spec: Trajectory,
     to_device: Callable[[Any], Any] | None,
     batch_size: int | None = None,
+    evaluator: Evaluator | None = None,
 ) -> RemoteSource:
     """The source of a configuration whose actors are processes.
 
@@ -76,11 +78,13 @@ def make_remote_source(
         actors: their processes.
         weights: the learner's.
         on_episode: called with every finished game.
+        evaluator: beside training, if there is one.
         config, spec, to_device, batch_size: as for `make_source`.
     """
     runtime = config.runtime
     sizes, make_group = _groups(config, spec, batch_size)
-    return RemoteSource(actors, weights, make_group, sizes, runtime.queue_capacity, to_device, on_episode)
+    queue_capacity = runtime.queue_capacity
+    return RemoteSource(actors, weights, make_group, sizes, queue_capacity, to_device, on_episode, evaluator)
 
 
 def run_remote_actor(

@@ -78,14 +78,17 @@ def _make_mixed(
         raise
 
 
-def make_evaluation_environment(config: ml_collections.ConfigDict, num_envs: int, seed: int) -> BatchedEnvironment:
+def make_evaluation_environment(
+    config: ml_collections.ConfigDict, num_envs: int, seed: int, env_threads: int = 0
+) -> BatchedEnvironment:
     """Returns a batch as `make_environment` does, of levels for tests, and where a lost life changes nothing.
 
-    Emulators have all cores: `runtime.env_threads` is the share of one of a training's actors.
+    Emulators have `env_threads` threads, 0 for all cores: `runtime.env_threads` is the share of one of a training's
+    actors.
     """
     config = config.copy_and_resolve_references()
     if "env_threads" in config.get("runtime", {}):
-        config.runtime.env_threads = 0
+        config.runtime.env_threads = env_threads
     if "life_loss_ends" in config.env:
         config.env.life_loss_ends = False
     if config.env.name == "dmlab":

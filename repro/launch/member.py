@@ -139,6 +139,6 @@ def _train(piece: Piece, trainer: Trainer, run: RunDirectory, stop: Callable[[],
     if trainer.updates < end:
         return None
     if trainer.complete:
-        write_json(run.complete_json, trainer.summary())
+        run.complete(trainer.summary())
     games, means = trainer.episodes.collected
     return PieceResult(trainer.updates, games, [] if np.isnan(means).any() else means, diverged=False)

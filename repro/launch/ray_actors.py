@@ -30,7 +30,7 @@ TRUST_LEARNERS = (
 
 
 class RayProcess:
-    """A task of the cluster in which an actor plays or a learner learns.
+    """A task of the cluster in which an actor plays, an evaluator plays, or a learner learns.
 
     Args:
         ray: connected.
@@ -59,9 +59,9 @@ class RayProcess:
 class RayActors:
     """Starts actors on a cluster, each where a core is free, on as many machines as there are; a `Launcher`.
 
-    An actor for which no core is free waits for one. So does a learner for its cores, `runtime.threads` or one, and for
-    a GPU where this machine has one. All machines have this suite installed, in the same version, and
-    reach this one. The cluster is let go when the process ends.
+    An actor or an evaluator for which no core is free waits for one. So does a learner for its cores,
+    `runtime.threads` or one, and for a GPU where this machine has one. All machines have this suite installed, in the
+    same version, and reach this one. The cluster is let go when the process ends.
 
     Args:
         address: of the cluster, see `ray_cluster.join`.
@@ -89,7 +89,7 @@ class RayActors:
         self.port = port or None
 
     def __call__(self, actor: int, start: int, address: str) -> RayProcess:
-        reached = f"{self.home}:{address.rsplit(':', 1)[1]}"
+        reached = self._reached(address)
         return RayProcess(self._ray, self._play.remote(self._config, self._seed, actor, start, reached))
 
     def start_learner(self, learner: int, address: str, key: str) -> RayProcess:
@@ -99,12 +99,17 @@ class RayActors:
         learn = self._ray.remote(num_cpus=self._learner_cores, num_gpus=gpus, **OWN_PROCESS)(_learn)
         return RayProcess(self._ray, learn.remote(self._config, self._seed, learner, address, key))
 
-    def describe(self, num_actors: int, num_learners: int = 1) -> str:
+    def start_evaluator(self, address: str) -> RayProcess:
+        evaluate = self._ray.remote(num_cpus=CORES, **OWN_PROCESS)(_evaluate)
+        return RayProcess(self._ray, evaluate.remote(self._config, self._seed, self._reached(address)))
+
+    def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
         """Returns what is free for the run, which has not started anything yet, and who must be trusted.
 
         Args:
             num_actors: of the run.
             num_learners: with the chief, which does not run on the cluster.
+            evaluates: whether it has an evaluator, which begins when actors play.
         """
         machines = sum(node["Alive"] for node in self._ray.nodes())
         cores = int(self._ray.available_resources().get("CPU", 0))
@@ -114,11 +119,17 @@ class RayActors:
         if left < 0:
             waiting = f" The run waits for cores: {self._learner_cores} for each of {others} learners on the cluster."
         elif (short := num_actors - left // CORES) > 0:
-            waiting = f" {short} of {num_actors} actors wait until there are more."
+            waiting = f" {short} of {num_actors} actors{' and the evaluator' * evaluates} wait until there are more."
+        elif evaluates and short == 0:
+            waiting = " The evaluator waits until there is one more."
         else:
             waiting = ""
         who, trust = ("Actors and learners run", TRUST_LEARNERS) if others else ("Actors play", TRUST)
         return f"{who} on a Ray cluster with {size}.{waiting} {trust}"
+
+    def _reached(self, address: str) -> str:
+        """The address by which other machines reach a server of this one."""
+        return f"{self.home}:{address.rsplit(':', 1)[1]}"
 
     @property
     def _learner_cores(self) -> int:
@@ -147,6 +158,17 @@ def _play(config: dict[str, Any], seed: int, actor: int, start: int, address: st
     assert isinstance(experiment, RemoteActing)
     devices.configure_actor()
     experiment.run_remote_actor(seed, actor, start, address)
+
+
+def _evaluate(config: dict[str, Any], seed: int, address: str) -> None:
+    """Evaluates beside training in a process of the cluster."""
+    cli.quiet()
+    from repro.papers import find_experiment
+    from repro.training import devices
+    from repro.training.evaluating import run_evaluator
+
+    devices.configure_actor()
+    run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
 
 
 def _learn(config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:

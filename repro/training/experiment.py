@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import ml_collections
+from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import Launcher
@@ -91,6 +92,20 @@ FindExperiment = Callable[[ml_collections.ConfigDict], Experiment]
 @runtime_checkable
 class RemoteActing(Protocol):
     """An experiment whose actors can be processes of their own, where `runtime.schedule` is `processes`."""
+
+    @property
+    def config(self) -> ml_collections.ConfigDict: ...
+
+    @property
+    def evaluation(self) -> Evaluation: ...
+
+    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[tf_agent.TFAgent, BatchedEnvironment]:
+        """Returns an agent with new weights, whose `policy` evaluates, and environments as `load_policy` does.
+
+        Args:
+            num_envs: environments side by side.
+            seed: of the environments.
+        """
 
     def build_trainer(self, seed: int, run: RunDirectory, warn: Warn, launch: Launcher | None = None) -> Trainer:
         """See `Experiment.build_trainer`; `launch` starts actors in processes, None: on this machine."""

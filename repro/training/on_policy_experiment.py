@@ -15,6 +15,7 @@ from tf_agents.policies import tf_policy
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, score_unit
+from repro.acting.evaluator import Evaluator
 from repro.acting.inference import DynamicBatching
 from repro.acting.remote import RemoteWeights
 from repro.acting.remote_source import RemoteSource
@@ -31,6 +32,7 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
 from repro.training import checkpoint, devices
+from repro.training.evaluating import make_evaluator
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup
@@ -220,22 +222,29 @@ class OnPolicyExperiment(abc.ABC):
         episodes, to_device = self._make_episode_log(), None if num_replayed else learner.to_device
         weights: WeightsPublisher
         source: BatchSource
+        evaluator = make_evaluator(config, launcher, agent, watched)
         if remote:
             environments[0].close()
-            weights, source = self._make_remote_source(agent, launcher, watched, episodes.append, to_device)
+            parts = (agent, launcher, watched, episodes.append, to_device)
+            weights, source = self._make_remote_source(*parts, evaluator=evaluator)
             if group is not None:
                 source = ChiefSource(source, group, episodes.append)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        parts = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
+        of_trainer = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
+        trainer: OnPolicyTrainer
         if group is not None:
-            return ChiefTrainer(group, *parts, sampled_hparams)
-        if not num_replayed:
-            return OnPolicyTrainer(*parts, sampled_hparams, at_acting_weights)
-        batches = MixedBatches(
-            agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
-        )
-        return MixedReplayTrainer(*parts, batches, np.random.default_rng(seeds.replay), sampled_hparams)
+            trainer = ChiefTrainer(group, *of_trainer, sampled_hparams)
+        elif not num_replayed:
+            trainer = OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
+        else:
+            batches = MixedBatches(
+                agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
+            )
+            rng = np.random.default_rng(seeds.replay)
+            trainer = MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
+        trainer.evaluator = evaluator
+        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -292,12 +301,14 @@ class OnPolicyExperiment(abc.ABC):
         on_episode: Callable[[Episode], None],
         to_device: Callable[[Any], Any] | None,
         learner: int = 0,
+        evaluator: Evaluator | None = None,
     ) -> tuple[RemoteWeights, RemoteSource]:
         """A learner's share of the actors, in processes of their own, and what gives them weights."""
         weights = RemoteWeights(agent.collect_policy.variables(), self.config.runtime.get("weights_delay", 0))
         actors, num_new = self._make_actors(launcher, watched, learner), self.num_new // self.num_learners
         spec = agent.collect_data_spec
-        return weights, make_remote_source(self.config, actors, weights, on_episode, spec, to_device, num_new)
+        parts = (actors, weights, on_episode, spec, to_device, num_new, evaluator)
+        return weights, make_remote_source(self.config, *parts)
 
     def _make_actors(self, launcher: Launcher, watched: Supervision, learner: int) -> ActorProcesses:
         num_actors = self.config.runtime.num_actors // self.num_learners
@@ -329,5 +340,10 @@ class OnPolicyExperiment(abc.ABC):
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+        agent, environment = self.make_evaluation_agent(num_envs, seed)
+        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+
+    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[tf_agent.TFAgent, BatchedEnvironment]:
+        """See `RemoteActing`."""
         environment = make_evaluation_environment(self.config, num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, self.make_agent(environment, seed=0), warn), environment
+        return self.make_agent(environment, seed=0), environment

@@ -1,4 +1,4 @@
-"""What a run shows and logs: a line in the terminal, a CSV file, TensorBoard scalars."""
+"""What a run shows and logs: a line in the terminal, CSV files, TensorBoard scalars."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ import contextlib
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
+from repro.acting.evaluator import Evaluated
 from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
+from repro.training.task_returns import return_of
 from repro.training.trainer import RECENT_GAMES, Update
 
 POINTS = 500
-"""Rows that a whole run leaves in its CSV file."""
+"""Rows that a whole run leaves in `progress.csv`."""
+EVALUATOR = "evaluator"
+"""Folder of the scalars of an evaluator beside training, a run of its own for TensorBoard."""
 
 
 class Progress:
     """Consumes updates.
 
     Args:
-        run: its folder; on resume, rows after the restored checkpoint are dropped.
+        run: its folder; on resume, rows after the restored checkpoint are dropped, also those of evaluations.
         total_updates: of the whole run.
         frames_per_update: environment frames per learner update.
         first_update: updates made before this process.
@@ -47,18 +53,23 @@ class Progress:
     ) -> None:
         self._progress_scalars = progress_scalars
         self._unit = unit
-        self._path = run.progress_csv
+        self._path, self._evaluations = run.progress_csv, run.evaluations_csv
+        self._tensorboard = run.tensorboard
         self._every = max(1, total_updates // POINTS)
         self._total = total_updates
         self._last: Update | None = None
         self._lags: list[float] = []  # of the updates since the last row
+        self._evaluator_writer: tf.summary.SummaryWriter | None = None  # until there is something to write
         with self._writing():
-            self._keep_rows_until(first_update)
+            for path in (self._path, self._evaluations):
+                _keep_rows_until(path, first_update)
             self._writer = tf.summary.create_file_writer(str(run.tensorboard))
         self._line = ProgressLine(label, total_updates * frames_per_update, unit, first_update * frames_per_update)
 
     def __call__(self, update: Update) -> None:
         """Shows the update, and logs it every `total / POINTS` updates and at the end, with the mean lag since then.
+
+        What an evaluator brought is logged at once.
 
         Raises:
             RunDirectoryError: the disk is full or not writable. A row that was cut short is left out at a resume.
@@ -67,10 +78,15 @@ class Progress:
         texts = [f"return {mean_return} ({min(update.games, RECENT_GAMES)} episodes)"]
         if update.actor_restarts:
             texts.append(f"{update.actor_restarts} restarted actors")
+        if update.evaluator_restarts:
+            texts.append(f"{update.evaluator_restarts} restarted evaluators")
         known = {name: value for name, value in update.scalars.items() if not math.isnan(value)}  # NaN: none yet
         texts += [f"{name} {known[name]:.3g}" for name in self._progress_scalars if name in known]
         self._line.update(update.frames, ", ".join([*texts, f"lag {update.lag:.1f}"]))
         self._lags.append(update.lag)
+        for evaluated in update.evaluations:
+            with self._writing():
+                self._log_evaluation(evaluated)
         if update.updates % self._every == 0 or update.updates == self._total:
             with self._writing():
                 self._log(update)
@@ -78,6 +94,8 @@ class Progress:
     def close(self) -> None:
         self._line.close()
         self._writer.close()
+        if self._evaluator_writer is not None:
+            self._evaluator_writer.close()
 
     def _log(self, update: Update) -> None:
         before = self._last
@@ -95,14 +113,35 @@ class Progress:
         }
         self._last = update
         self._lags.clear()
-        rows = _csv([row], header=not self._path.exists())
-        with self._path.open("a", newline="") as file:
+        self._write(self._path, row, self._writer)
+
+    def _log_evaluation(self, evaluated: Evaluated) -> None:
+        if self._evaluator_writer is None:
+            self._evaluator_writer = tf.summary.create_file_writer(str(self._tensorboard / EVALUATOR))
+        returns = evaluated.returns
+        row = {
+            "updates": evaluated.updates,
+            f"num_env_{self._unit}": evaluated.frames,
+            "episodes": returns.size,
+            "mean_return": float(returns.mean()),
+        }
+        if evaluated.tasks:
+            row |= {return_of(task): float(mean) for task, mean in zip(evaluated.tasks, returns.mean(1), strict=True)}
+        else:
+            row["std_return"] = float(np.std(returns, ddof=1)) if returns.size > 1 else math.nan
+        self._write(self._evaluations, row, self._evaluator_writer)
+
+    def _write(self, path: Path, row: Mapping[str, float], writer: tf.summary.SummaryWriter) -> None:
+        """Adds a row to a CSV file, and its values to TensorBoard's scalars."""
+        rows = _csv([row], header=not path.exists())
+        with path.open("a", newline="") as file:
             file.write(rows)
-        with self._writer.as_default(step=update.frames):
+        counted = f"num_env_{self._unit}"
+        with writer.as_default(step=row[counted]):
             for name, value in row.items():
-                if name not in ("updates", f"num_env_{self._unit}"):
+                if name not in ("updates", counted):
                     tf.summary.scalar(name, value)
-        self._writer.flush()  # here, since `close` passes over what cannot be written
+        writer.flush()  # here, since `close` passes over what cannot be written
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -114,16 +153,18 @@ class Progress:
                 "the run."
             ) from error
 
-    def _keep_rows_until(self, update: int) -> None:
-        if self._path.exists():
-            rows = [row for row in read_progress(self._path) if row["updates"] <= update]
-            if rows:
-                write_whole(self._path, _csv(rows, header=True))
-            else:
-                self._path.unlink()
+
+def _keep_rows_until(path: Path, update: int) -> None:
+    """Leaves out rows of later updates, and a file without any other."""
+    if path.exists():
+        rows = [row for row in read_progress(path) if row["updates"] <= update]
+        if rows:
+            write_whole(path, _csv(rows, header=True))
+        else:
+            path.unlink()
 
 
-def _csv(rows: Sequence[dict[str, float]], header: bool) -> str:
+def _csv(rows: Sequence[Mapping[str, float]], header: bool) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, rows[0], lineterminator="\n")
     if header:

@@ -7,7 +7,7 @@ import datetime
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -33,6 +33,7 @@ CHANGEABLE = (
     ".runtime.threads",
     ".runtime.env_threads",
     ".runtime.steps_per_call",
+    ".runtime.evaluator_episodes",
 )
 """Ends of the names of fields that may change while a run goes on: its algorithm does not depend on them."""
 
@@ -46,8 +47,8 @@ class RunDirectory:
 
     `config.json` takes the values of `CHANGEABLE` fields that a run goes on with.
 
-    Contents: `config.json`, `progress.csv`, `tensorboard/`, `checkpoints/`, `actors/` with what actors that failed had
-    to say, and, once training is complete, `complete.json`.
+    Contents: `config.json`, `progress.csv`, `evaluations.csv` of an evaluator beside training, `tensorboard/`,
+    `checkpoints/`, `actors/` with what actors that failed had to say, and, once training is complete, `complete.json`.
 
     Args:
         path: created if missing.
@@ -63,6 +64,7 @@ class RunDirectory:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.progress_csv = path / "progress.csv"
+        self.evaluations_csv = path / "evaluations.csv"
         self.tensorboard = path / "tensorboard"
         self.actors = path / "actors"
         self.complete_json = path / "complete.json"
@@ -82,6 +84,15 @@ class RunDirectory:
             raise RunDirectoryError(f"{path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}")
         if _differences(path, config, seed):
             write_json(path / "config.json", read_settings(path) | {"config": config})
+
+    def complete(self, totals: Mapping[str, Any]) -> None:
+        """Marks the run as at its end; what was evaluated before is of other weights, and is removed.
+
+        Raises:
+            RunDirectoryError: the disk is full or not writable.
+        """
+        (self.path / "evaluation.json").unlink(missing_ok=True)
+        write_json(self.complete_json, totals)
 
     def release(self) -> None:
         """Gives up the lock before the process ends."""
@@ -214,7 +225,7 @@ def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
 
 
 def read_progress(path: Path) -> list[dict[str, float]]:
-    """The rows of a `progress.csv`; a last line cut short by a kill is left out."""
+    """The rows of a `progress.csv` or `evaluations.csv`; a last line cut short by a kill is left out."""
     whole, _, _ = path.read_text().rpartition("\n")
     return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(whole.splitlines())]
 

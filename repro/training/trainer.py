@@ -6,7 +6,7 @@ import abc
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import ml_collections
 import numpy as np
 import tensorflow as tf
 
+from repro.acting.evaluator import Evaluated, Evaluator
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, Interrupted, Supervision
 from repro.config import total_budget
@@ -125,6 +126,8 @@ class Update(NamedTuple):
     mean_return: float  # of the last games
     games: int
     actor_restarts: int = 0  # of the whole run, whose open games were lost
+    evaluations: Sequence[Evaluated] = ()  # that came since the update before
+    evaluator_restarts: int = 0  # of the whole run
 
 
 class RunSettings(NamedTuple):
@@ -167,6 +170,7 @@ class Trainer(abc.ABC):
         skipped_updates: of them, that were not made: the run went on behind them with the weights of another.
         saved_updates: of them, in the last checkpoint; 0 before the first one, which is never made without an update.
         saving: held while a checkpoint is written.
+        evaluator: that plays beside training, if there is one; set by who builds the run.
 
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
@@ -176,6 +180,7 @@ class Trainer(abc.ABC):
     """
 
     progress_scalars: tuple[str, ...] = ("loss", "entropy")
+    evaluator: Evaluator | None = None
 
     def __init__(
         self,
@@ -189,7 +194,7 @@ class Trainer(abc.ABC):
         self._run = run
         self._seconds = 0.0
         self._lag_sum = self._lag_max = 0.0
-        self._restarts_before = 0  # of this process
+        self._restarts_before = self._evaluator_restarts_before = 0  # of this process
         self.saving = threading.Lock()
         self.saved_updates = self.skipped_updates = 0
         if episodes.task_returns:
@@ -238,8 +243,13 @@ class Trainer(abc.ABC):
         return self._restarts_before + self._restarts
 
     @property
+    def evaluator_restarts(self) -> int:
+        """Evaluators that failed or hung, and were replaced, in the whole run."""
+        return self._evaluator_restarts_before + (self.evaluator.restarts if self.evaluator else 0)
+
+    @property
     def _restarts(self) -> int:
-        """The same, in this process."""
+        """Actors that were replaced, in this process."""
         return 0
 
     @property
@@ -305,8 +315,8 @@ class Trainer(abc.ABC):
                 saved = time.monotonic()
             mean_return, games = self._episodes.mean_return(), self._episodes.games
             scalars = {**scalars, **self._episodes.scalars()}
-            restarts = self.actor_restarts
-            yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games, restarts)
+            processes = self.actor_restarts, self._follow(), self.evaluator_restarts
+            yield Update(self.updates, self.frames, self._seconds, scalars, lag, mean_return, games, *processes)
         self.save()
 
     def save(self) -> Path:
@@ -319,6 +329,7 @@ class Trainer(abc.ABC):
                 "seconds": self._seconds,
                 "lag": np.array([self._lag_sum, self._lag_max]),
                 "actor_restarts": self.actor_restarts,
+                "evaluator_restarts": self.evaluator_restarts,
                 "episodes": self._episodes.get_state(),
             }
             state = counters | own
@@ -352,8 +363,15 @@ class Trainer(abc.ABC):
             "games": self._episodes.games,
             "policy_lag": {"mean": self._lag_sum / made if made else 0.0, "max": self._lag_max},
             **({"actor_restarts": self.actor_restarts} if self.actor_restarts else {}),
+            **({"evaluator_restarts": self.evaluator_restarts} if self.evaluator_restarts else {}),
             **({"evaluation": evaluation} if evaluation else {}),
         }
+
+    def _follow(self) -> Sequence[Evaluated]:
+        """Has the evaluator follow; returns what came of it."""
+        if self.evaluator is None:
+            return ()
+        return self.evaluator.follow(self.updates, self.frames, self.total_updates)
 
     def _restore(self) -> None:
         """Continues from the last checkpoint, if there is one."""
@@ -364,6 +382,7 @@ class Trainer(abc.ABC):
             self._seconds = state["seconds"]
             self._lag_sum, self._lag_max = map(float, state["lag"])
             self._restarts_before = state.get("actor_restarts", 0)  # checkpoints of before have none
+            self._evaluator_restarts_before = state.get("evaluator_restarts", 0)
             self._episodes.set_state(state["episodes"])
             self._episodes.frames = self.frames
             self._set_state(state)

@@ -21,7 +21,7 @@ from repro.config import PROCESSES, use_processes
 from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
 from repro.launch.ray_cluster import ClusterError
-from repro.training import devices
+from repro.training import devices, evaluating
 
 LONGEST_SECONDS = 120.0
 CONFIG = {"agent": "impala", "runtime": {"num_actors": 2}}
@@ -129,6 +129,15 @@ def test_a_learner_starts_its_actors_on_the_cluster_that_it_is_a_task_of(ray):
     assert ray.tasks == [(CONFIG, 7, 1, 0, "10.0.0.1:1234")]
 
 
+def test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address(ray):
+    process = RayActors("auto", CONFIG, 7).start_evaluator("localhost:1234")
+    assert ray.tasks == [(CONFIG, 7, "10.0.0.1:1234")]
+    assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+    assert process.may_wait
+    process.kill()
+    assert ray.cancelled == [(1, True)]
+
+
 def test_a_port_that_another_learner_has_is_refused(ray):
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # as Reverb's server
@@ -142,13 +151,23 @@ def test_a_port_that_another_learner_has_is_refused(ray):
 
 def test_an_actor_plays_where_no_gpu_is_visible(monkeypatch):
     called = []
-    experiment = types.SimpleNamespace(build_trainer=print, run_remote_actor=lambda *place: called.append(place))
+    others = dict.fromkeys(("config", "evaluation", "build_trainer", "make_evaluation_agent"), print)
+    experiment = types.SimpleNamespace(**others, run_remote_actor=lambda *place: called.append(place))
     monkeypatch.setattr(tf.config, "set_visible_devices", lambda *visible: called.append(visible))
     monkeypatch.setattr(devices, "configure_threads", lambda **threads: called.append(threads))
     monkeypatch.setattr(cli, "quiet", lambda: None)
     monkeypatch.setattr(papers, "find_experiment", lambda config: experiment)
     ray_actors._play(CONFIG, 7, 1, 2, "10.0.0.1:1234")
     assert called == [([], "GPU"), {"deterministic": False, "threads": 1}, (7, 1, 2, "10.0.0.1:1234")]
+
+
+def test_an_evaluator_plays_where_no_gpu_is_visible(monkeypatch):
+    called = []
+    monkeypatch.setattr(devices, "configure_actor", lambda: called.append("no GPU"))
+    monkeypatch.setattr(cli, "quiet", lambda: None)
+    monkeypatch.setattr(evaluating, "run_evaluator", lambda find, config, *run: called.append((config.agent, *run)))
+    ray_actors._evaluate(CONFIG, 7, "10.0.0.1:1234")
+    assert called == ["no GPU", ("impala", 7, "10.0.0.1:1234")]
 
 
 def test_the_reason_why_a_task_ended_is_one_line(ray):
@@ -167,6 +186,19 @@ def test_what_is_said_names_machines_cores_and_whom_to_trust(ray):
     assert said.startswith("Actors play on a Ray cluster with 2 machines and 3 free cores. Reverb has no authenticat")
     assert said.endswith("Use a private network only.")
     assert " 2 of 5 actors wait until there are more. Reverb" in launcher.describe(5)
+
+
+@pytest.mark.parametrize(
+    ("num_actors", "waiting"),
+    [
+        (2, ""),
+        (3, " The evaluator waits until there is one more."),
+        (5, " 2 of 5 actors and the evaluator wait until there are more."),
+    ],
+)
+def test_an_evaluator_is_said_to_wait_where_actors_have_all_cores(ray, num_actors, waiting):
+    said = RayActors("auto", CONFIG, 7).describe(num_actors, evaluates=True)
+    assert f"3 free cores.{waiting} Reverb has" in said
 
 
 @pytest.mark.parametrize(
@@ -224,9 +256,10 @@ def test_without_ray_the_command_says_how_to_install_it(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_a_killed_actor_is_replaced_and_the_run_is_saved(tmp_path):
+def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path):
     run = tmp_path / "run"
-    settings = ["--config.num_env_steps=400000", "--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=16"]
+    runtime = ("num_actors=1", "envs_per_actor=16", "evaluator_episodes=4")
+    settings = ["--config.num_env_steps=400000", *(f"--config.runtime.{setting}" for setting in runtime)]
     command = [sys.executable, "-m", "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", *settings]
     learner = subprocess.Popen([*command, "--cluster=auto", f"--run_dir={run}"], stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + LONGEST_SECONDS
@@ -235,12 +268,16 @@ def test_on_ray_a_killed_actor_is_replaced_and_the_run_is_saved(tmp_path):
         assert learner.poll() is None, learner.stderr.read()
         assert time.monotonic() < end, "the run logs nothing"
         time.sleep(0.2)
-    found = subprocess.run(["pgrep", "-f", "^ray::_play"], capture_output=True, text=True, check=True)
-    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
-    line = ""
-    while "Actor 0 was restarted (restart 1 of this process): WorkerCrashedError" not in line:
-        line = learner.stderr.readline()
-        assert line, "the run ended"
+    while not (run / "evaluations.csv").exists():
+        assert time.monotonic() < end, "nothing is evaluated"
+        time.sleep(0.2)
+    for task, name in (("_play", "Actor 0"), ("_evaluate", "The evaluator")):
+        found = subprocess.run(["pgrep", "-f", f"^ray::{task}"], capture_output=True, text=True, check=True)
+        os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+        line = ""
+        while f"{name} was restarted (restart 1 of this process): WorkerCrashedError" not in line:
+            line = learner.stderr.readline()
+            assert line, "the run ended"
     rows = len(progress.read_text().splitlines())
     while len(progress.read_text().splitlines()) < rows + 5:
         assert time.monotonic() < end, "the run does not go on"

@@ -64,6 +64,28 @@ def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losse
     assert records.read_record(tmp_path / "record.json") == record
 
 
+def test_a_record_is_the_same_where_an_evaluator_played_beside_training(tmp_path):
+    made = []
+    for episodes in (0, 20):
+        folder = tmp_path / str(episodes)
+        config = atari_shallow.get_config("smoke")
+        job = TrainingJob(config, "pong", 1, folder / "results", folder / "runs")
+        trained = config.to_dict() | {"runtime": config.runtime.to_dict() | {"evaluator_episodes": episodes}}
+        run = RunDirectory(job.run_dir, trained, seed=1)
+        complete = {"num_env_frames": 200_000, "seconds": 1.0, "gradient_steps": 5, "policy_lag": {}}
+        if episodes:
+            complete["evaluator_restarts"] = 3
+            run.evaluations_csv.write_text("updates,num_env_frames,episodes,mean_return\n1,200000,20,9.0\n")
+        run.complete_json.write_text(json.dumps(complete))
+        origin = {"git_commit": "0" * 40, "behaviour": job._behaviour_version()}
+        (job.run_dir / "origin.json").write_text(json.dumps(origin))
+        run.progress_csv.write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
+        assert job.refusal() is None
+        record = job._make_record("ALE/Pong-v5", summarize_returns("points", "eight games", np.arange(8.0)), cores=1)
+        made.append({name: value for name, value in record.items() if name not in ("started", "finished")})
+    assert made[0] == made[1]
+
+
 def test_a_record_has_the_sizes_that_its_run_has_chosen(tmp_path):
     config = atari_shallow.get_config("smoke")
     config.runtime.num_actors = 0

@@ -30,6 +30,15 @@ TEST_RAY_RUNS = "tests/launch/test_ray_runs.py"
 TEST_DEVICES = "tests/training/test_devices.py"
 TEST_AGAIN = "tests/training/test_starting_again.py"
 
+EVALUATOR = "repro/acting/evaluator.py"
+REMOTE_EVALUATOR = "repro/acting/remote_evaluator.py"
+EVALUATING = "repro/training/evaluating.py"
+TRAINER = "repro/training/trainer.py"
+PROGRESS = "repro/training/progress.py"
+TEST_EVALUATOR = "tests/acting/test_evaluator.py"
+TEST_EVALUATING = "tests/training/test_evaluating.py"
+TEST_PROGRESS = "tests/training/test_progress.py"
+
 VARIANTS = [
     Variant(
         "cluster: an actor ends where its report of games breaks off",
@@ -145,8 +154,8 @@ VARIANTS = [
     Variant(
         "cluster: actors look for the learner on their own machine",
         RAY,
-        "reached = f\"{self.home}:{address.rsplit(':', 1)[1]}\"",
-        "reached = address",
+        "return f\"{self.home}:{address.rsplit(':', 1)[1]}\"",
+        "return address",
         f"{TEST_RAY}::test_an_actor_is_a_task_that_reaches_the_learner_by_its_address",
     ),
     Variant(
@@ -688,5 +697,105 @@ VARIANTS = [
         "if step_type == StepType.FIRST and older is None else 0",
         "if step_type == StepType.FIRST else 0",
         "tests/replay/test_sequences.py::test_writer_that_begins_amid_a_game_has_whole_stacks",
+    ),
+    Variant(
+        "evaluator: an evaluation that comes twice is logged twice",
+        EVALUATOR,
+        "and updates > self._last:",
+        "and updates >= self._last:",
+        f"{TEST_EVALUATOR}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
+    ),
+    Variant(
+        "evaluator: what one of another learner's process played counts",
+        EVALUATOR,
+        "returns.size and token == self._token and",
+        "returns.size and",
+        f"{TEST_EVALUATOR}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
+    ),
+    Variant(
+        "evaluator: the same weights are played with again",
+        EVALUATOR,
+        "            max_times_sampled=1,\n",
+        "",
+        f"{TEST_EVALUATOR}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
+    ),
+    Variant(
+        "evaluator: it begins before actors have their cores",
+        EVALUATOR,
+        "        self._may_run = threading.Event()\n",
+        "        self._may_run = threading.Event()\n        self._may_run.set()\n",
+        f"{TEST_EVALUATOR}::test_it_begins_after_the_first_update_and_one_that_is_killed_is_replaced",
+    ),
+    Variant(
+        "evaluator: the run ends with one that cannot begin",
+        EVALUATOR,
+        "except ActorPoolError as error:",
+        "except KeyError as error:",
+        f"{TEST_EVALUATOR}::test_a_run_goes_on_without_one_that_cannot_begin",
+    ),
+    Variant(
+        "evaluator: it keeps the core that an actor waits for",
+        EVALUATOR,
+        "                self._process.pause()\n",
+        "                pass\n",
+        f"{TEST_EVALUATOR}::test_it_leaves_its_core_while_the_run_stands_still",
+    ),
+    Variant(
+        "evaluator: a long evaluation is taken for a hang",
+        REMOTE_EVALUATOR,
+        "episodes, on_step=link.live)",
+        "episodes)",
+        f"{TEST_EVALUATOR}::test_it_plays_what_an_evaluation_of_the_same_weights_plays",
+    ),
+    Variant(
+        "evaluator: actions go on from the evaluation before",
+        REMOTE_EVALUATOR,
+        """            act.set_state(beginning | {"seed": np.array([own_seed, 0], np.int32)})
+""",
+        "",
+        f"{TEST_EVALUATOR}::test_it_plays_what_an_evaluation_of_the_same_weights_plays",
+    ),
+    Variant(
+        "evaluator: every evaluation plays the same games",
+        REMOTE_EVALUATOR,
+        "spawn_key=(SEED_KEY, updates)",
+        "spawn_key=(SEED_KEY,)",
+        f"{TEST_EVALUATOR}::test_games_are_others_than_before_and_than_those_of_other_runs",
+    ),
+    Variant(
+        "evaluator: it plays as actors do",
+        EVALUATING,
+        "policy, variables = agent.policy,",
+        "policy, variables = agent.collect_policy,",
+        f"{TEST_EVALUATING}::test_several_tasks_are_played_one_after_the_other_by_one_agent",
+    ),
+    Variant(
+        "evaluator: its weights are said to be of the update before",
+        TRAINER,
+        "self.evaluator.follow(self.updates, self.frames, self.total_updates)",
+        "self.evaluator.follow(self.updates - 1, self.frames - self.frames_per_update, self.total_updates)",
+        f"{TEST_EVALUATING}::test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_weights",
+        slow=True,
+    ),
+    Variant(
+        "evaluator: its restarts before an interruption are not counted",
+        TRAINER,
+        """self._evaluator_restarts_before = state.get("evaluator_restarts", 0)""",
+        "pass",
+        f"{TEST_EVALUATING}::test_restarts_are_of_the_whole_run",
+    ),
+    Variant(
+        "evaluator: a resumed run keeps evaluations of weights that it has lost",
+        PROGRESS,
+        "for path in (self._path, self._evaluations):",
+        "for path in (self._path,):",
+        f"{TEST_PROGRESS}::test_evaluations_are_logged_when_they_come_and_go_on_after_an_interruption",
+    ),
+    Variant(
+        "evaluator: it looks for the learner on its own machine",
+        RAY,
+        "evaluate.remote(self._config, self._seed, self._reached(address))",
+        "evaluate.remote(self._config, self._seed, address)",
+        f"{TEST_RAY}::test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address",
     ),
 ]

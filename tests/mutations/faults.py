@@ -13,12 +13,15 @@ CHECKPOINT = "repro/training/checkpoint.py"
 STOPPING = "repro/training/stopping.py"
 RUN_DIRECTORY = "repro/training/run_directory.py"
 CONTROL, REFER, PPO = (f"repro/papers/refer/{name}.py" for name in ("control_trainer", "training", "ppo_training"))
+STEP_WATCH = "repro/training/step_watch.py"
+
 TEST = "tests/acting/test_supervision.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_POOL = "tests/acting/test_actor_pool.py"
 TEST_CHECKPOINT = "tests/training/test_checkpoint.py"
 TEST_STOPPING = "tests/training/test_stopping.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
+TEST_STEP_WATCH = "tests/training/test_step_watch.py"
 TEST_REFER, TEST_PPO = "tests/papers/refer/test_training.py", "tests/papers/refer/test_ppo_training.py"
 
 VARIANTS = [
@@ -264,5 +267,34 @@ VARIANTS = [
         "if _differences(path, config, seed):",
         "if False:",
         f"{TEST_RUN_DIRECTORY}::test_fields_that_change_no_algorithm_may_change",
+    ),
+    Variant(
+        "faults: what was evaluated before the end of a run is recorded",
+        RUN_DIRECTORY,
+        """        (self.path / "evaluation.json").unlink(missing_ok=True)
+""",
+        "",
+        f"{TEST_RUN_DIRECTORY}::test_an_evaluation_from_before_the_end_is_not_that_of_the_run",
+    ),
+    Variant(
+        "faults: a step that the learner makes hangs at once",
+        STEP_WATCH,
+        "elif now - since > self._silent_seconds:",
+        "else:",
+        f"{TEST_STEP_WATCH}::test_what_takes_long_between_two_steps_or_in_many_goes_on",
+    ),
+    Variant(
+        "faults: what replaces an environment that hangs has no time",
+        STEP_WATCH,
+        "            self.changes += 2  # what comes in its place has as long\n",
+        "",
+        f"{TEST_STEP_WATCH}::test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long",
+    ),
+    Variant(
+        "faults: a step is ended that is not there any more",
+        STEP_WATCH,
+        "        self._stop.set()\n",
+        "",
+        f"{TEST_STEP_WATCH}::test_after_the_end_nothing_is_ended",
     ),
 ]

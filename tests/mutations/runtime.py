@@ -500,7 +500,7 @@ VARIANTS = [
     Variant(
         "sizes: an evaluation has one actor's share of the threads",
         "repro/environments/make.py",
-        "config.runtime.env_threads = 0",
+        "config.runtime.env_threads = env_threads",
         "pass",
         "tests/environments/test_atari.py::test_an_evaluation_has_all_cores",
     ),

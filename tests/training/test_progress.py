@@ -2,9 +2,11 @@
 
 import resource
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.acting.evaluator import Evaluated
 from repro.training.progress import POINTS, Progress
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
 from repro.training.trainer import Update
@@ -52,3 +54,55 @@ def test_a_full_disk_is_a_sentence_and_a_row_that_was_cut_is_left_out(tmp_path, 
     resumed(update._replace(updates=2, mean_return=5.0))
     resumed.close()
     assert [(row["updates"], row["mean_return"]) for row in read_progress(run.progress_csv)] == [(1, 0.0), (2, 5.0)]
+
+
+def evaluated(updates, *returns, tasks=()):
+    return Evaluated(updates, 10 * updates, np.float64(returns), tasks)
+
+
+def test_evaluations_are_logged_when_they_come_and_go_on_after_an_interruption(tmp_path):
+    """Also between two rows of the progress; those of updates that are lost are dropped."""
+    run = RunDirectory(tmp_path / "run", {"num_env_frames": 90_000}, 1)
+    progress, update = Progress(run, 9000, 10, 0, "test"), Update(1, 10, 1.0, {"loss": 0.0}, 0.0, 0.0, 0)
+    progress(update)
+    assert not run.evaluations_csv.exists()
+    progress(update._replace(evaluations=[evaluated(3, [1.0, 3.0])]))
+    progress(update._replace(evaluations=[evaluated(5, [2.0]), evaluated(9, [4.0, 4.0])]))
+    progress.close()
+    resumed = Progress(run, 9000, 10, 5, "test")
+    resumed(update._replace(updates=6, evaluations=[evaluated(6, [7.0, 8.0])]))
+    resumed.close()
+    rows = read_progress(run.evaluations_csv)
+    assert [list(row.values())[:4] for row in rows] == [[3, 30, 2, 2.0], [5, 50, 1, 2.0], [6, 60, 2, 7.5]]
+    assert list(rows[0]) == ["updates", "num_env_frames", "episodes", "mean_return", "std_return"]
+    assert rows[0]["std_return"] == pytest.approx(2**0.5)
+    assert np.isnan(rows[1]["std_return"])
+    assert not run.progress_csv.exists()
+    files = sorted((run.tensorboard / "evaluator").iterdir())
+    scalars = [
+        (event.step, value.tag, float(tf.make_ndarray(value.tensor)))
+        for file in files
+        for event in tf.compat.v1.train.summary_iterator(str(file))
+        for value in event.summary.value
+    ]
+    assert [(step, x) for step, tag, x in scalars if tag == "mean_return"] == [(30, 2), (50, 2), (90, 4), (60, 7.5)]
+    Progress(run, 9000, 10, 2, "test").close()
+    assert not run.evaluations_csv.exists()
+
+
+def test_evaluations_of_several_tasks_have_the_mean_of_each(tmp_path):
+    run = RunDirectory(tmp_path / "run", {"num_env_frames": 90}, 1)
+    progress, update = Progress(run, 9, 10, 0, "test"), Update(1, 10, 1.0, {"loss": 0.0}, 0.0, 0.0, 0)
+    progress(update._replace(evaluations=[evaluated(3, [1.0, 3.0], [5.0, 9.0], tasks=("pong", "breakout"))]))
+    progress.close()
+    (row,) = read_progress(run.evaluations_csv)
+    mean = {"mean_return": 4.5, "return/pong": 2.0, "return/breakout": 7.0}
+    assert row == {"updates": 3, "num_env_frames": 30, "episodes": 4, **mean}
+
+
+def test_restarted_evaluators_are_shown_beside_restarted_actors(tmp_path, capsys):
+    run = RunDirectory(tmp_path / "run", {"num_env_frames": 10}, 1)
+    progress = Progress(run, 1, 10, 0, "test")
+    progress(Update(1, 10, 1.0, {"loss": 0.0}, 0.0, 0.0, 0, actor_restarts=2, evaluator_restarts=3))
+    progress.close()
+    assert "2 restarted actors, 3 restarted evaluators, loss" in capsys.readouterr().err

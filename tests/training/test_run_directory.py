@@ -39,6 +39,7 @@ def test_fields_that_change_no_algorithm_may_change(tmp_path):
     started = run_directory.read_settings(tmp_path)["started"]
     del del_me
     runtime = {"threads": 4, "checkpoint_seconds": 5.0, "env_threads": 3, "silent_seconds": 100.0, "num_actors": 2}
+    runtime |= {"evaluator_episodes": 5}
     changed = config | {"runtime": runtime}
     assert run_directory.changed_settings(tmp_path, changed, seed=1) == []
     del_me = RunDirectory(tmp_path, changed, seed=1)
@@ -123,3 +124,12 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         run_directory.write_json(path, {"a": 2})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_an_evaluation_from_before_the_end_is_not_that_of_the_run(tmp_path):
+    run = RunDirectory(tmp_path, {}, seed=1)
+    for _ in range(2):
+        run.complete({"games": 3})
+        assert json.loads(run.complete_json.read_text()) == {"games": 3}
+        assert not (tmp_path / "evaluation.json").exists()
+        (tmp_path / "evaluation.json").write_text("{}")

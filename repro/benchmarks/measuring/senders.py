@@ -79,6 +79,9 @@ class SenderLauncher:
     def start_learner(self, learner: int, address: str, key: str) -> ActorProcess:
         raise NotImplementedError("There is one learner.")
 
+    def start_evaluator(self, address: str) -> ActorProcess:
+        raise NotImplementedError("There is no evaluator.")
+
 
 def send(group: UnrollGroup, actor: int, start: int, address: str) -> NoReturn:
     """Sends a group of unrolls as fast as the learner takes it, until that is gone, and takes weights before each time.

@@ -15,6 +15,7 @@ from tf_agents.policies import tf_policy
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
 from repro.acting.evaluation import describe_games, describe_window, score_unit
+from repro.acting.evaluator import Evaluator
 from repro.acting.remote import RemoteWeights
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
@@ -26,6 +27,7 @@ from repro.papers.acer.unroll_agent import UnrollAgent
 from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import checkpoint, devices
+from repro.training.evaluating import make_evaluator
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
@@ -129,13 +131,16 @@ class AcerExperiment(abc.ABC):
         to_device = learner.to_device if settings.on_policy else None
         weights: WeightsPublisher
         source: BatchSource
+        evaluator: Evaluator | None = None
         if remote:
             environments[0].close()
             launcher = launch or LocalLauncher(run.path, run.actors)
-            weights, source = self._make_remote_source(agent, launcher, watched, episodes, to_device)
+            evaluator = make_evaluator(config, launcher, agent, watched)
+            parts = (agent, launcher, watched, episodes, to_device, evaluator)
+            weights, source = self._make_remote_source(*parts)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        return ReplayTrainer(
+        trainer = ReplayTrainer(
             learner,
             source,
             weights,
@@ -147,6 +152,8 @@ class AcerExperiment(abc.ABC):
             np.random.default_rng(seeds.replay),
             sampled_hparams=sampled_hparams,
         )
+        trainer.evaluator = evaluator
+        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -188,6 +195,7 @@ class AcerExperiment(abc.ABC):
         watched: Supervision,
         episodes: EpisodeLog,
         to_device: Callable[[Any], Any] | None,
+        evaluator: Evaluator | None,
     ) -> tuple[WeightsPublisher, BatchSource]:
         """Actors in processes of their own, and what gives them weights.
 
@@ -198,8 +206,8 @@ class AcerExperiment(abc.ABC):
         most_kept = self._most_versions(acting)
         weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, most_kept=most_kept)
         actors = ActorProcesses(launcher, self.config.runtime.num_actors, watched)
-        spec, on_episode = agent.collect_data_spec, episodes.append
-        return weights, make_remote_source(self.config, actors, weights, on_episode, spec, to_device)
+        parts = (actors, weights, episodes.append, agent.collect_data_spec, to_device)
+        return weights, make_remote_source(self.config, *parts, evaluator=evaluator)
 
     def _most_versions(self, acting: Sequence[tf.Variable]) -> int:
         """Versions of the weights that half of the free memory holds, of those that `RemoteWeights` keeps."""
@@ -221,6 +229,10 @@ class AcerExperiment(abc.ABC):
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-        environment = make_evaluation_environment(self.config, num_envs, seed)
-        agent = self.make_agent(environment, 0, self.sample_hparams(0))
+        agent, environment = self.make_evaluation_agent(num_envs, seed)
         return checkpoint.restore_policy(checkpoints, agent, warn), environment
+
+    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[UnrollAgent, BatchedEnvironment]:
+        """See `RemoteActing`."""
+        environment = make_evaluation_environment(self.config, num_envs, seed)
+        return self.make_agent(environment, 0, self.sample_hparams(0)), environment

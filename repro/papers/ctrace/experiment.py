@@ -18,6 +18,7 @@ from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import GroupSizes
 from repro.acting.evaluation import describe_games, score_unit
+from repro.acting.evaluator import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import begin, run_actor
@@ -41,6 +42,7 @@ from repro.replay.mixed_batches import available_bytes
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import checkpoint, devices
+from repro.training.evaluating import make_evaluator
 from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
@@ -188,11 +190,14 @@ class SequenceExperiment(abc.ABC):
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog()
+        evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":
             pool, weights, replay = self._local_pool(seed, run, agent, episodes, warn)
         else:
-            pool, weights, replay = self._remote_pool(run, agent, episodes, warn, launch)
-        return SequenceTrainer(
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            evaluator = make_evaluator(config, launcher, agent, supervision(config, run, warn))
+            pool, weights, replay = self._remote_pool(run, agent, episodes, warn, launcher, evaluator)
+        trainer = SequenceTrainer(
             learner,
             pool,
             weights,
@@ -203,6 +208,8 @@ class SequenceExperiment(abc.ABC):
             self.replay_training,
             SCALARS,
         )
+        trainer.evaluator = evaluator
+        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -218,8 +225,13 @@ class SequenceExperiment(abc.ABC):
     def load_policy(
         self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
     ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+        agent, environment = self.make_evaluation_agent(num_envs, seed)
+        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+
+    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[CtraceAgent, BatchedEnvironment]:
+        """See `RemoteActing`."""
         environment = make_evaluation_environment(self.config, num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, self.make_agent(environment, seed=0), warn), environment
+        return self.make_agent(environment, seed=0), environment
 
     def _local_pool(
         self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn
@@ -281,16 +293,23 @@ class SequenceExperiment(abc.ABC):
             ) from error
 
     def _remote_pool(
-        self, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn, launch: Launcher | None
+        self,
+        run: RunDirectory,
+        agent: CtraceAgent,
+        episodes: EpisodeLog,
+        warn: Warn,
+        launcher: Launcher,
+        evaluator: Evaluator | None,
     ) -> tuple[ActorPool, WeightsPublisher, Replay]:
         """Actors in processes of their own; as many unrolls as there are actors may wait for the learner."""
         variables = agent.collect_policy.variables()
         weights = RemoteWeights(variables)
         tables = make_tables(variables, waiting_unrolls=self.num_actors)
-        launcher: Launcher = launch or LocalLauncher(run.path, run.actors)
+        if evaluator is not None:
+            tables += evaluator.make_tables()
         spec, working = agent.collect_data_spec, run.path / WORKING
         replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
         actors = ActorProcesses(launcher, self.num_actors, supervision(self.config, run, warn))
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)
-        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step)
+        pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator)
         return pool, weights, replay

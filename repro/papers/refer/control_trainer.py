@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from repro.acting.supervision import MAX_FAILURES, EnvironmentFailedError, Super
 from repro.environments.batched import VectorEnvironment, one_line
 from repro.replay.rng_state import pack_rng, unpack_rng
 from repro.training.learner import NonFiniteLossError
-from repro.training.trainer import EpisodeLog, RunSettings, Trainer
+from repro.training.step_watch import StepWatch
+from repro.training.trainer import EpisodeLog, RunSettings, Trainer, Update
 
 
 class EnvironmentReplacedError(Exception):
@@ -25,13 +26,14 @@ class EnvironmentReplacedError(Exception):
 class ControlTrainer(Trainer):
     """Plays one environment. Subclasses choose the actions, in NumPy, and learn.
 
-    An environment that raises an error is replaced, and the episode that was open in it is lost.
+    An environment that raises an error is replaced, and so is one that hangs where the main thread steps it. The
+    episode that was open in it is lost.
 
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
         environment: one task; its first episode begins here.
         remake: returns another environment, given how many there were before in the run; raises what it may.
-        supervision: says which environments were replaced; nothing watches for one that hangs.
+        supervision: how the environment is watched, and says which were replaced.
         rng: samples actions, and what subclasses say.
         episodes: log of finished episodes, with the window that the evaluation is of.
         run, frames_per_update: as for `Trainer`.
@@ -54,14 +56,26 @@ class ControlTrainer(Trainer):
         self._rng = rng
         self._replaced = 0  # environments, in this process
         self._failures = 0  # since an episode ended and the next began
+        self._watch = StepWatch(supervision.silent_seconds)
         self._begin_with(environment)
 
     @abc.abstractmethod
     def _act(self, observation: np.ndarray, step_type: np.ndarray) -> tuple[np.ndarray, Any]:
         """The rollout's `Act`, of one environment; samples nothing where the step type is LAST."""
 
+    def __iter__(self) -> Iterator[Update]:
+        if not self._steps_aside:
+            self._watch.start()
+        return super().__iter__()
+
     def close(self) -> None:
+        self._watch.stop()
         self._environment.close()
+
+    @property
+    def _steps_aside(self) -> bool:
+        """Whether a thread of its own steps the environment, which cannot be watched."""
+        return False
 
     @property
     def _restarts(self) -> int:
@@ -93,18 +107,23 @@ class ControlTrainer(Trainer):
         """Steps the rollout.
 
         Raises:
-            EnvironmentReplacedError: the environment raised an error; nothing is known of the step.
+            EnvironmentReplacedError: the environment raised an error or hung; nothing is known of the step.
             EnvironmentFailedError: `MAX_FAILURES` in a row, without an episode between them that ended and was followed
                 by another; the update under way is lost.
             NonFiniteLossError: the network that acts gives NaN.
         """
+        watch = self._watch
         try:
-            return self._rollout.step()
+            watch.changes += 1
+            transition = self._rollout.step()
+            watch.changes += 1
         except NonFiniteLossError:
             raise
-        except Exception as error:  # an environment may raise anything
+        except Exception as error:  # an environment may raise anything, and the watch where it hangs
             self._replace_environment(error)
+            watch.changes += 1
             raise EnvironmentReplacedError from error
+        return transition
 
     def _replace_environment(self, error: Exception) -> None:
         """Puts another environment in the place of one that failed with an error; see `_roll`."""

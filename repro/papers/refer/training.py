@@ -172,6 +172,10 @@ class ReferTrainer(ControlTrainer):
         """k of Algorithm 1: gradient steps made so far."""
         return self.updates * self._agent.steps_per_call
 
+    @property
+    def _steps_aside(self) -> bool:
+        return self._player is not None
+
     def _update(self) -> tuple[dict[str, float], float]:
         self._agent.sync_acting_weights()
         if self._player is None:

@@ -15,6 +15,7 @@ from repro.papers import find_experiment
 from repro.papers.refer import loss
 from repro.training.learner import NonFiniteLossError
 from repro.training.run_directory import RunDirectory
+from repro.training.step_watch import StepWatch
 from tests.papers.refer.small import build, small_config
 
 
@@ -190,6 +191,31 @@ def test_an_environment_that_fails_is_replaced_and_its_episode_is_lost(
     line = "The environment was restarted (restart 1 of this process): OSError: the simulator is gone; see "
     assert capsys.readouterr().out.count(line) == 1
     assert "OSError" in (tmp_path / "actors/actor_0.txt").read_text()
+
+
+def loop_for_ever():
+    while True:
+        pass
+
+
+@pytest.mark.parametrize("hang", [threading.Event().wait, lambda: time.sleep(1e6), loop_for_ever])
+def test_an_environment_that_hangs_is_replaced(tmp_path, monkeypatch, capsys, hang):
+    """In a wait of a thread, in one of the system, and in a loop of Python's."""
+    training = build(tmp_path, frames=160, task="HalfCheetah", max_steps=50)
+    training._watch = StepWatch(0.5)
+    step, hangs = training._environment.step, [hang]
+
+    def hang_once(actions):
+        if training.updates >= 1 and hangs:
+            hangs.pop()()
+        return step(actions)
+
+    monkeypatch.setattr(training._environment, "step", hang_once)
+    updates = list(training)
+    training.close()
+    assert updates[-1].actor_restarts == 1
+    line = "The environment was restarted (restart 1 of this process): StepHungError: no step for 0.5 seconds; see "
+    assert capsys.readouterr().out.count(line) == 1
 
 
 def test_environments_that_never_begin_a_second_episode_end_the_run(tmp_path, monkeypatch):

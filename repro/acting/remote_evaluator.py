@@ -1,0 +1,124 @@
+"""What an evaluator's process does: take weights, play, and say what came of it, until the learner is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import reverb
+import tensorflow as tf
+from tf_agents.policies import tf_policy
+
+from repro.acting.evaluation import play_games
+from repro.acting.evaluator import OFFERED, PLAYED
+from repro.acting.rollout import CompiledPolicy
+from repro.environments.batched import BatchedEnvironment
+
+POLL_SECONDS = 0.5
+LIFE_SECONDS = 2.0
+"""Between two signs of life."""
+SEED_KEY = 2**32 - 1
+"""Of the seeds of evaluations, in place of an actor's number."""
+
+
+class Offer(NamedTuple):
+    """Weights to play with; header: see `evaluator.HEADER_SPEC`."""
+
+    header: np.ndarray
+    values: Sequence[np.ndarray]
+
+
+class LearnerLink:
+    """The evaluator's connection to the learner. Where it breaks, what is under way is tried again.
+
+    Args:
+        address: of the server.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._client = reverb.Client(address)
+        self._next_sign = 0.0
+
+    def take(self) -> Offer:
+        """Waits for weights."""
+        while True:
+            with contextlib.suppress(RuntimeError):  # Reverb's for a connection that broke
+                if self._client.server_info()[OFFERED].current_size:
+                    (sample,) = self._client.sample(OFFERED, 1, emit_timesteps=False)
+                    header, *values = (part for (part,) in sample.data)
+                    return Offer(header, values)
+            self.live()
+            time.sleep(POLL_SECONDS)
+
+    def live(self) -> None:
+        """Gives a sign of life, if it is time."""
+        if time.monotonic() >= self._next_sign:
+            self._send(np.zeros(3, np.int64), np.zeros((0, 0)))
+            self._next_sign = time.monotonic() + LIFE_SECONDS
+
+    def report(self, offer: Offer, returns: np.ndarray) -> None:
+        """Sends what came of an offer; the learner counts it once.
+
+        Args:
+            offer: that was played with.
+            returns: float64 [tasks, episodes].
+        """
+        while not self._send(offer.header, returns):
+            time.sleep(POLL_SECONDS)
+
+    def _send(self, header: np.ndarray, returns: np.ndarray) -> bool:
+        """Whether the learner has it for certain."""
+        try:
+            self._client.insert([header, returns], {PLAYED: 1.0})
+        except RuntimeError:
+            return False
+        return True
+
+
+def seed_of(seed: int, updates: int) -> int:
+    """Returns the seed of the games that the weights after so many updates play, other than those of actors.
+
+    Args:
+        seed: of the run.
+        updates: see above.
+    """
+    return int(np.random.SeedSequence(seed, spawn_key=(SEED_KEY, updates)).generate_state(1)[0] % 2**31)
+
+
+def evaluate_offers(
+    policy: tf_policy.TFPolicy,
+    variables: Sequence[tf.Variable],
+    make_environments: Sequence[Callable[[int], BatchedEnvironment]],
+    num_envs: int,
+    episodes: int,
+    seed: int,
+    link: LearnerLink,
+) -> NoReturn:
+    """Plays for ever; `end_with` was called, so that the process ends with the server.
+
+    Args:
+        policy: as after training.
+        variables: that it reads, in the order in which the learner offers them.
+        make_environments: returns those of each task, given a seed.
+        num_envs: that each of them has.
+        episodes: of each task, a multiple of `num_envs`.
+        seed: of the run.
+        link: to the learner.
+    """
+    act = CompiledPolicy(policy, num_envs, seed)
+    beginning = act.get_state()
+    while True:
+        offer = link.take()
+        for variable, value in zip(variables, offer.values, strict=True):
+            variable.assign(value)
+        own_seed = seed_of(seed, int(offer.header[0]))
+        returns = []
+        for make_environment in make_environments:
+            act.set_state(beginning | {"seed": np.array([own_seed, 0], np.int32)})
+            with contextlib.closing(make_environment(own_seed)) as environment:
+                games = play_games(act, environment, episodes, on_step=link.live)
+            returns.append([game.score for game in games])
+        link.report(offer, np.array(returns, np.float64))

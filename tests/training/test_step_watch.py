@@ -1,0 +1,45 @@
+"""A step that hangs is ended where the main thread makes it, and nothing else is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from repro.training.step_watch import StepHungError, StepWatch
+
+
+@pytest.fixture
+def watch():
+    watch = StepWatch(0.3)
+    watch.start()
+    yield watch
+    watch.stop()
+
+
+def test_what_takes_long_between_two_steps_or_in_many_goes_on(watch):
+    time.sleep(1.0)  # as an update, or a checkpoint
+    end = time.monotonic() + 1.0
+    while time.monotonic() < end:
+        watch.changes += 1
+        time.sleep(0.05)
+        watch.changes += 1
+
+
+def test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long(watch):
+    watch.changes += 1
+    began = time.monotonic()
+    with pytest.raises(StepHungError, match=r"^no step for 0\.3 seconds$"):
+        time.sleep(60.0)
+    assert 0.3 < time.monotonic() - began < 10.0
+    time.sleep(0.2)  # another environment is made, and its step is the one that hangs now
+    with pytest.raises(StepHungError):
+        time.sleep(60.0)
+    watch.changes += 1
+    time.sleep(1.0)
+
+
+def test_after_the_end_nothing_is_ended(watch):
+    watch.changes += 1
+    watch.stop()
+    time.sleep(1.0)
