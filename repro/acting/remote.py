@@ -105,7 +105,7 @@ class RemoteWeights(WeightsPublisher):
     def acting_at(self, version: int) -> tuple[tf.Tensor, ...] | None:
         """Returns `acting` as it was at a version, () without any; None where it was given up."""
         with self._lock:
-            return self._kept.get(version) if self._acting else ()
+            return self._kept.get(version) if self.latest.acting else ()
 
     def forget_before(self, version: int) -> None:
         """Gives up all versions before one; for when no unroll of them can come any more."""
