@@ -277,8 +277,12 @@ class ActorProcesses:
             raise ActorPoolError(f"{self._name(i)} could not be ended ({one_line(error)}).") from error
 
     def _keep_alive(self, i: int, address: str) -> None:
-        failed = 0
+        failed, end = 0, ""
         while self._goes_on():
+            if end:
+                self._lines.append(
+                    f"{self._name(i)} was restarted (restart {self.restarts + 1} of this process): {end}."
+                )
             began = time.monotonic()
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
@@ -295,4 +299,3 @@ class ActorProcesses:
                 self.broken_off += i in self._reported
             if failed == MAX_FAILURES:
                 raise ActorPoolError(f"{self._name(i)} failed {failed} times at its start, the last time: {end}.")
-            self._lines.append(f"{self._name(i)} was restarted (restart {self.restarts + 1} of this process): {end}.")

@@ -176,6 +176,7 @@ class _EvaluatorProcess(ActorProcesses):
                 f"{self._name(0)} leaves its core, since there was no update for {STILL_SECONDS:g} seconds."
             )
             self._kill(0)
+            del self._processes[0]  # whose silence says nothing from now on
 
     def close(self) -> None:
         self._stop.set()

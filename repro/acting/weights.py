@@ -65,7 +65,8 @@ class WeightsPublisher:
         if delay < 0:
             raise ValueError(f"runtime.weights_delay={delay}: choose 0 or more.")
         groups = variables, acting
-        self._read = tf.function(lambda: [[v.read_value() for v in group] for group in groups], autograph=False)
+        read = tf.function(lambda: [[v.read_value() for v in group] for group in groups], autograph=False)
+        self._read = read.get_concrete_function()  # TensorFlow warns of a function that it traces for many publishers
         self._snapshots: deque[WeightsSnapshot] = deque(maxlen=delay + 1)  # oldest first
         self.latest = WeightsSnapshot(-1, ())
 

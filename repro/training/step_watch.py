@@ -32,6 +32,7 @@ class StepWatch:
 
     def __init__(self, silent_seconds: float) -> None:
         self.changes = 0
+        self._hung = -1  # `changes` in the last step that hung
         self._silent_seconds = silent_seconds
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -54,9 +55,10 @@ class StepWatch:
             if changes != seen or changes % 2 == 0:
                 seen, since = changes, now
             elif now - since > self._silent_seconds:
+                self._hung = changes
                 signal.pthread_kill(threading.main_thread().ident or 0, SIGNAL)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.changes % 2:
+        if self.changes == self._hung:  # or it ended just now, and another step may have begun
             self.changes += 2  # what comes in its place has as long
             raise StepHungError(f"no step for {self._silent_seconds:g} seconds")

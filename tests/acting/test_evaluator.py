@@ -213,6 +213,23 @@ def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch
         wait(lambda: len(learner.started) == 2)
 
 
+def test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is(make_learner, monkeypatch):
+    monkeypatch.setattr(evaluators, "STILL_SECONDS", 0.3)
+    learner = make_learner(lambda: Process(may_wait=True), silent_seconds=0.8)
+    learner.update(1)
+    wait(lambda: learner.started)
+    LearnerLink(learner.address).live()
+    wait(lambda: learner.evaluator.look() or learner.started[0].ended.is_set())
+    end = time.monotonic() + 2.0
+    while time.monotonic() < end:
+        learner.evaluator.look()
+    assert learner.said == ["The evaluator leaves its core, since there was no update for 0.3 seconds."]
+    learner.update(2)
+    wait(lambda: len(learner.started) == 2)
+    learner.update(3)
+    assert learner.said[1:] == ["The evaluator was restarted (restart 1 of this process): it ended with code -9."]
+
+
 @pytest.mark.parametrize("updates", [0, 1])
 def test_it_ends_with_the_run(make_learner, updates):
     """Also one that was never to begin."""

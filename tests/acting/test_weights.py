@@ -47,6 +47,13 @@ def test_a_negative_delay_is_refused():
         WeightsPublisher([], delay=-1)
 
 
+def test_many_publishers_are_nothing_that_tensorflow_warns_of(caplog, monkeypatch):
+    monkeypatch.setattr(tf.get_logger(), "propagate", True)
+    for _ in range(10):
+        WeightsPublisher([tf.Variable(1.0)]).publish(1)
+    assert "retracing" not in caplog.text
+
+
 def test_old_weights_are_to_the_bit_what_old_batches_are_also_after_a_stop(tmp_path):
     """Lag 4 in lockstep: batches that wait for three rounds more, or weights that are three updates older."""
     settings = {"updates": 12, "num_actors": 1, "envs_per_actor": 8}

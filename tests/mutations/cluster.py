@@ -741,6 +741,13 @@ VARIANTS = [
         f"{TEST_EVALUATOR}::test_it_leaves_its_core_while_the_run_stands_still",
     ),
     Variant(
+        "evaluator: one that left its core is said to be silent",
+        EVALUATOR,
+        "            del self._processes[0]  # whose silence says nothing from now on\n",
+        "",
+        f"{TEST_EVALUATOR}::test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is",
+    ),
+    Variant(
         "evaluator: a long evaluation is taken for a hang",
         REMOTE_EVALUATOR,
         "episodes, on_step=link.live)",

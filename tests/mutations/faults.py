@@ -291,6 +291,13 @@ VARIANTS = [
         f"{TEST_STEP_WATCH}::test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long",
     ),
     Variant(
+        "faults: a step is ended in place of the one before that hung",
+        STEP_WATCH,
+        "if self.changes == self._hung:",
+        "if self.changes % 2:",
+        f"{TEST_STEP_WATCH}::test_a_step_is_not_ended_in_place_of_the_one_before_that_hung",
+    ),
+    Variant(
         "faults: a step is ended that is not there any more",
         STEP_WATCH,
         "        self._stop.set()\n",

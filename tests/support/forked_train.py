@@ -67,6 +67,9 @@ def _fork(
     process = FORKING.Process(target=_run, args=(folder, cwd, run, what, arguments))
     process.start()
     process.join(300)
+    if process.exitcode is None:  # or the tests would wait for it at their end
+        process.kill()
+        process.join()
     printed = [(folder / name).read_text() for name in ("stdout.txt", "stderr.txt")]
     return subprocess.CompletedProcess([what, *arguments], process.exitcode, *printed)
 

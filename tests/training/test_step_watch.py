@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -37,6 +38,23 @@ def test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long(watc
         time.sleep(60.0)
     watch.changes += 1
     time.sleep(1.0)
+
+
+def test_a_step_is_not_ended_in_place_of_the_one_before_that_hung(watch, monkeypatch):
+    kill, sent = signal.pthread_kill, []
+
+    def send_late(thread, number):
+        watch.changes += 2  # that step has ended, and the next one has begun
+        kill(thread, number)
+        sent.append(number)
+
+    monkeypatch.setattr(signal, "pthread_kill", send_late)
+    watch.changes += 1
+    end = time.monotonic() + 10.0
+    while not sent:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    watch.changes += 1
 
 
 def test_after_the_end_nothing_is_ended(watch):

@@ -112,18 +112,16 @@ class ControlTrainer(Trainer):
                 by another; the update under way is lost.
             NonFiniteLossError: the network that acts gives NaN.
         """
-        watch = self._watch
+        self._watch.changes += 1
         try:
-            watch.changes += 1
-            transition = self._rollout.step()
-            watch.changes += 1
+            return self._rollout.step()
         except NonFiniteLossError:
             raise
         except Exception as error:  # an environment may raise anything, and the watch where it hangs
             self._replace_environment(error)
-            watch.changes += 1
             raise EnvironmentReplacedError from error
-        return transition
+        finally:
+            self._watch.changes += 1
 
     def _replace_environment(self, error: Exception) -> None:
         """Puts another environment in the place of one that failed with an error; see `_roll`."""

@@ -236,6 +236,7 @@ def test_environments_that_never_begin_a_second_episode_end_the_run(tmp_path, mo
     with pytest.raises(EnvironmentFailedError, match="3 times in a row, .* OSError: there is no second"):
         next(iter(training))
     assert training.episodes.games == 3
+    assert training._watch.changes % 2 == 0, "a step that is over is watched"
     training.close()
 
 
