@@ -256,7 +256,7 @@ def test_without_ray_the_command_says_how_to_install_it(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path):
+def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path, alone_on_ray):
     run = tmp_path / "run"
     runtime = ("num_actors=1", "envs_per_actor=16", "evaluator_episodes=4")
     settings = ["--config.num_env_steps=400000", *(f"--config.runtime.{setting}" for setting in runtime)]

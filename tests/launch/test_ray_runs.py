@@ -202,7 +202,7 @@ def test_flags_that_do_not_fit_are_one_sentence(tmp_path, flags, sentence):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_runs_survive_the_loss_of_one_and_a_stop_and_a_killed_head_leaves_nothing(tmp_path):
+def test_on_ray_runs_survive_the_loss_of_one_and_a_stop_and_a_killed_head_leaves_nothing(tmp_path, alone_on_ray):
     folder = tmp_path / "runs/refer/figure_4_vracer/InvertedPendulum/vracer_refer/smoke"
     log = tmp_path / "log.txt"
 
