@@ -91,7 +91,11 @@ class RunDirectory:
         Raises:
             RunDirectoryError: the disk is full or not writable.
         """
-        (self.path / "evaluation.json").unlink(missing_ok=True)
+        evaluation = self.path / "evaluation.json"
+        try:
+            evaluation.unlink(missing_ok=True)
+        except OSError as error:
+            raise RunDirectoryError(f"Could not remove {evaluation} ({error.strerror}).") from error
         write_json(self.complete_json, totals)
 
     def release(self) -> None:

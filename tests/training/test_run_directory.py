@@ -133,3 +133,11 @@ def test_an_evaluation_from_before_the_end_is_not_that_of_the_run(tmp_path):
         assert json.loads(run.complete_json.read_text()) == {"games": 3}
         assert not (tmp_path / "evaluation.json").exists()
         (tmp_path / "evaluation.json").write_text("{}")
+
+
+def test_an_evaluation_that_cannot_be_removed_leaves_the_run_as_it_was(tmp_path):
+    run = RunDirectory(tmp_path, {}, seed=1)
+    (tmp_path / "evaluation.json").mkdir()
+    with pytest.raises(RunDirectoryError, match=r"^Could not remove .*evaluation\.json \("):
+        run.complete({"games": 3})
+    assert not run.complete_json.exists()
