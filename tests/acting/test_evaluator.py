@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 
 import numpy as np
@@ -19,33 +18,10 @@ from repro.acting.remote_evaluator import LearnerLink, Offer, evaluate_offers, s
 from repro.acting.supervision import MAX_FAILURES, Supervision
 from tests.support.catch import Catch
 from tests.support.training import make_agent, make_recurrent_agent
+from tests.support.waiting import IdleProcess, wait
 
-LONGEST_SECONDS = 60.0
 TOTAL = 1000
 """Updates of a run: weights are offered every tenth."""
-
-
-def wait(condition):
-    end = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-
-
-class Process:
-    """A process that does nothing until it is ended."""
-
-    def __init__(self, may_wait=False):
-        self.may_wait, self.ended = may_wait, threading.Event()
-
-    def wait(self):
-        self.ended.wait()
-        return "it ended with code -9"
-
-    def kill(self):
-        self.ended.set()
-
-    terminate = kill
 
 
 class Learner:
@@ -58,7 +34,7 @@ class Learner:
 
     home = port = None
 
-    def __init__(self, folder, make_process=Process, silent_seconds=1e9, tasks=()):
+    def __init__(self, folder, make_process=IdleProcess, silent_seconds=1e9, tasks=()):
         self.variables, self.said, self.started = [tf.Variable([0.0, 0.0]), tf.Variable(7)], [], []
         self._make_process = make_process
         supervision = Supervision(self.said.append, folder, silent_seconds)
@@ -146,7 +122,7 @@ def test_it_begins_after_the_first_update_and_one_that_is_killed_is_replaced(mak
 
 def test_a_run_goes_on_without_one_that_cannot_begin(make_learner):
     def make():
-        process = Process()
+        process = IdleProcess()
         process.kill()
         return process
 
@@ -194,7 +170,7 @@ def test_one_that_hangs_is_ended_and_replaced(make_learner, monkeypatch):
 def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch, may_wait):
     """On a cluster, where an actor may wait for it."""
     monkeypatch.setattr(evaluators, "STILL_SECONDS", 0.3)
-    learner = make_learner(lambda: Process(may_wait))
+    learner = make_learner(lambda: IdleProcess(may_wait))
     learner.update(1)
     wait(lambda: learner.started)
     end = time.monotonic() + 1.0
@@ -215,7 +191,7 @@ def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch
 
 def test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is(make_learner, monkeypatch):
     monkeypatch.setattr(evaluators, "STILL_SECONDS", 0.3)
-    learner = make_learner(lambda: Process(may_wait=True), silent_seconds=0.8)
+    learner = make_learner(lambda: IdleProcess(may_wait=True), silent_seconds=0.8)
     learner.update(1)
     wait(lambda: learner.started)
     LearnerLink(learner.address).live()

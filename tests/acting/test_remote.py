@@ -23,6 +23,7 @@ from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.remote_unrolls import machine_number
 from repro.acting.rollout import Episode
 from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
+from tests.support.waiting import wait
 
 LONGEST_SECONDS = 60.0
 MACHINE = machine_number("10.0.0.7")
@@ -38,13 +39,6 @@ def address(variables):
     server = reverb.Server(make_tables(variables, waiting_unrolls=2))
     yield f"localhost:{server.port}"
     server.stop()
-
-
-def wait(condition):
-    end = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
 
 
 def test_actor_waits_while_its_unrolls_wait(address):

@@ -31,8 +31,9 @@ from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.training.trainer import EpisodeLog
 from tests.support.catch import Catch
 from tests.support.training import UNROLL, make_agent, make_network
+from tests.support.waiting import wait
 
-ENVS, GROUP, LONGEST_SECONDS = 4, 2, 60.0
+ENVS, GROUP = 4, 2
 HERE = machine_number("127.0.0.1")
 
 
@@ -52,13 +53,6 @@ def filled(spec, number):
         array[:] = rng.integers(0, 100, array.shape)
     group.version = 10 * number
     return group
-
-
-def wait(condition):
-    end = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("stacked", [False, True])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 import time
 
 import numpy as np
@@ -29,6 +28,7 @@ from tests.golden import CASES
 from tests.support.catch import Catch
 from tests.support.catch_evaluator import ENVS, EPISODES, SEED
 from tests.support.training import make_agent, make_loop, weights_of
+from tests.support.waiting import IdleProcess, wait
 
 UPDATES, WAITS, LONGEST_SECONDS = 40, (10, 20, 30), 120.0
 
@@ -157,24 +157,6 @@ def test_what_is_published_is_all_that_an_evaluation_reads(name):
     other.close()
 
 
-class Process:
-    """A process that does nothing until it is ended."""
-
-    may_wait = False
-
-    def __init__(self):
-        self.ended = threading.Event()
-
-    def wait(self):
-        self.ended.wait()
-        return "it ended"
-
-    def kill(self):
-        self.ended.set()
-
-    terminate = kill
-
-
 class Idle:
     """Starts actors and evaluators that do nothing."""
 
@@ -184,11 +166,11 @@ class Idle:
         self.actors, self.evaluators = [], []
 
     def __call__(self, actor, start, address):
-        self.actors.append((address, Process()))
+        self.actors.append((address, IdleProcess()))
         return self.actors[-1][1]
 
     def start_evaluator(self, address):
-        self.evaluators.append((address, Process()))
+        self.evaluators.append((address, IdleProcess()))
         return self.evaluators[-1][1]
 
 
@@ -204,25 +186,18 @@ def test_every_agent_with_actors_in_processes_has_an_evaluator_that_begins_and_e
     trainer._begin()
     if isinstance(trainer, OnPolicyTrainer):
         trainer._source._start()
-    wait(lambda: launcher.actors)
+    wait(lambda: launcher.actors, LONGEST_SECONDS)
     ((address, actor), *_), tables = launcher.actors, {OFFERED, PLAYED}
     assert (tables <= set(reverb.Client(address).server_info())) == evaluates
     trainer._follow()
     if evaluates:
-        wait(lambda: launcher.evaluators)
+        wait(lambda: launcher.evaluators, LONGEST_SECONDS)
         offered = reverb.Client(address).sample(OFFERED, 1, emit_timesteps=False)
         assert len(next(offered).data) == 1 + len(trainer._learner.agent.collect_policy.variables())
     assert [found for found, _ in launcher.evaluators] == [address] * evaluates
     trainer.close()
     assert actor.ended.is_set()
     assert all(process.ended.is_set() for _, process in launcher.evaluators)
-
-
-def wait(condition):
-    end = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
 
 
 def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):

@@ -1,0 +1,28 @@
+"""Waiting for other threads and processes, and a process that itself only waits."""
+
+import threading
+import time
+
+
+def wait(condition, seconds=60.0):
+    """Waits until something is so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+class IdleProcess:
+    """Does nothing until it is ended; see `ActorProcess`."""
+
+    def __init__(self, may_wait=False):
+        self.may_wait, self.ended = may_wait, threading.Event()
+
+    def wait(self):
+        self.ended.wait()
+        return "it ended with code -9"
+
+    def kill(self):
+        self.ended.set()
+
+    terminate = kill
