@@ -15,6 +15,7 @@ from tf_agents.policies import tf_policy
 from repro.acting.evaluation import play_games
 from repro.acting.evaluator import OFFERED, PLAYED
 from repro.acting.rollout import CompiledPolicy
+from repro.acting.weights import compile_assign
 from repro.environments.batched import BatchedEnvironment
 
 POLL_SECONDS = 0.5
@@ -108,12 +109,11 @@ def evaluate_offers(
         seed: of the run.
         link: to the learner.
     """
-    act = CompiledPolicy(policy, num_envs, seed)
+    act, assign = CompiledPolicy(policy, num_envs, seed), compile_assign(variables)
     beginning = act.get_state()
     while True:
         offer = link.take()
-        for variable, value in zip(variables, offer.values, strict=True):
-            variable.assign(value)
+        assign(offer.values)
         own_seed = seed_of(seed, int(offer.header[0]))
         returns = []
         for make_environment in make_environments:

@@ -24,7 +24,7 @@ from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tab
 from repro.acting.remote_actor import begin, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.remote_unrolls import machine_number, own_address
-from repro.acting.supervision import make_actors
+from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.config import check_schedule, frames_per_step
@@ -189,14 +189,14 @@ class SequenceExperiment(abc.ABC):
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        episodes = EpisodeLog()
+        episodes, watched = EpisodeLog(), supervision(config, run, warn)
         evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":
-            pool, weights, replay = self._local_pool(seed, run, agent, episodes, warn)
+            pool, weights, replay = self._local_pool(seed, agent, episodes, watched)
         else:
             launcher = launch or LocalLauncher(run.path, run.actors)
-            evaluator = make_evaluator(config, launcher, agent, supervision(config, run, warn))
-            pool, weights, replay = self._remote_pool(run, agent, episodes, warn, launcher, evaluator)
+            evaluator = make_evaluator(config, launcher, agent, watched)
+            pool, weights, replay = self._remote_pool(run, agent, episodes, watched, launcher, evaluator)
         trainer = SequenceTrainer(
             learner,
             pool,
@@ -234,7 +234,7 @@ class SequenceExperiment(abc.ABC):
         return self.make_agent(environment, seed=0), environment
 
     def _local_pool(
-        self, seed: int, run: RunDirectory, agent: CtraceAgent, episodes: EpisodeLog, warn: Warn
+        self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
     ) -> tuple[ActorPool, WeightsPublisher, Replay]:
         """Actors in threads of this process, in lockstep with the learner, and a replay in its memory."""
         envs, steps, spec = self.envs_per_actor, self.config.learner.steps_per_update, agent.collect_data_spec
@@ -249,7 +249,7 @@ class SequenceExperiment(abc.ABC):
             steps,
             seeds.actions,
             episodes.append,
-            supervision(self.config, run, warn),
+            watched,
         )
         source = LockstepSource(
             actors,
@@ -297,7 +297,7 @@ class SequenceExperiment(abc.ABC):
         run: RunDirectory,
         agent: CtraceAgent,
         episodes: EpisodeLog,
-        warn: Warn,
+        watched: Supervision,
         launcher: Launcher,
         evaluator: Evaluator | None,
     ) -> tuple[ActorPool, WeightsPublisher, Replay]:
@@ -309,7 +309,7 @@ class SequenceExperiment(abc.ABC):
             tables += evaluator.make_tables()
         spec, working = agent.collect_data_spec, run.path / WORKING
         replay = SequenceReplay(spec, self.sequence_settings, working, tables, launcher.port)
-        actors = ActorProcesses(launcher, self.num_actors, supervision(self.config, run, warn))
+        actors = ActorProcesses(launcher, self.num_actors, watched)
         envs, per_step = self.envs_per_actor, frames_per_step(self.config)
         pool = RemoteActorPool(replay, weights, actors, envs, episodes.append, per_step, evaluator)
         return pool, weights, replay
