@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import types
 
 import ml_collections
@@ -22,6 +21,7 @@ from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
 from repro.launch.ray_cluster import ClusterError
 from repro.training import devices, evaluating
+from tests.support.waiting import wait
 
 LONGEST_SECONDS = 120.0
 CONFIG = {"agent": "impala", "runtime": {"num_actors": 2}}
@@ -256,21 +256,21 @@ def test_without_ray_the_command_says_how_to_install_it(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path, alone_on_ray):
+def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path, request, alone_on_ray):
     run = tmp_path / "run"
     runtime = ("num_actors=1", "envs_per_actor=16", "evaluator_episodes=4")
     settings = ["--config.num_env_steps=400000", *(f"--config.runtime.{setting}" for setting in runtime)]
     command = [sys.executable, "-m", "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", *settings]
     learner = subprocess.Popen([*command, "--cluster=auto", f"--run_dir={run}"], stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + LONGEST_SECONDS
+    request.addfinalizer(learner.kill)  # with it ends its cluster, which later tests would join
     progress = run / "progress.csv"
-    while not (progress.exists() and len(progress.read_text().splitlines()) > 2):
+
+    def rows():
         assert learner.poll() is None, learner.stderr.read()
-        assert time.monotonic() < end, "the run logs nothing"
-        time.sleep(0.2)
-    while not (run / "evaluations.csv").exists():
-        assert time.monotonic() < end, "nothing is evaluated"
-        time.sleep(0.2)
+        return len(progress.read_text().splitlines()) if progress.exists() else 0
+
+    wait(lambda: rows() > 2, LONGEST_SECONDS)
+    wait((run / "evaluations.csv").exists, LONGEST_SECONDS)
     for task, name in (("_play", "Actor 0"), ("_evaluate", "The evaluator")):
         found = subprocess.run(["pgrep", "-f", f"^ray::{task}"], capture_output=True, text=True, check=True)
         os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
@@ -278,10 +278,8 @@ def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp
         while f"{name} was restarted (restart 1 of this process): WorkerCrashedError" not in line:
             line = learner.stderr.readline()
             assert line, "the run ended"
-    rows = len(progress.read_text().splitlines())
-    while len(progress.read_text().splitlines()) < rows + 5:
-        assert time.monotonic() < end, "the run does not go on"
-        time.sleep(0.2)
+    before = rows()
+    wait(lambda: rows() >= before + 5, LONGEST_SECONDS)
     learner.send_signal(signal.SIGTERM)
     _, shown = learner.communicate(timeout=LONGEST_SECONDS)
     assert learner.returncode == 0, shown
