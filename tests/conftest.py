@@ -15,8 +15,7 @@ WAITING = tuple(
         "test_kill_and_resume.py",
         "launch/test_campaign.py",
         "test_faults.py",
-        "launch/test_ray_runs.py",
-        "launch/test_ray_actors.py",
+        "test_ray_machines.py",
         "test_commands.py",
         "test_soak.py",
     )

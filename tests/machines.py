@@ -73,10 +73,6 @@ class PlacedRun(CommandedRun):
         places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR}
         super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)})
 
-    def count(self, line: str) -> int:
-        """How often the run has said it."""
-        return len(re.findall(line, self.stderr.read_text()))
-
 
 @contextmanager
 def running(made: Machines, actors: tuple[int, ...], *settings: str) -> Iterator[tuple[PlacedRun, subprocess.Popen]]:
@@ -91,7 +87,7 @@ def running(made: Machines, actors: tuple[int, ...], *settings: str) -> Iterator
             run.kill()
 
 
-def go_on(run: PlacedRun, count: int = 3) -> float:
+def go_on(run: CommandedRun, count: int = 3) -> float:
     """Waits until a run has saved so many times, each after other updates; its updates a second."""
     began, first = time.monotonic(), run.saved_updates
     for _ in range(count):
@@ -106,7 +102,7 @@ def sends(cable: Cable, size: int = 100_000) -> None:
     wait(lambda: cable.sent > target, "a machine sends nothing")
 
 
-def end(made: Machines, run: PlacedRun, process: subprocess.Popen, others: Sequence[int] = ()) -> tuple[dict, float]:
+def end(made: Machines, run: CommandedRun, process: subprocess.Popen, others: Sequence[int] = ()) -> tuple[dict, float]:
     """Ends a run by a signal; its totals, and the seconds until nothing is left of it on any machine.
 
     Args:
@@ -221,13 +217,13 @@ def break_evaluator(made: Machines, seconds: float) -> Iterator[Outcome]:
         yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", EVALUATION)
 
 
-def evaluations(run: PlacedRun) -> int:
+def evaluations(run: CommandedRun) -> int:
     """That a run has logged."""
     path = run.run_dir / "evaluations.csv"
     return len(read_progress(path)) if path.exists() else 0
 
 
-def evaluate(run: PlacedRun, count: int = 1) -> None:
+def evaluate(run: CommandedRun, count: int = 1) -> None:
     """Waits until a run has logged so many evaluations more."""
     target = evaluations(run) + count
     wait(lambda: evaluations(run) >= target, f"nothing is evaluated: {run.stderr.read_text()[-2000:]}")
@@ -295,7 +291,7 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "nothing")
 
 
-def cut_off_learner(made: Machines, run: PlacedRun) -> float:
+def cut_off_learner(made: Machines, run: CommandedRun) -> float:
     """Cuts off a learner of two, on the second machine, until it is given up; the seconds until then."""
     saved, begun, lines = run.saved_updates, run.count("Resuming "), run.count(SILENT)
     began = time.monotonic()
@@ -307,7 +303,7 @@ def cut_off_learner(made: Machines, run: PlacedRun) -> float:
     return took
 
 
-def stop_learner(made: Machines, run: PlacedRun, actors: Sequence[int], is_in_update: bool) -> float:
+def stop_learner(made: Machines, run: CommandedRun, actors: Sequence[int], is_in_update: bool) -> float:
     """Stops a learner of two in a phase that the run is held in by stopping actors; the seconds until it is given up.
 
     Args:
@@ -332,7 +328,7 @@ def stop_learner(made: Machines, run: PlacedRun, actors: Sequence[int], is_in_up
     return took
 
 
-def _check_resumed(run: PlacedRun, begun: int, saved: int) -> None:
+def _check_resumed(run: CommandedRun, begun: int, saved: int) -> None:
     """Waits until a run goes on again, at its last checkpoint or after it, that had gone on so many times."""
     wait(lambda: run.count("Resuming ") > begun, "learners do not start again")
     resumed = _resumed(run)
@@ -353,7 +349,7 @@ def _pids(made: Machines, machine: int, module: str) -> list[int]:
     return [pid for pid, command in commands.items() if module in command]
 
 
-def _resumed(run: PlacedRun) -> int:
+def _resumed(run: CommandedRun) -> int:
     """Updates at which the run goes on that is about to."""
     run.wait_for("Resuming ")
     steps = re.findall(r"Resuming .* at ([0-9,]+) steps", run.stderr.read_text())[-1]
@@ -415,7 +411,7 @@ def main() -> None:
     if reason := refusal():
         sys.exit(reason)
     for name in arguments.only.split(","):
-        with machines(len(ADDRESSES)) as made:
+        with machines(3) as made:
             for outcome in SCENARIOS[name](made, arguments.seconds):
                 print(f"{name}: {outcome.fault}: {outcome.happened}; lost: {outcome.lost}", flush=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.machines import SCENARIOS
-from tests.support.network import ADDRESSES, machines, refusal
+from tests.support.network import machines, refusal
 
 REFUSAL = refusal()
 
@@ -15,6 +15,6 @@ REFUSAL = refusal()
     ("name", "last"), [("actors", "SIGTERM"), ("evaluator", "SIGTERM"), ("learners", "SIGTERM, to both")]
 )
 def test_a_run_on_three_machines_survives(name, last):
-    with machines(len(ADDRESSES)) as made:
+    with machines(3) as made:
         outcomes = list(SCENARIOS[name](made, 3.0))
     assert outcomes[-1].fault == last

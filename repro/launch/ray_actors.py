@@ -15,8 +15,12 @@ from repro.launch import ray_cluster
 
 CORES = 1
 """That the cluster sets aside for an actor."""
-OWN_PROCESS = {"max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
-"""Options of tasks that are a process each, on as many machines as there are."""
+OWN_PROCESS = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
+"""Options of roles, a process each on as many machines as there are.
+
+They are actors, as Ray has them, and no tasks: of a task whose machine is gone Ray says nothing while the connection is
+open, which takes minutes to time out.
+"""
 LOOPBACK = "127."
 """Begins addresses that a machine has for itself alone, as that of a head or of a tunnel on this machine."""
 TRUST = (
@@ -29,18 +33,60 @@ TRUST_LEARNERS = (
 )
 
 
+class Role:
+    """A process of the cluster, which does one of these things once."""
+
+    def play(self, config: dict[str, Any], seed: int, actor: int, start: int, address: str) -> None:
+        """Plays as one actor."""
+        cli.quiet()
+        from repro.papers import find_experiment  # TensorFlow is for these processes alone
+        from repro.training import devices
+        from repro.training.experiment import RemoteActing
+
+        experiment = find_experiment(ml_collections.ConfigDict(config))
+        assert isinstance(experiment, RemoteActing)
+        devices.configure_actor()
+        experiment.run_remote_actor(seed, actor, start, address)
+
+    def evaluate(self, config: dict[str, Any], seed: int, address: str) -> None:
+        """Evaluates beside training."""
+        cli.quiet()
+        from repro.papers import find_experiment
+        from repro.training import devices
+        from repro.training.evaluating import run_evaluator
+
+        devices.configure_actor()
+        run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
+
+    def learn(self, config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
+        """Learns with the chief, with actors on the cluster."""
+        cli.quiet()
+        from repro.papers import find_experiment
+        from repro.training import devices
+        from repro.training.experiment import SynchronousLearning
+        from repro.training.learner_group import ChiefLink
+
+        experiment = find_experiment(ml_collections.ConfigDict(config))
+        assert isinstance(experiment, SynchronousLearning)
+        devices.configure_threads(deterministic=False, threads=experiment.config.runtime.get("threads", 0))
+        launcher = RayActors(ray_cluster.JOINED, config, seed)
+        experiment.run_learner(seed, ChiefLink(address, key, learner), launcher, gpu=0)
+
+
 class RayProcess:
-    """A task of the cluster in which an actor plays, an evaluator plays, or a learner learns.
+    """A `Role` on the cluster.
 
     Args:
         ray: connected.
-        task: that does.
+        role: handle of it.
+        task: what it does.
     """
 
     may_wait = True
 
-    def __init__(self, ray: ModuleType, task: Any) -> None:
+    def __init__(self, ray: ModuleType, role: Any, task: Any) -> None:
         self._ray = ray
+        self._role = role
         self._task = task
 
     def wait(self) -> str:
@@ -48,10 +94,12 @@ class RayProcess:
             self._ray.get(self._task)
         except self._ray.exceptions.RayError as error:
             return ray_cluster.reason_of(error)
+        finally:
+            self.kill()  # it would keep its core
         return "it found no learner"
 
     def kill(self) -> None:
-        self._ray.cancel(self._task, force=True)
+        self._ray.kill(self._role)
 
     terminate = kill
 
@@ -81,7 +129,6 @@ class RayActors:
         self._ray = ray_cluster.join(address)
         self._config = dict(config)
         self._seed = seed
-        self._play = self._ray.remote(num_cpus=CORES, **OWN_PROCESS)(_play)
         server = address.removeprefix(ray_cluster.CLIENT)
         own = own_address(server) if server != address else LOOPBACK
         self.home: str | None
@@ -89,19 +136,15 @@ class RayActors:
         self.port = port or None
 
     def __call__(self, actor: int, start: int, address: str) -> RayProcess:
-        reached = self._reached(address)
-        return RayProcess(self._ray, self._play.remote(self._config, self._seed, actor, start, reached))
+        return self._begin("play", CORES, 0, actor, start, self._reached(address))
 
     def start_learner(self, learner: int, address: str, key: str) -> RayProcess:
         from repro.training import devices  # TensorFlow is for learners alone
 
-        gpus = int(devices.has_gpu())
-        learn = self._ray.remote(num_cpus=self._learner_cores, num_gpus=gpus, **OWN_PROCESS)(_learn)
-        return RayProcess(self._ray, learn.remote(self._config, self._seed, learner, address, key))
+        return self._begin("learn", self._learner_cores, int(devices.has_gpu()), learner, address, key)
 
     def start_evaluator(self, address: str) -> RayProcess:
-        evaluate = self._ray.remote(num_cpus=CORES, **OWN_PROCESS)(_evaluate)
-        return RayProcess(self._ray, evaluate.remote(self._config, self._seed, self._reached(address)))
+        return self._begin("evaluate", CORES, 0, self._reached(address))
 
     def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
         """Returns what is free for the run, which has not started anything yet, and who must be trusted.
@@ -127,6 +170,11 @@ class RayActors:
         who, trust = ("Actors and learners run", TRUST_LEARNERS) if others else ("Actors play", TRUST)
         return f"{who} on a Ray cluster with {size}.{waiting} {trust}"
 
+    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any) -> RayProcess:
+        """Has a `Role` do what the method of this name does."""
+        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **OWN_PROCESS)(Role).remote()
+        return RayProcess(self._ray, role, getattr(role, does).remote(self._config, self._seed, *arguments))
+
     def _reached(self, address: str) -> str:
         """The address by which other machines reach a server of this one."""
         return f"{self.home}:{address.rsplit(':', 1)[1]}"
@@ -145,41 +193,3 @@ def _check_free(port: int) -> None:
             probe.bind(("", port))
         except OSError as error:
             raise ray_cluster.ClusterError(f"--cluster_port={port} cannot be used ({error.strerror}).") from None
-
-
-def _play(config: dict[str, Any], seed: int, actor: int, start: int, address: str) -> None:
-    """Plays as one actor in a process of the cluster."""
-    cli.quiet()
-    from repro.papers import find_experiment  # TensorFlow is for these processes alone
-    from repro.training import devices
-    from repro.training.experiment import RemoteActing
-
-    experiment = find_experiment(ml_collections.ConfigDict(config))
-    assert isinstance(experiment, RemoteActing)
-    devices.configure_actor()
-    experiment.run_remote_actor(seed, actor, start, address)
-
-
-def _evaluate(config: dict[str, Any], seed: int, address: str) -> None:
-    """Evaluates beside training in a process of the cluster."""
-    cli.quiet()
-    from repro.papers import find_experiment
-    from repro.training import devices
-    from repro.training.evaluating import run_evaluator
-
-    devices.configure_actor()
-    run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
-
-
-def _learn(config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
-    """Learns with the chief in a process of the cluster, with actors on the cluster."""
-    cli.quiet()
-    from repro.papers import find_experiment
-    from repro.training import devices
-    from repro.training.experiment import SynchronousLearning
-    from repro.training.learner_group import ChiefLink
-
-    experiment = find_experiment(ml_collections.ConfigDict(config))
-    assert isinstance(experiment, SynchronousLearning)
-    devices.configure_threads(deterministic=False, threads=experiment.config.runtime.get("threads", 0))
-    experiment.run_learner(seed, ChiefLink(address, key, learner), RayActors(ray_cluster.JOINED, config, seed), gpu=0)

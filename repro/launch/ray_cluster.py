@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from types import ModuleType
@@ -14,6 +15,9 @@ JOINED = "joined"
 
 CLIENT = "ray://"
 """What an address of Ray's client server begins with; host and port follow."""
+
+SKIPPED_LINES = "RAY_DEDUP_LOGS_SKIP_REGEX"
+"""Variable of Ray's: lines of it that do not come on the screen. What they say of processes that end, the run says."""
 
 
 class ClusterError(ValueError):
@@ -32,6 +36,7 @@ def join(address: str) -> ModuleType:
     """
     if address.startswith(CLIENT) and not address.rpartition(":")[2].isdecimal():
         raise ClusterError(f"{address} has no port: Ray's client server has {CLIENT}<host>:10001 by default.")
+    os.environ.setdefault(SKIPPED_LINES, ".")
     try:
         import ray
     except ImportError:
@@ -56,11 +61,12 @@ def join(address: str) -> ModuleType:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns in a line why a task of the cluster ended, by an error of Ray's: what it raised, or what became of it."""
+    """Returns in a line why a process of the cluster ended, by an error of Ray's: what it raised, or what befell it."""
     lines = [*str(error).strip().splitlines(), "without a reason"]
     if type(error).__name__.startswith("RayTaskError"):
         return lines[-2]  # of a traceback
-    return f"{type(error).__name__}: {lines[0].rstrip('.')}"
+    line = next((line for line in lines if " because " in line), lines[0])
+    return f"{type(error).__name__}: {line.split('. ')[0].rstrip('.')}"
 
 
 def leave() -> None:

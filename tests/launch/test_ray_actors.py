@@ -1,10 +1,7 @@
-"""Actors on a Ray cluster, with a stand-in for Ray whose tasks end as a test says; and once on Ray itself."""
+"""Actors on a Ray cluster, with a stand-in for Ray whose roles end as a test says; `tests/ray_machines.py` has Ray."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
 import signal
 import socket
 import subprocess
@@ -21,9 +18,9 @@ from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
 from repro.launch.ray_cluster import ClusterError
 from repro.training import devices, evaluating
-from tests.support.waiting import wait
 
 LONGEST_SECONDS = 120.0
+OPTIONS = {"num_cpus": 1, "num_gpus": 0, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
 CONFIG = {"agent": "impala", "runtime": {"num_actors": 2}}
 
 
@@ -39,22 +36,26 @@ class WorkerCrashedError(RayError):
     pass
 
 
+class ActorDiedError(RayError):
+    pass
+
+
 class FakeRay(types.ModuleType):
     """What is used of Ray.
 
     Attributes:
         clusters: addresses at which there is one.
         joined: addresses that were tried.
-        tasks: arguments of those that were begun.
+        tasks: method and arguments of those that were begun.
         end: of a task, an error or None.
-        cancelled: tasks.
+        killed: roles, by their number.
     """
 
     def __init__(self) -> None:
         super().__init__("ray")
         self.exceptions = types.SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
         self.util = types.SimpleNamespace(get_node_ip_address=lambda: "10.0.0.1")
-        self.clusters, self.joined, self.tasks, self.cancelled = {"auto", "local"}, [], [], []
+        self.clusters, self.joined, self.tasks, self.killed = {"auto", "local"}, [], [], []
         self.options, self.end = {}, None
 
     def init(self, address, **_):
@@ -65,20 +66,29 @@ class FakeRay(types.ModuleType):
 
     def remote(self, **options):
         self.options = options
-        return lambda function: types.SimpleNamespace(remote=lambda *args: self.tasks.append(args) or len(self.tasks))
+        return lambda role: types.SimpleNamespace(remote=lambda: _Role(self, role))
 
     def get(self, task):
         if self.end:
             raise self.end
 
-    def cancel(self, task, force):
-        self.cancelled.append((task, force))
+    def kill(self, role):
+        self.killed.append(role.number)
 
     def nodes(self):
         return [{"Alive": True}, {"Alive": False}, {"Alive": True}]
 
     def available_resources(self):
         return {"CPU": 3.0}
+
+
+class _Role:
+    def __init__(self, ray, role):
+        self._ray, self._role, self.number = ray, role, len(ray.tasks) + 1
+
+    def __getattr__(self, method):
+        assert hasattr(self._role, method)
+        return types.SimpleNamespace(remote=lambda *args: self._ray.tasks.append((method, *args)))
 
 
 @pytest.fixture
@@ -92,10 +102,10 @@ def test_an_actor_is_a_task_that_reaches_the_learner_by_its_address(ray):
     launcher = RayActors("auto", CONFIG, 7, port=4321)
     assert (launcher.home, launcher.port) == ("10.0.0.1", 4321)
     process = launcher(1, 2, "localhost:1234")
-    assert ray.tasks == [(CONFIG, 7, 1, 2, "10.0.0.1:1234")]
-    assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+    assert ray.tasks == [("play", CONFIG, 7, 1, 2, "10.0.0.1:1234")]
+    assert ray.options == OPTIONS
     process.kill()
-    assert ray.cancelled == [(1, True)]
+    assert ray.killed == [1]
 
 
 def test_the_address_of_a_head_on_this_machine_is_not_that_by_which_others_reach_it(ray):
@@ -117,25 +127,25 @@ def test_a_learner_is_a_task_with_its_own_cores_and_a_gpu_where_the_chief_has_on
     monkeypatch.setattr(devices, "has_gpu", lambda: bool(gpus))
     config = {"agent": "impala", "runtime": {"threads": threads}}
     process = RayActors("auto", config, 7).start_learner(1, "10.0.0.1:5", "key")
-    assert ray.tasks == [(config, 7, 1, "10.0.0.1:5", "key")]
-    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_retries"]) == (cores, gpus, 0)
+    assert ray.tasks == [("learn", config, 7, 1, "10.0.0.1:5", "key")]
+    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (cores, gpus, 0)
     process.terminate()
-    assert ray.cancelled == [(1, True)]
+    assert ray.killed == [1]
 
 
 def test_a_learner_starts_its_actors_on_the_cluster_that_it_is_a_task_of(ray):
     RayActors(ray_cluster.JOINED, CONFIG, 7)(1, 0, "localhost:1234")
     assert not ray.joined
-    assert ray.tasks == [(CONFIG, 7, 1, 0, "10.0.0.1:1234")]
+    assert ray.tasks == [("play", CONFIG, 7, 1, 0, "10.0.0.1:1234")]
 
 
 def test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address(ray):
     process = RayActors("auto", CONFIG, 7).start_evaluator("localhost:1234")
-    assert ray.tasks == [(CONFIG, 7, "10.0.0.1:1234")]
-    assert ray.options == {"num_cpus": 1, "max_calls": 1, "max_retries": 0, "scheduling_strategy": "SPREAD"}
+    assert ray.tasks == [("evaluate", CONFIG, 7, "10.0.0.1:1234")]
+    assert ray.options == OPTIONS
     assert process.may_wait
     process.kill()
-    assert ray.cancelled == [(1, True)]
+    assert ray.killed == [1]
 
 
 def test_a_port_that_another_learner_has_is_refused(ray):
@@ -157,7 +167,7 @@ def test_an_actor_plays_where_no_gpu_is_visible(monkeypatch):
     monkeypatch.setattr(devices, "configure_threads", lambda **threads: called.append(threads))
     monkeypatch.setattr(cli, "quiet", lambda: None)
     monkeypatch.setattr(papers, "find_experiment", lambda config: experiment)
-    ray_actors._play(CONFIG, 7, 1, 2, "10.0.0.1:1234")
+    ray_actors.Role().play(CONFIG, 7, 1, 2, "10.0.0.1:1234")
     assert called == [([], "GPU"), {"deterministic": False, "threads": 1}, (7, 1, 2, "10.0.0.1:1234")]
 
 
@@ -166,7 +176,7 @@ def test_an_evaluator_plays_where_no_gpu_is_visible(monkeypatch):
     monkeypatch.setattr(devices, "configure_actor", lambda: called.append("no GPU"))
     monkeypatch.setattr(cli, "quiet", lambda: None)
     monkeypatch.setattr(evaluating, "run_evaluator", lambda find, config, *run: called.append((config.agent, *run)))
-    ray_actors._evaluate(CONFIG, 7, "10.0.0.1:1234")
+    ray_actors.Role().evaluate(CONFIG, 7, "10.0.0.1:1234")
     assert called == ["no GPU", ("impala", 7, "10.0.0.1:1234")]
 
 
@@ -174,6 +184,9 @@ def test_the_reason_why_a_task_ended_is_one_line(ray):
     process = RayActors("auto", CONFIG, 7)(0, 0, "localhost:1")
     ray.end = RayTaskError("Traceback of a task\n  File somewhere\nOSError: the simulator is gone\n")
     assert process.wait() == "OSError: the simulator is gone"
+    lines = "The actor died before it finished.\n\tpid: 7\nThe actor died because its node has died. Node Id: 99\n"
+    ray.end = ActorDiedError(lines)
+    assert process.wait() == "ActorDiedError: The actor died because its node has died"
     ray.end = WorkerCrashedError("The worker died.\nLook into logs.")
     assert process.wait() == "WorkerCrashedError: The worker died"
     ray.end = WorkerCrashedError()
@@ -253,35 +266,3 @@ def test_without_ray_the_command_says_how_to_install_it(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1].endswith("Ray is not installed: .venv/bin/pip install -e .[cluster]")
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_a_killed_actor_or_evaluator_is_replaced_and_the_run_is_saved(tmp_path, request, alone_on_ray):
-    run = tmp_path / "run"
-    runtime = ("num_actors=1", "envs_per_actor=16", "evaluator_episodes=4")
-    settings = ["--config.num_env_steps=400000", *(f"--config.runtime.{setting}" for setting in runtime)]
-    command = [sys.executable, "-m", "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", *settings]
-    learner = subprocess.Popen([*command, "--cluster=auto", f"--run_dir={run}"], stderr=subprocess.PIPE, text=True)
-    request.addfinalizer(learner.kill)  # with it ends its cluster, which later tests would join
-    progress = run / "progress.csv"
-
-    def rows():
-        assert learner.poll() is None, learner.stderr.read()
-        return len(progress.read_text().splitlines()) if progress.exists() else 0
-
-    wait(lambda: rows() > 2, LONGEST_SECONDS)
-    wait((run / "evaluations.csv").exists, LONGEST_SECONDS)
-    for task, name in (("_play", "Actor 0"), ("_evaluate", "The evaluator")):
-        found = subprocess.run(["pgrep", "-f", f"^ray::{task}"], capture_output=True, text=True, check=True)
-        os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
-        line = ""
-        while f"{name} was restarted (restart 1 of this process): WorkerCrashedError" not in line:
-            line = learner.stderr.readline()
-            assert line, "the run ended"
-    before = rows()
-    wait(lambda: rows() >= before + 5, LONGEST_SECONDS)
-    learner.send_signal(signal.SIGTERM)
-    _, shown = learner.communicate(timeout=LONGEST_SECONDS)
-    assert learner.returncode == 0, shown
-    assert "Stopped and saved." in shown
-    assert json.loads((run / "config.json").read_text())["config"]["runtime"]["schedule"] == PROCESSES

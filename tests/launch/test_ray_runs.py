@@ -1,23 +1,17 @@
-"""Whole runs on a Ray cluster, with a stand-in for Ray; and once on Ray itself, by the command."""
+"""Whole runs on a Ray cluster, with a stand-in for Ray; `tests/ray_machines.py` has Ray itself."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import signal
-import subprocess
 import sys
 import types
 
-import psutil
 import pytest
 
 from repro.launch import gate, jobs
 from repro.launch.cluster_job import LostError
 from repro.launch.ray_cluster import ClusterError
 from repro.launch.ray_runs import RayRuns
-from tests.launch.fake_cluster import has_ended, wait
 from tests.support.forked_train import run_command
 
 LONGEST_SECONDS = 300.0
@@ -199,42 +193,3 @@ def test_flags_that_do_not_fit_are_one_sentence(tmp_path, flags, sentence):
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert re.search(sentence, line), line
-
-
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed")
-def test_on_ray_runs_survive_the_loss_of_one_and_a_stop_and_a_killed_head_leaves_nothing(tmp_path, alone_on_ray):
-    folder = tmp_path / "runs/refer/figure_4_vracer/InvertedPendulum/vracer_refer/smoke"
-    log = tmp_path / "log.txt"
-
-    def start():
-        roots = [f"--results_dir={tmp_path / 'results'}", f"--runs_dir={tmp_path / 'runs'}"]
-        command = [sys.executable, "-m", "repro.reproduce", "--paper=refer", "--scale=smoke", "--seeds=2", *roots]
-        variables = os.environ | {"TMPDIR": str(tmp_path), "RAY_TMPDIR": "/tmp"}
-        with log.open("a") as file:
-            return subprocess.Popen([*command, "--cluster=auto"], stdout=file, stderr=file, env=variables)
-
-    def saved(seed):
-        return sorted((folder / f"seed_{seed}/checkpoints").glob("checkpoint_*"))
-
-    def trainings():
-        found = [process for process in psutil.process_iter(["cmdline"]) if process.info["cmdline"]]
-        return [process for process in found if f"--run_dir={tmp_path}" in " ".join(process.info["cmdline"])]
-
-    head = start()
-    wait(lambda: saved(1) or saved(2) or head.poll() is not None, LONGEST_SECONDS)
-    assert head.poll() is None, log.read_text()
-    training = next(iter(trainings()))
-    training.parent().kill()
-    wait(lambda: "it goes on elsewhere" in log.read_text(), LONGEST_SECONDS)
-    wait(lambda: has_ended(training), LONGEST_SECONDS)
-    head.send_signal(signal.SIGTERM)
-    assert head.wait(timeout=LONGEST_SECONDS) == 0, log.read_text()
-    assert "2 of 2 runs are not finished; the same command resumes them." in log.read_text()
-    wait(lambda: not trainings(), LONGEST_SECONDS)
-
-    head = start()
-    wait(lambda: trainings() or head.poll() is not None, LONGEST_SECONDS)
-    assert head.poll() is None, log.read_text()
-    head.kill()
-    head.wait()
-    wait(lambda: not trainings(), LONGEST_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,9 +20,9 @@ SECONDS = 120.0
 LONG = "--config.num_env_steps=4000000"
 
 
-def wait(condition: Callable[[], bool], otherwise: str) -> None:
+def wait(condition: Callable[[], object], otherwise: str, seconds: float = SECONDS) -> None:
     """Waits until something is so."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, otherwise
         time.sleep(0.05)
@@ -64,6 +65,10 @@ class CommandedRun:
     def wait_for(self, line: str) -> None:
         """Waits until the run has said it."""
         wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
+
+    def count(self, line: str) -> int:
+        """How often the run has said it."""
+        return len(re.findall(line, self.stderr.read_text()))
 
     def wait_for_rows(self, count: int = 2) -> None:
         """Waits until the run has logged so many rows more."""

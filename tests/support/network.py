@@ -23,7 +23,7 @@ DEVICE = "repro"
 MTU = 9000
 """Bytes of a packet; large ones are fewer for the switch."""
 LARGEST_FRAME = MTU + 100
-ADDRESSES = ("10.77.0.1", "10.77.0.2", "10.77.0.3")
+ADDRESSES = ("10.77.0.1", "10.77.0.2", "10.77.0.3", "10.77.0.4")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 

@@ -1,0 +1,121 @@
+"""A Ray cluster on the machines of `network.py`, each with temporary files and shared memory of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from subprocess import PIPE
+
+from tests.support.network import ADDRESSES, Machines
+
+HEAD = 0
+"""Machine of the head."""
+PORT = 6379
+CLIENT = f"ray://{ADDRESSES[HEAD]}:10001"
+"""By which machines command that are not part of the cluster."""
+GIVEN_UP = {
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "2000",
+    "RAY_health_check_failure_threshold": "5",
+}
+"""Ray's variables: a machine is given up that does not answer for some 10 seconds, in place of some 40."""
+
+
+class RayCluster:
+    """Nodes of Ray on machines.
+
+    Args:
+        made: the machines.
+        folder: for files of each; its path is short, since sockets are there.
+        variables: of the environment of all that runs on the machines, in addition.
+
+    Attributes:
+        made: see above.
+        environment: of what runs on the machines.
+    """
+
+    def __init__(self, made: Machines, folder: Path, variables: Mapping[str, str]) -> None:
+        self.made = made
+        self._folder = folder
+        added = {"PYTHONPATH": str(Path.cwd()), "RAY_TMPDIR": str(folder), "RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = os.environ | added | variables
+        (folder / "ray").mkdir()
+        for machine in range(len(made.names)):
+            for name in ("ray", "shm"):
+                (folder / f"machine_{machine}" / name).mkdir(parents=True)
+
+    def command(self, machine: int) -> list[str]:
+        """What a command begins with that runs on a machine."""
+        mounts = f'mount --bind "$0/shm" /dev/shm && mount --bind "$0/ray" {self._folder}/ray && exec "$@"'
+        return [
+            "ip",
+            "netns",
+            "exec",
+            self.made.names[machine],
+            "sh",
+            "-c",
+            mounts,
+            f"{self._folder}/machine_{machine}",
+        ]
+
+    def start(self, cores: Mapping[int, int]) -> None:
+        """Starts nodes beside each other, given each machine's cores for tasks; cables are mended.
+
+        The head is started before all others.
+        """
+        starting = []
+        for machine, count in cores.items():
+            self.made.cables[machine].is_up = True
+            place = [f"--address={ADDRESSES[HEAD]}:{PORT}"]
+            if machine == HEAD:
+                place = ["--head", f"--port={PORT}", "--include-dashboard=false"]
+            size = [f"--num-cpus={count}", "--object-store-memory=80000000", f"--node-ip-address={ADDRESSES[machine]}"]
+            ray = str(Path(sys.executable).with_name("ray"))
+            command = [*self.command(machine), ray, "start", *place, *size]
+            starting.append(subprocess.Popen(command, env=self.environment, stdout=PIPE, stderr=PIPE, text=True))
+        for node in starting:
+            _, stderr = node.communicate()
+            assert node.returncode == 0, stderr[-3000:]
+
+    def lose(self, machine: int) -> None:
+        """Kills all that runs on a machine, which nothing reaches meanwhile."""
+        self.made.cables[machine].is_up = False
+        for pid in self.made.pids(machine):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def roles(self, does: str = "", machine: int | None = None) -> list[int]:
+        """Processes of a `Role`, on a machine or on all."""
+        return [pid for pid in self._pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
+
+    def trainings(self, machine: int | None = None) -> list[int]:
+        """Processes of whole runs."""
+        return [pid for pid in self._pids(machine) if "--run_dir=" in _command(pid)]
+
+    def _pids(self, machine: int | None) -> list[int]:
+        places = range(len(self.made.names)) if machine is None else (machine,)
+        return [pid for place in places for pid in self.made.pids(place)]
+
+
+@contextmanager
+def ray_cluster(made: Machines, cores: Sequence[int], variables: Mapping[str, str]) -> Iterator[RayCluster]:
+    """A cluster whose machine i has so many cores for tasks; it ends with the machines."""
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
+        cluster = RayCluster(made, Path(folder), GIVEN_UP | variables)
+        cluster.start({HEAD: cores[HEAD]})
+        cluster.start({machine: count for machine, count in enumerate(cores) if machine != HEAD})
+        yield cluster
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:  # it has ended
+        return ""
