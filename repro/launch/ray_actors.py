@@ -15,12 +15,6 @@ from repro.launch import ray_cluster
 
 CORES = 1
 """That the cluster sets aside for an actor."""
-OWN_PROCESS = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
-"""Options of roles, a process each on as many machines as there are.
-
-They are actors, as Ray has them, and no tasks: of a task whose machine is gone Ray says nothing while the connection is
-open, which takes minutes to time out.
-"""
 LOOPBACK = "127."
 """Begins addresses that a machine has for itself alone, as that of a head or of a tunnel on this machine."""
 TRUST = (
@@ -172,7 +166,7 @@ class RayActors:
 
     def _begin(self, does: str, cores: int, gpus: int, *arguments: Any) -> RayProcess:
         """Has a `Role` do what the method of this name does."""
-        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **OWN_PROCESS)(Role).remote()
+        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **ray_cluster.OWN_PROCESS)(Role).remote()
         return RayProcess(self._ray, role, getattr(role, does).remote(self._config, self._seed, *arguments))
 
     def _reached(self, address: str) -> str:

@@ -16,6 +16,13 @@ JOINED = "joined"
 CLIENT = "ray://"
 """What an address of Ray's client server begins with; host and port follow."""
 
+OWN_PROCESS = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
+"""Options of what is a process of its own, on as many machines as there are.
+
+They are those of actors, as Ray has them, not of tasks: of a task whose machine is gone Ray says nothing before the
+connection times out, which takes minutes.
+"""
+
 SKIPPED_LINES = "RAY_DEDUP_LOGS_SKIP_REGEX"
 """Variable of Ray's: lines of it that do not come on the screen. What they say of processes that end, the run says."""
 

@@ -14,7 +14,6 @@ WAIT_SECONDS = 0.5
 VERSION_SECONDS = 60.0
 """Longest wait for what the machines say of their version."""
 TRUST = "Whoever reaches Ray's ports runs commands there: use a private network only."
-OPTIONS = {"max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
 
 
 class RayRun:
@@ -92,7 +91,7 @@ class RayRuns:
 
     def start(self, cores: int) -> RemoteRun:
         cores = min(cores, self._most)  # of a block of a campaign that would like more
-        return RayRun(self._ray, self._ray.remote(num_cpus=cores, **OPTIONS)(MachineRun).remote(cores))
+        return RayRun(self._ray, self._ray.remote(num_cpus=cores, **ray_cluster.OWN_PROCESS)(MachineRun).remote(cores))
 
     def _check_versions(self) -> None:
         """Raises ClusterError where a machine that has cores says that it has another version; those that join later

@@ -16,19 +16,33 @@ from repro.launch.recorded_job import Stopped
 STOP = "stop"
 """File in the folder of a population while its members are to save and end."""
 BEGUN = "begun"
-"""Folder in that of a population with a file for each member whose task has a machine."""
+"""Folder in that of a population with a file for each member that has a machine."""
 POLL_SECONDS = 1.0
 
 
+class Worker:
+    """A process of the cluster, which trains one piece."""
+
+    def train(self, piece: Piece, stop: Path, begun: Path) -> PieceResult | None:
+        """`train_piece`; writes `begun` first, so that it is not ended while it saves."""
+        cli.quiet()
+        begun.touch()
+        if stop.exists():
+            return None
+        from repro.launch.member import train_piece  # TensorFlow is for these processes alone
+
+        return train_piece(piece, stop.exists, lambda line: print(line, file=sys.stderr))
+
+
 class RayPool:
-    """Tasks of a Ray cluster, a piece each; a context that lets go of the cluster.
+    """Processes of a Ray cluster, a piece each; a context that lets go of the cluster.
 
     The machines share the population's folder, under the same path, and have this suite installed.
 
     Args:
         address: of the cluster, as `ray.init` takes it; `local` begins one on this machine.
         path: folder of the population, absolute.
-        cores: of a task.
+        cores: of a piece.
 
     Raises:
         PopulationError: Ray is not installed, there is no cluster at the address, or no machine of it has the cores.
@@ -47,7 +61,7 @@ class RayPool:
                 f"{largest:.0f}: raise --jobs, by which the cores of this machine are divided."
             )
         self._stop, self._begun = path / STOP, path / BEGUN
-        self._train = ray.remote(num_cpus=cores, max_calls=1, max_retries=0)(_train)
+        self._worker = ray.remote(num_cpus=cores, **ray_cluster.OWN_PROCESS)(Worker)
 
     def __enter__(self) -> RayPool:
         self._stop.unlink(missing_ok=True)
@@ -62,13 +76,16 @@ class RayPool:
         """See `pieces.TrainPieces`.
 
         Raises:
-            PopulationError: a task failed.
+            PopulationError: a piece failed, or its machine is gone.
             Stopped: by `stop`.
         """
         shutil.rmtree(self._begun, ignore_errors=True)  # of the pieces before
         self._begun.mkdir()
         begun = {piece.member: self._begun / str(piece.member) for piece in pieces}
-        running = {self._train.remote(piece, self._stop, begun[piece.member]): piece.member for piece in pieces}
+        workers = {piece.member: self._worker.remote() for piece in pieces}
+        running = {
+            workers[piece.member].train.remote(piece, self._stop, begun[piece.member]): piece.member for piece in pieces
+        }
         stopped = False
         while running:
             ended, _ = self._ray.wait(list(running), timeout=POLL_SECONDS)
@@ -77,15 +94,16 @@ class RayPool:
                 try:
                     result = self._ray.get(task)
                 except self._ray.exceptions.RayError as error:
-                    raise PopulationError(f"member {member} failed: {str(error).strip().splitlines()[-1]}") from error
+                    reason = ray_cluster.reason_of(error).rstrip(".")
+                    raise PopulationError(f"member {member} failed: {reason}.") from error
+                self._ray.kill(workers[member])  # it would keep its cores
                 if result is None:
                     stopped = True
                 else:
                     yield member, result
             if self._stop.exists():
                 for task in [task for task, member in running.items() if not begun[member].exists()]:
-                    self._ray.cancel(task)  # it waits for cores, or is about to see `STOP`
-                    del running[task]
+                    self._ray.kill(workers[running.pop(task)])  # it waits for cores, or is about to see `STOP`
                     stopped = True
         if stopped:
             raise Stopped
@@ -93,14 +111,3 @@ class RayPool:
     def stop(self) -> None:
         """Lets members that train save and end, and no other begin; also from a signal's handler."""
         self._stop.touch()
-
-
-def _train(piece: Piece, stop: Path, begun: Path) -> PieceResult | None:
-    """`train_piece` in a process of the cluster; writes `begun` first, so that it is not cancelled while it saves."""
-    cli.quiet()
-    begun.touch()
-    if stop.exists():
-        return None
-    from repro.launch.member import train_piece  # TensorFlow is for these processes alone
-
-    return train_piece(piece, stop.exists, lambda line: print(line, file=sys.stderr))

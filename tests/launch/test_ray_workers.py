@@ -18,19 +18,23 @@ class RayError(Exception):
     pass
 
 
+class RayTaskError(RayError):
+    pass
+
+
 class FakeRay(types.ModuleType):
     """What is used of Ray; tasks end in the opposite order of their beginning.
 
     Attributes:
         options: of the tasks.
         is_up: whether the cluster is there.
-        cancelled: number of tasks.
+        killed: number of workers.
     """
 
     def __init__(self) -> None:
         super().__init__("ray")
         self.exceptions = types.SimpleNamespace(RayError=RayError)
-        self.options, self.is_up, self.cancelled = {}, False, 0
+        self.options, self.is_up, self.killed = {}, False, 0
 
     def init(self, address, **_):
         if address == "nowhere":
@@ -43,17 +47,18 @@ class FakeRay(types.ModuleType):
     def remote(self, **options):
         self.options = options
 
-        def decorate(function):
-            return types.SimpleNamespace(remote=lambda *arguments: lambda: function(*arguments))
+        def worker(role):
+            train = types.SimpleNamespace(remote=lambda *arguments: lambda: role().train(*arguments))
+            return types.SimpleNamespace(train=train)
 
-        return decorate
+        return lambda role: types.SimpleNamespace(remote=lambda: worker(role))
 
     def wait(self, tasks, timeout):
         assert timeout > 0
         return tasks[-1:], tasks[:-1]
 
-    def cancel(self, task):
-        self.cancelled += 1
+    def kill(self, worker):
+        self.killed += 1
 
     def nodes(self):
         return [{"Alive": True, "Resources": resources} for resources in ({}, {"CPU": 4.0})] + [
@@ -64,7 +69,7 @@ class FakeRay(types.ModuleType):
         try:
             return task()
         except RuntimeError as error:
-            raise RayError(f"task failed\n{error}") from error
+            raise RayTaskError(f"task failed\n{error}") from error
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ def test_what_is_asked_to_stop_saves_begins_no_piece_and_leaves_nothing_behind(r
     with RayPool("local", tmp_path, 1) as pool, pytest.raises(Stopped):
         list(pool(pieces(tmp_path)))
     assert trained == [2]
-    assert ray.cancelled == 2
+    assert ray.killed == 3
     assert not list(tmp_path.iterdir())
 
 
@@ -122,7 +127,7 @@ def test_tasks_that_wait_for_cores_do_not_hold_up_a_stop_and_those_that_have_beg
         monkeypatch.setattr(ray, "wait", begin_one_and_stop)
         with pytest.raises(Stopped):
             list(pool(pieces(tmp_path)))
-        assert ray.cancelled == 2
+        assert ray.killed == 3
 
 
 def test_a_task_that_fits_on_no_machine_is_an_error_at_once(ray, tmp_path):
