@@ -317,6 +317,12 @@ def test_help_lists_config_with_an_example():
     assert done.stdout.count("\n") < 25
 
 
+def test_a_command_from_another_folder_says_where_configurations_are(tmp_path):
+    done = run_command(tmp_path, "repro.train", f"--run_dir={tmp_path / 'x'}", CONFIG, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("(those of the suite have paths from its own folder)\n")
+
+
 def test_reproduce_says_in_one_sentence_how_to_get_deepmind_lab(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]
