@@ -734,6 +734,13 @@ VARIANTS = [
         f"{TEST_EVALUATOR}::test_a_run_goes_on_without_one_that_cannot_begin",
     ),
     Variant(
+        "evaluator: one that is alive counts as one that has finished an evaluation",
+        EVALUATOR,
+        "0 if self.has_finished else before",
+        "0 if self.has_finished or i in self._reported else before",
+        f"{TEST_EVALUATOR}::test_only_a_finished_evaluation_ends_failures_in_a_row",
+    ),
+    Variant(
         "evaluator: it keeps the core that an actor waits for",
         EVALUATOR,
         "                self._process.pause()\n",
