@@ -33,7 +33,7 @@ from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
 from repro.training import checkpoint, devices
 from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
@@ -337,11 +337,9 @@ class OnPolicyExperiment(abc.ABC):
         names = task_names(config.env.name, tasks(config))
         return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
     def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[tf_agent.TFAgent, BatchedEnvironment]:
         """See `RemoteActing`."""

@@ -86,16 +86,11 @@ class RunDirectory:
             write_json(path / "config.json", read_settings(path) | {"config": config})
 
     def complete(self, totals: Mapping[str, Any]) -> None:
-        """Marks the run as at its end; what was evaluated before is of other weights, and is removed.
+        """Marks the run as at its end.
 
         Raises:
             RunDirectoryError: the disk is full or not writable.
         """
-        evaluation = self.path / "evaluation.json"
-        try:
-            evaluation.unlink(missing_ok=True)
-        except OSError as error:
-            raise RunDirectoryError(f"Could not remove {evaluation} ({error.strerror}).") from error
         write_json(self.complete_json, totals)
 
     def release(self) -> None:
@@ -164,6 +159,16 @@ def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> boo
             return False
         time.sleep(POLL_SECONDS)
     return True
+
+
+def checkpoint_name(updates: int) -> str:
+    """The name of the checkpoint after so many updates."""
+    return f"{CHECKPOINT_PREFIX}{updates:09d}"
+
+
+def is_newest(checkpoints: Path, updates: int) -> bool:
+    """Returns whether the newest checkpoint in a folder, whole or not, is that after so many updates."""
+    return [path.name for path in newest_first(checkpoints)[:1]] == [checkpoint_name(updates)]
 
 
 def newest_first(checkpoints: Path) -> list[Path]:

@@ -28,7 +28,7 @@ from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import checkpoint, devices
 from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
@@ -226,11 +226,9 @@ class AcerExperiment(abc.ABC):
             )
         return held
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
     def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[UnrollAgent, BatchedEnvironment]:
         """See `RemoteActing`."""

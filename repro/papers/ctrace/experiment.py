@@ -10,7 +10,6 @@ import ml_collections
 import numpy as np
 import reverb
 import tensorflow as tf
-from tf_agents.policies import tf_policy
 from tf_agents.trajectories import Trajectory
 
 from repro.acting.actor import Actor
@@ -43,7 +42,7 @@ from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import checkpoint, devices
 from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
@@ -222,11 +221,9 @@ class SequenceExperiment(abc.ABC):
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
     def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[CtraceAgent, BatchedEnvironment]:
         """See `RemoteActing`."""

@@ -537,7 +537,7 @@ def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
     training, _ = _run(tmp_path, agent=agent, frames=32)
     training._agent.sync_acting_weights()
     experiment = find_experiment(small_config(agent=agent))
-    policy, environment = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
+    policy, environment, _ = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     time_step = ts.restart(observation, batch_size=1)
     action = policy.action(time_step).action
