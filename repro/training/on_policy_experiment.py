@@ -231,20 +231,17 @@ class OnPolicyExperiment(abc.ABC):
                 source = ChiefSource(source, group, episodes.append)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        of_trainer = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
-        trainer: OnPolicyTrainer
+        settings = run_settings(config, run, warn, evaluator)
+        of_trainer = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
-            trainer = ChiefTrainer(group, *of_trainer, sampled_hparams)
-        elif not num_replayed:
-            trainer = OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
-        else:
-            batches = MixedBatches(
-                agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
-            )
-            rng = np.random.default_rng(seeds.replay)
-            trainer = MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
-        trainer.evaluator = evaluator
-        return trainer
+            return ChiefTrainer(group, *of_trainer, sampled_hparams)
+        if not num_replayed:
+            return OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
+        batches = MixedBatches(
+            agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
+        )
+        rng = np.random.default_rng(seeds.replay)
+        return MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""

@@ -786,8 +786,8 @@ VARIANTS = [
     Variant(
         "evaluator: its weights are said to be of the update before",
         TRAINER,
-        "self.evaluator.follow(self.updates, self.frames, self.total_updates)",
-        "self.evaluator.follow(self.updates - 1, self.frames - self.frames_per_update, self.total_updates)",
+        "self._run.evaluator.follow(self.updates, self.frames, self.total_updates)",
+        "self._run.evaluator.follow(self.updates - 1, self.frames - self.frames_per_update, self.total_updates)",
         f"{TEST_EVALUATING}::test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_weights",
         slow=True,
     ),

@@ -140,20 +140,18 @@ class AcerExperiment(abc.ABC):
             weights, source = self._make_remote_source(*parts)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        trainer = ReplayTrainer(
+        return ReplayTrainer(
             learner,
             source,
             weights,
             episodes,
-            run_settings(config, run, warn),
+            run_settings(config, run, warn, evaluator),
             self.frames_per_update,
             self.make_replay(agent),
             settings,
             np.random.default_rng(seeds.replay),
             sampled_hparams=sampled_hparams,
         )
-        trainer.evaluator = evaluator
-        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""

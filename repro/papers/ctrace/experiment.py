@@ -196,19 +196,17 @@ class SequenceExperiment(abc.ABC):
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)
             pool, weights, replay = self._remote_pool(run, agent, episodes, watched, launcher, evaluator)
-        trainer = SequenceTrainer(
+        return SequenceTrainer(
             learner,
             pool,
             weights,
             episodes,
-            run_settings(config, run, warn),
+            run_settings(config, run, warn, evaluator),
             self.frames_per_update,
             replay,
             self.replay_training,
             SCALARS,
         )
-        trainer.evaluator = evaluator
-        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
