@@ -93,9 +93,9 @@ class RayActors:
         return RayProcess(self._ray, self._play.remote(self._config, self._seed, actor, start, reached))
 
     def start_learner(self, learner: int, address: str, key: str) -> RayProcess:
-        from repro.training import devices  # TensorFlow is for learners alone
+        from repro.gpus import visible_gpus  # TensorFlow is for learners alone
 
-        gpus = int(devices.has_gpu())
+        gpus = int(bool(visible_gpus()))
         learn = self._ray.remote(num_cpus=self._learner_cores, num_gpus=gpus, **OWN_PROCESS)(_learn)
         return RayProcess(self._ray, learn.remote(self._config, self._seed, learner, address, key))
 

@@ -15,7 +15,7 @@ import ml_collections
 import pytest
 import tensorflow as tf
 
-from repro import cli, papers
+from repro import cli, gpus, papers
 from repro.config import PROCESSES, use_processes
 from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
@@ -110,15 +110,15 @@ def test_a_machine_that_commands_from_outside_is_reached_by_its_address_on_the_w
     assert RayActors("ray://10.0.0.9:10001", CONFIG, 7).home == "10.0.0.5"
 
 
-@pytest.mark.parametrize(("threads", "cores", "gpus"), [(0, 1, 0), (3, 3, 1)])
+@pytest.mark.parametrize(("threads", "cores", "visible"), [(0, 1, 0), (3, 3, 1)])
 def test_a_learner_is_a_task_with_its_own_cores_and_a_gpu_where_the_chief_has_one(
-    ray, monkeypatch, threads, cores, gpus
+    ray, monkeypatch, threads, cores, visible
 ):
-    monkeypatch.setattr(devices, "has_gpu", lambda: bool(gpus))
+    monkeypatch.setattr(gpus, "visible_gpus", lambda: ["GPU:0"] * visible)
     config = {"agent": "impala", "runtime": {"threads": threads}}
     process = RayActors("auto", config, 7).start_learner(1, "10.0.0.1:5", "key")
     assert ray.tasks == [(config, 7, 1, "10.0.0.1:5", "key")]
-    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_retries"]) == (cores, gpus, 0)
+    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_retries"]) == (cores, visible, 0)
     process.terminate()
     assert ray.cancelled == [(1, True)]
 
