@@ -38,7 +38,7 @@ class PlayedUnroll(NamedTuple):
     """What an actor reports of steps that it stored.
 
     actor: its number. steps: of all its environments. version: of its weights. machine: that it plays on, see
-    `remote_unrolls.machine_number`.
+    `machines.machine_number`.
     """
 
     actor: int

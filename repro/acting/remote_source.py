@@ -13,8 +13,9 @@ from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.evaluator import Evaluator
+from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import RemoteWeights, Reports, make_tables
-from repro.acting.remote_unrolls import Header, UnrollReader, describe_totals, make_queue, with_own_machine
+from repro.acting.remote_unrolls import Header, UnrollReader, make_queue
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
 from repro.acting.unrolls import UnrollGroup

@@ -16,10 +16,11 @@ from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
 from repro.acting.evaluator import Evaluator
 from repro.acting.lockstep_source import LockstepSource
+from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
 from repro.acting.remote_actor import begin, run_unroll_actor
 from repro.acting.remote_source import RemoteSource
-from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
+from repro.acting.remote_unrolls import UnrollSender
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SupervisedActors
 from repro.acting.unrolls import UnrollGroup
@@ -113,7 +114,7 @@ def run_remote_actor(
     environment_seed, action_seed = begin(config.runtime.num_actors, seed, index, start, address)
     environment = make_environment(index, environment_seed)
     policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length
-    machine = machine_number(own_address(address))
+    machine = own_machine(address)
     reporter = Reporter(client, index, machine)
     actor = Actor(environment, policy, PulledWeights(address), length, action_seed, reporter.append, overlap)
     sizes, make_group = _groups(config, policy.trajectory_spec, batch_size)

@@ -10,7 +10,7 @@ from typing import Any
 import ml_collections
 
 from repro import cli
-from repro.acting.remote_unrolls import own_address
+from repro.acting.machines import own_address
 from repro.launch import ray_cluster
 
 CORES = 1

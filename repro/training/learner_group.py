@@ -23,7 +23,7 @@ from tensorflow.python.eager import context
 
 from repro.acting.actor_processes import JOIN_SECONDS, START_SECONDS, ActorProcess, Launcher
 from repro.acting.batches import POLL_SECONDS
-from repro.acting.remote_unrolls import own_address
+from repro.acting.machines import own_address
 from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError, PatientClock, Supervision
 from repro.environments.batched import one_line

@@ -104,6 +104,11 @@ def test_the_address_of_a_head_on_this_machine_is_not_that_by_which_others_reach
         assert RayActors(address, CONFIG, 7).home == "10.0.0.1"
 
 
+def test_tensorflow_is_not_loaded_for_the_cluster_alone():
+    code = "import sys, repro.launch.ray_actors; assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_machine_that_commands_from_outside_is_reached_by_its_address_on_the_way_to_the_head(ray, monkeypatch):
     ray.clusters.add("ray://10.0.0.9:10001")
     monkeypatch.setattr(ray_actors, "own_address", {"10.0.0.9:10001": "10.0.0.5"}.get)

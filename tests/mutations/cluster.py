@@ -103,7 +103,7 @@ VARIANTS = [
     ),
     Variant(
         "cluster: the learner's machine does not count",
-        UNROLLS,
+        "repro/acting/machines.py",
         "own = {machine_number(home)} if home is not None else set()",
         "own: set[int] = set()",
         f"{TEST}::test_machines_of_other_learners_count",

@@ -19,10 +19,10 @@ from repro.acting.batches import GroupSizes
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.evaluator import Evaluator
 from repro.acting.lockstep_source import LockstepSource
+from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import begin, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.remote_unrolls import machine_number, own_address
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -213,7 +213,7 @@ class SequenceExperiment(abc.ABC):
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
         environment = self.make_environment(self.envs_per_actor, environment_seed)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
-        reporter = Reporter(reverb.Client(address), index, machine_number(own_address(address)))
+        reporter = Reporter(reverb.Client(address), index, own_machine(address))
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
