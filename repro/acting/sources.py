@@ -92,7 +92,9 @@ def run_remote_actor(
     config: ml_collections.ConfigDict,
     make_environment: Callable[[int, int], BatchedEnvironment],
     make_local_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy],
-    place: tuple[int, int, int],
+    seed: int,
+    index: int,
+    start: int,
     address: str,
     batch_size: int | None = None,
     overlap: int = 0,
@@ -103,14 +105,12 @@ def run_remote_actor(
         config, batch_size: as for `make_source`.
         make_environment: returns the actor's environments, given its number and a seed.
         make_local_policy: returns their policy.
-        place: the run's seed, the actor's number, and how often it was started before, from which its seeds follow.
-        address: of the learner's server.
+        seed, index, start, address: as for `begin`.
         overlap: as for `Actor`.
 
     Raises:
         ValueError: the run has no such actor.
     """
-    seed, index, start = place
     environment_seed, action_seed = begin(config.runtime.num_actors, seed, index, start, address)
     environment = make_environment(index, environment_seed)
     policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length

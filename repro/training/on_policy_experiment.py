@@ -21,7 +21,7 @@ from repro.acting.remote import RemoteWeights
 from repro.acting.remote_source import RemoteSource
 from repro.acting.rollout import Episode
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
-from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors
+from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
@@ -175,7 +175,7 @@ class OnPolicyExperiment(abc.ABC):
     ) -> OnPolicyTrainer:
         """See `RemoteActing.build_trainer`; raises LearnerLostError where another learner ends before it learns."""
         devices.check_compute_dtype(self.config, warn)
-        launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run, warn)
+        launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run.actors, warn)
         if (num_learners := self.num_learners) == 1:
             return self._build_trainer(seed, run, warn, launcher, watched)
         if launch is None:  # all are on this machine
@@ -245,8 +245,17 @@ class OnPolicyExperiment(abc.ABC):
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        make_parts, place = (self._make_actor_environment, self.make_local_policy), (seed, index, start)
-        run_remote_actor(self.config, *make_parts, place, address, self.num_new // self.num_learners, self.overlap)
+        run_remote_actor(
+            self.config,
+            self._make_actor_environment,
+            self.make_local_policy,
+            seed,
+            index,
+            start,
+            address,
+            batch_size=self.num_new // self.num_learners,
+            overlap=self.overlap,
+        )
 
     def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
         """See `SynchronousLearning`."""
@@ -259,7 +268,7 @@ class OnPolicyExperiment(abc.ABC):
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
         games, no_logs = list[Episode](), Path()  # the launcher has some for processes
-        watched = Supervision(chief.send, no_logs, self.config.runtime.get("silent_seconds", SILENT_SECONDS))
+        watched = supervision(self.config, no_logs, chief.send)
         parts = launcher, watched, games.append, learner.to_device
         weights, source = self._make_remote_source(agent, *parts, learner=chief.learner)
         learn_with(chief, learner, source, weights, games)

@@ -160,9 +160,9 @@ def run_settings(
     return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn, evaluator)
 
 
-def supervision(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> Supervision:
-    """How an experiment's configuration has its actors watched."""
-    return Supervision(warn, run.actors, config.runtime.get("silent_seconds", SILENT_SECONDS))
+def supervision(config: ml_collections.ConfigDict, logs: Path, warn: Callable[[str], None]) -> Supervision:
+    """How an experiment's configuration has its actors watched; `logs` and `warn` as in `Supervision`."""
+    return Supervision(warn, logs, config.runtime.get("silent_seconds", SILENT_SECONDS))
 
 
 class Trainer(abc.ABC):

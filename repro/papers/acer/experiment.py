@@ -127,7 +127,7 @@ class AcerExperiment(abc.ABC):
             settings = settings._replace(steps_per_call=1)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
-        watched = supervision(config, run, warn)
+        watched = supervision(config, run.actors, warn)
         to_device = learner.to_device if settings.on_policy else None
         weights: WeightsPublisher
         source: BatchSource
@@ -155,8 +155,8 @@ class AcerExperiment(abc.ABC):
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        make_parts = self._make_actor_environment, self.make_local_policy
-        run_remote_actor(self.config, *make_parts, (seed, index, start), address)
+        make_environment, make_policy = self._make_actor_environment, self.make_local_policy
+        run_remote_actor(self.config, make_environment, make_policy, seed, index, start, address)
 
     def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
         del index

@@ -188,7 +188,7 @@ class SequenceExperiment(abc.ABC):
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        episodes, watched = EpisodeLog(), supervision(config, run, warn)
+        episodes, watched = EpisodeLog(), supervision(config, run.actors, warn)
         evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":
             pool, weights, replay = self._local_pool(seed, agent, episodes, watched)

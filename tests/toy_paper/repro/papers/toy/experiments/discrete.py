@@ -67,7 +67,7 @@ class ToyExperiment:
             length,
             [int(action_seed)],
             episodes.append,
-            supervision(config, run, warn),
+            supervision(config, run.actors, warn),
         )
         source = make_source(config, actors, agent.collect_data_spec, learner.to_device)
         settings = run_settings(config, run, warn)
