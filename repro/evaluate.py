@@ -44,7 +44,7 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.run_directory import RunDirectoryError, read_settings
+    from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
     from repro.training.task_evaluation import EvaluationError, evaluate_tasks
 
     run_dir = Path(RUN_DIR.value)
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> None:
         seed = SEED_OFFSET + settings["seed"]
         devices.configure_threads(deterministic=False)
         trained = experiment.load_policy(
-            run_dir / "checkpoints", num_envs, seed, lambda line: print(line, file=sys.stderr)
+            run_dir / CHECKPOINTS, num_envs, seed, lambda line: print(line, file=sys.stderr)
         )
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
@@ -138,7 +138,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     from repro.config import budget
     from repro.evidence.records import RecordError, git_commit, plain_config
     from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
-    from repro.training.run_directory import is_newest, write_json
+    from repro.training.run_directory import CHECKPOINTS, is_newest, write_json
 
     config = experiment.config
     unit, amount = budget(config)
@@ -147,7 +147,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
         changes = config_difference(plain_config(config), reference, (*RUN_FIELDS, f"num_env_{unit}"))
     except RecordError:  # an experiment or an agent of the user's own
         changes = {}
-    checkpoints = run_dir / "checkpoints"
+    checkpoints = run_dir / CHECKPOINTS
     policy, environment, updates = experiment.load_policy(checkpoints, 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)

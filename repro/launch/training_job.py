@@ -23,6 +23,7 @@ from repro.launch.recording import budget_fields, circumstances, identity_fields
 from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
 from repro.training.run_directory import (
+    CHECKPOINTS,
     ORIGIN,
     RunDirectoryError,
     changed_settings,
@@ -243,7 +244,7 @@ class TrainingJob(RecordedJob):
         if not path.exists():
             return None
         played = json.loads(path.read_text())
-        if not is_newest(self._trained_dir / "checkpoints", played.pop("updates", -1)):
+        if not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):
             return None
         of_tasks = played["tasks"] if self._together else {self.config.env.task: played}
         whole = list(of_tasks) == list(self._tasks)

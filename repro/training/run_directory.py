@@ -15,6 +15,8 @@ from repro.config import flatten, is_chosen, resolve_plain, without_later
 from repro.files import flush, try_lock, write_whole
 from repro.training.manifest import find_damage
 
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints in that of a run."""
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 KEEP = 3
@@ -62,7 +64,7 @@ class RunDirectory:
 
     def __init__(self, path: Path, config: dict[str, Any], seed: int) -> None:
         self.path = path
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints = path / CHECKPOINTS
         self.progress_csv = path / "progress.csv"
         self.evaluations_csv = path / "evaluations.csv"
         self.tensorboard = path / "tensorboard"
@@ -129,7 +131,7 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
 
 def has_saved(path: Path) -> bool:
     """Returns whether training would go on from what is in a folder: a checkpoint, a complete run or a population."""
-    saved = (path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")
+    saved = (path / CHECKPOINTS).glob(f"{CHECKPOINT_PREFIX}*")
     return any(saved) or (path / "complete.json").exists() or (path / LINEAGE).exists()
 
 
@@ -194,7 +196,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
     if target.exists() and not find_damage(target):
         return
     partial = target.with_name(f"partial_{target.name}")
-    newest = newest_checkpoint(path / "checkpoints")
+    newest = newest_checkpoint(path / CHECKPOINTS)
     if newest is None:
         raise RunDirectoryError(f"{path} has no whole checkpoint; begin again in a new run_dir.")
     try:
