@@ -29,7 +29,7 @@ JOIN_SECONDS = 8.0
 
 
 class ActorProcess(Protocol):
-    """A process in which an actor plays, wherever it is.
+    """A process in which an actor or an evaluator plays, or a learner learns, wherever it is.
 
     may_wait: whether it may have to wait for a free core, so that silence before its first report means nothing.
     """
@@ -77,7 +77,7 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors and learners, here or elsewhere.
+    """What starts actors, learners and an evaluator, here or elsewhere.
 
     Attributes:
         home: address of this machine as those of the actors reach it; None: they are on this machine alone.
@@ -102,7 +102,7 @@ class Launcher(Protocol):
 
 
 class LocalLauncher:
-    """Starts `repro.actor` and `repro.learner` on this machine.
+    """Starts `repro.actor`, which also evaluates, and `repro.learner` on this machine.
 
     Args:
         run_dir: of the run, whose settings they read.

@@ -107,7 +107,7 @@ class RemoteWeights(WeightsPublisher):
         with self._lock:
             return self._kept.get(version) if self.latest.acting else ()
 
-    def forget_before(self, version: int) -> None:
+    def clear_before(self, version: int) -> None:
         """Gives up all versions before one; for when no unroll of them can come any more."""
         with self._lock:
             while self._kept and next(iter(self._kept)) < version:

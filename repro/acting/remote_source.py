@@ -196,7 +196,7 @@ class RemoteSource:
         group.acting = acting
         self._acting_versions[header.actor] = header.version
         if len(self._acting_versions) == len(self._actors):  # they only take newer ones
-            self._weights.forget_before(min(self._acting_versions.values()))
+            self._weights.clear_before(min(self._acting_versions.values()))
         return True
 
     def _is_new(self, header: Header) -> bool:

@@ -76,8 +76,8 @@ VARIANTS = [
     Variant(
         "cluster: weights are given up that an actor may still play with",
         SOURCE,
-        "self._weights.forget_before(min(",
-        "self._weights.forget_before(max(",
+        "self._weights.clear_before(min(",
+        "self._weights.clear_before(max(",
         f"{TEST}::test_an_unroll_whose_weights_were_given_up_is_passed_over_and_counted",
     ),
     Variant(
