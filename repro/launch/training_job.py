@@ -126,7 +126,7 @@ class TrainingJob(RecordedJob):
         evaluations = self._evaluations()
         if evaluations is None:
             raise JobError(
-                f"the last checkpoint in {self._trained_dir} was not evaluated, since it is broken: put a whole copy "
+                f"the last checkpoint in {self._trained_dir} was not evaluated; if it is broken, put a whole copy "
                 "there, or move the folder away."
             )
         for path, (task, evaluation) in zip(self.record_paths, evaluations.items(), strict=True):
