@@ -44,7 +44,7 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.run_directory import RunDirectoryError, read_settings
+    from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
     from repro.training.task_evaluation import EvaluationError, evaluate_tasks
 
     run_dir = Path(RUN_DIR.value)
@@ -62,15 +62,15 @@ def main(argv: list[str]) -> None:
         num_envs = largest_divisor(episodes, experiment.evaluation.num_envs)
         seed = SEED_OFFSET + settings["seed"]
         devices.configure_threads(deterministic=False)
-        policy, environment = experiment.load_policy(
-            run_dir / "checkpoints", num_envs, seed, lambda line: print(line, file=sys.stderr)
+        trained = experiment.load_policy(
+            run_dir / CHECKPOINTS, num_envs, seed, lambda line: print(line, file=sys.stderr)
         )
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
     together = bool(tasks(resolve(config)))
     try:
-        evaluations = evaluate_tasks(by_task, policy, environment, episodes, seed, run_dir, together)
+        evaluations = evaluate_tasks(by_task, trained, episodes, seed, run_dir, together)
     except (EvaluationError, RunDirectoryError) as error:
         cli.fail(error, code=1)
     for task, found in evaluations.items():
@@ -81,7 +81,7 @@ def main(argv: list[str]) -> None:
         if VIDEO.value:
             record_video(experiment, run_dir, settings["seed"], Path(VIDEO.value))
         if EXPORT.value:
-            PolicySaver(policy, batch_size=None).save(EXPORT.value)
+            PolicySaver(trained.policy, batch_size=None).save(EXPORT.value)
             print(f"SavedModel: {EXPORT.value}")
     except (OSError, ValueError, RunDirectoryError, tf.errors.OpError) as error:
         cli.fail(f"the evaluation is in {run_dir / 'evaluation.json'}, but what else was asked for failed: {error}")
@@ -138,7 +138,7 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
     from repro.config import budget
     from repro.evidence.records import RecordError, git_commit, plain_config
     from repro.evidence.staleness import RUN_FIELDS, agent_config, config_difference
-    from repro.training.run_directory import write_json
+    from repro.training.run_directory import CHECKPOINTS, is_newest, write_json
 
     config = experiment.config
     unit, amount = budget(config)
@@ -147,12 +147,13 @@ def record_video(experiment: Experiment, run_dir: Path, seed: int, path: Path) -
         changes = config_difference(plain_config(config), reference, (*RUN_FIELDS, f"num_env_{unit}"))
     except RecordError:  # an experiment or an agent of the user's own
         changes = {}
-    policy, environment = experiment.load_policy(run_dir / "checkpoints", 1, SEED_OFFSET + seed, lambda line: None)
+    checkpoints = run_dir / CHECKPOINTS
+    policy, environment, updates = experiment.load_policy(checkpoints, 1, SEED_OFFSET + seed, lambda line: None)
     with contextlib.closing(environment):
         recording = record_game(policy, environment, SEED_OFFSET + seed, path)
     complete_json = run_dir / "complete.json"
     at_budget = complete_json.exists() and "diverged" not in json.loads(complete_json.read_text())
-    trained = {f"num_env_{unit}": amount} if at_budget else {}
+    trained = {f"num_env_{unit}": amount} if at_budget and is_newest(checkpoints, updates) else {}
     settings = {"seed": seed, "scale": config.scale, "changes": {name: value for name, (value, _) in changes.items()}}
     played = {"unit": experiment.evaluation.unit, **recording._asdict(), "git_commit": git_commit()}
     write_json(path.with_suffix(".json"), {**settings, **trained, **played})

@@ -16,7 +16,7 @@ import pytest
 
 from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
-from repro.training.run_directory import RunDirectory, read_progress
+from repro.training.run_directory import RunDirectory, is_newest, read_progress
 from tests.support.forked_train import run_command
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
@@ -444,6 +444,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert "leaked" not in done.stderr
     evaluation = json.loads((run_dir / "evaluation.json").read_text())
     assert len(evaluation["returns"]) == evaluation["episodes"] == 3
+    assert is_newest(run_dir / "checkpoints", evaluation["updates"])
     assert all(-21 <= score <= 21 and score == int(score) for score in evaluation["returns"])
     assert video.stat().st_size > 10_000
     assert (export / "saved_model.pb").exists()

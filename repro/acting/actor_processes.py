@@ -29,7 +29,7 @@ JOIN_SECONDS = 8.0
 
 
 class ActorProcess(Protocol):
-    """A process in which an actor plays, wherever it is.
+    """A process in which an actor or an evaluator plays, or a learner learns, wherever it is.
 
     may_wait: whether it may have to wait for a free core, so that silence before its first report means nothing.
     """
@@ -77,7 +77,7 @@ class LocalProcess:
 
 
 class Launcher(Protocol):
-    """What starts actors and learners, here or elsewhere.
+    """What starts actors, learners and an evaluator, here or elsewhere.
 
     Attributes:
         home: address of this machine as those of the actors reach it; None: they are on this machine alone.
@@ -102,7 +102,7 @@ class Launcher(Protocol):
 
 
 class LocalLauncher:
-    """Starts `repro.actor` and `repro.learner` on this machine.
+    """Starts `repro.actor`, which also evaluates, and `repro.learner` on this machine.
 
     Args:
         run_dir: of the run, whose settings they read.
@@ -148,6 +148,8 @@ class ActorProcesses:
         launcher: see above.
         broken_off: processes that ended in the midst of their games, of the whole run.
     """
+
+    _failing = "at its start"  # what failures in a row have in common
 
     def __init__(self, launcher: Launcher, count: int, supervision: Supervision, first: int = 0) -> None:
         self.launcher = launcher
@@ -265,6 +267,10 @@ class ActorProcesses:
     def _launch(self, i: int, address: str) -> ActorProcess:
         return self.launcher(self._first + i, self._starts[i] - 1, address)
 
+    def _failures(self, i: int, before: int, seconds: float) -> int:
+        """Failures in a row with that of a process that ended after so many seconds, given those before it."""
+        return before + 1 if seconds < QUICK_SECONDS or i not in self._reported else 0
+
     def _goes_on(self) -> bool:
         """Whether one that is not there is to be started."""
         return not self._stop.is_set()
@@ -293,9 +299,8 @@ class ActorProcesses:
             end = process.wait()
             if self._stop.is_set():
                 return
-            quick = time.monotonic() - began < QUICK_SECONDS
-            failed = failed + 1 if quick or i not in self._reported else 0
+            failed = self._failures(i, failed, time.monotonic() - began)
             with self._lock:
                 self.broken_off += i in self._reported
             if failed == MAX_FAILURES:
-                raise ActorPoolError(f"{self._name(i)} failed {failed} times at its start, the last time: {end}.")
+                raise ActorPoolError(f"{self._name(i)} failed {failed} times {self._failing}, the last time: {end}.")

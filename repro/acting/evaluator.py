@@ -54,8 +54,8 @@ class Evaluator:
     """An evaluator in a process of its own, which no update waits for and which never ends the run.
 
     It begins after the first update, so that actors have their cores first. In the place of one that ends or hangs
-    comes another; after failures in a row at its start the run goes on without. What an evaluator was at when it ended
-    is lost, and the next one goes on with the next weights. All methods are for the learner's thread.
+    comes another; after failures in a row without a finished evaluation the run goes on without. What an evaluator was
+    at when it ended is lost, and the next one goes on with the next weights. All methods are for the learner's thread.
 
     Args:
         launcher: starts it.
@@ -153,15 +153,23 @@ class Evaluator:
             reports = [sample.data for sample in self._client.sample(PLAYED, count, emit_timesteps=False)]
         for ((updates, frames, token),), (returns,) in reports:
             if returns.size and token == self._token and updates > self._last:  # one may come twice
+                self._process.has_finished = True
                 self._last = int(updates)
                 self._evaluated.append(Evaluated(int(updates), int(frames), returns, self._tasks))
 
 
 class _EvaluatorProcess(ActorProcesses):
-    """The evaluator's process, which is started only while `go_on` was called after the last `pause`."""
+    """The evaluator's process, which is started only while `go_on` was called after the last `pause`.
+
+    Attributes:
+        has_finished: whether an evaluation came since one failed; without any between them, failures are in a row.
+    """
+
+    _failing = "in a row without a finished evaluation"
 
     def __init__(self, launcher: Launcher, supervision: Supervision) -> None:
         super().__init__(launcher, 1, supervision)
+        self.has_finished = self._leaves = False
         self._may_run = threading.Event()
 
     def go_on(self) -> None:
@@ -172,6 +180,7 @@ class _EvaluatorProcess(ActorProcesses):
         process = self._processes.get(0)
         if self._may_run.is_set() and process is not None and process.may_wait and 0 in self._reported:
             self._may_run.clear()
+            self._leaves = True
             self._lines.append(
                 f"{self._name(0)} leaves its core, since there was no update for {STILL_SECONDS:g} seconds."
             )
@@ -188,6 +197,12 @@ class _EvaluatorProcess(ActorProcesses):
 
     def _launch(self, i: int, address: str) -> ActorProcess:
         return self.launcher.start_evaluator(address)
+
+    def _failures(self, i: int, before: int, seconds: float) -> int:
+        """One that leaves its core has not failed."""
+        count = (0 if self.has_finished else before) + (not self._leaves)
+        self.has_finished = self._leaves = False
+        return count
 
     def _goes_on(self) -> bool:
         self._may_run.wait()

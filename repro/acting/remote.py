@@ -38,7 +38,7 @@ class PlayedUnroll(NamedTuple):
     """What an actor reports of steps that it stored.
 
     actor: its number. steps: of all its environments. version: of its weights. machine: that it plays on, see
-    `remote_unrolls.machine_number`.
+    `machines.machine_number`.
     """
 
     actor: int
@@ -107,7 +107,7 @@ class RemoteWeights(WeightsPublisher):
         with self._lock:
             return self._kept.get(version) if self.latest.acting else ()
 
-    def forget_before(self, version: int) -> None:
+    def clear_before(self, version: int) -> None:
         """Gives up all versions before one; for when no unroll of them can come any more."""
         with self._lock:
             while self._kept and next(iter(self._kept)) < version:

@@ -13,8 +13,9 @@ from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
 from repro.acting.evaluator import Evaluator
+from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import RemoteWeights, Reports, make_tables
-from repro.acting.remote_unrolls import Header, UnrollReader, describe_totals, make_queue, with_own_machine
+from repro.acting.remote_unrolls import Header, UnrollReader, make_queue
 from repro.acting.rollout import Episode
 from repro.acting.supervision import Interrupted
 from repro.acting.unrolls import UnrollGroup
@@ -195,7 +196,7 @@ class RemoteSource:
         group.acting = acting
         self._acting_versions[header.actor] = header.version
         if len(self._acting_versions) == len(self._actors):  # they only take newer ones
-            self._weights.forget_before(min(self._acting_versions.values()))
+            self._weights.clear_before(min(self._acting_versions.values()))
         return True
 
     def _is_new(self, header: Header) -> bool:

@@ -7,10 +7,8 @@ limiter lets an actor wait while it is full, and gives out every group once, in 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import socket
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import reverb
@@ -33,7 +31,7 @@ class Header(NamedTuple):
     """What an actor says of a group of unrolls.
 
     actor: its number. start: how often it was started before. number: of the group since then, from 0. version: of the
-    weights that played it. machine: that it was played on, see `machine_number`.
+    weights that played it. machine: that it was played on, see `machines.machine_number`.
     """
 
     actor: int
@@ -41,48 +39,6 @@ class Header(NamedTuple):
     number: int
     version: int
     machine: int
-
-
-def own_address(server: str) -> str:
-    """Returns the address that this machine has on its way to a server, given as host and port.
-
-    Raises:
-        OSError: there is no way.
-    """
-    host, port = server.rsplit(":", 1)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # which sends nothing
-        probe.connect((host, int(port)))
-        return str(probe.getsockname()[0])
-
-
-def machine_number(address: str) -> int:
-    """Returns the number that an address (IPv4) stands for."""
-    return int(ipaddress.IPv4Address(address))
-
-
-def with_own_machine(machines: Set[int], home: str | None) -> np.ndarray:
-    """Returns the numbers of machines of actors and of the learner, int64 [N], for a checkpoint.
-
-    Args:
-        machines: that actors played on, and those of the learner before.
-        home: address of the learner's, see `Launcher`.
-    """
-    own = {machine_number(home)} if home is not None else set()
-    return np.array(sorted(machines | own), np.int64)
-
-
-def describe_totals(home: str | None, states: Sequence[Mapping[str, Any]], games: int, unrolls: int) -> dict[str, Any]:
-    """Totals of the whole run: `lost`, where something was, and `machines`, where there can have been several.
-
-    Args:
-        home: see `with_own_machine`.
-        states: of all learners, whose `machines` are what that returned.
-        games, unrolls: that were lost.
-    """
-    lost = {"lost": {"games": games, "unrolls": unrolls}} if unrolls else {}
-    if home is None:
-        return lost
-    return {"machines": len({int(machine) for state in states for machine in state["machines"]}), **lost}
 
 
 def make_queue(group: UnrollGroup, max_groups: int) -> reverb.Table:

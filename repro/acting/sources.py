@@ -16,10 +16,11 @@ from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
 from repro.acting.evaluator import Evaluator
 from repro.acting.lockstep_source import LockstepSource
+from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
 from repro.acting.remote_actor import begin, run_unroll_actor
 from repro.acting.remote_source import RemoteSource
-from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
+from repro.acting.remote_unrolls import UnrollSender
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SupervisedActors
 from repro.acting.unrolls import UnrollGroup
@@ -91,7 +92,9 @@ def run_remote_actor(
     config: ml_collections.ConfigDict,
     make_environment: Callable[[int, int], BatchedEnvironment],
     make_local_policy: Callable[[BatchedEnvironment], tf_policy.TFPolicy],
-    place: tuple[int, int, int],
+    seed: int,
+    index: int,
+    start: int,
     address: str,
     batch_size: int | None = None,
     overlap: int = 0,
@@ -102,18 +105,16 @@ def run_remote_actor(
         config, batch_size: as for `make_source`.
         make_environment: returns the actor's environments, given its number and a seed.
         make_local_policy: returns their policy.
-        place: the run's seed, the actor's number, and how often it was started before, from which its seeds follow.
-        address: of the learner's server.
+        seed, index, start, address: as for `begin`.
         overlap: as for `Actor`.
 
     Raises:
         ValueError: the run has no such actor.
     """
-    seed, index, start = place
     environment_seed, action_seed = begin(config.runtime.num_actors, seed, index, start, address)
     environment = make_environment(index, environment_seed)
     policy, client, length = make_local_policy(environment), reverb.Client(address), config.learner.unroll_length
-    machine = machine_number(own_address(address))
+    machine = own_machine(address)
     reporter = Reporter(client, index, machine)
     actor = Actor(environment, policy, PulledWeights(address), length, action_seed, reporter.append, overlap)
     sizes, make_group = _groups(config, policy.trajectory_spec, batch_size)

@@ -75,7 +75,7 @@ class ClusterJob(RecordedJob):
     """
 
     def __init__(self, job: RecordedJob, run: Run, cluster: Cluster, say: Callable[[str], None]) -> None:
-        super().__init__(job.config, job.seed, job._paths)
+        super().__init__(job.config, job.seed, job.paths)
         self.label = job.label
         self._job, self._run, self._cluster, self._say = job, run, cluster, say
         self._run_dir = job.run_dir if isinstance(job, TrainingJob) else None

@@ -44,7 +44,7 @@ def behaviours(run: Run) -> tuple[str, ...]:
     return tuple(f"{run.paper}.{name}" for name in names)
 
 
-def find_other_behaviour(names: Iterable[str], kept: Path, root: Path = ROOT) -> dict[str, str]:
+def find_other_behaviour(names: Iterable[str], kept: Path) -> dict[str, str]:
     """Returns which behaviours are no longer those of their golden values, each with a sentence that says what to do.
 
     Records of such a run would be stale once the behaviour version is raised, as it must be before the code is
@@ -53,17 +53,16 @@ def find_other_behaviour(names: Iterable[str], kept: Path, root: Path = ROOT) ->
     Args:
         names: of behaviours.
         kept: file of what was found before, made if need be.
-        root: of the repository.
 
     Raises:
         GateError: they cannot be measured.
     """
-    code = fingerprint(root)
+    code = fingerprint()
     known = json.loads(kept.read_text()) if kept.exists() else {}
     found: dict[str, str | None] = known["found"] if known.get("code") == code else {}
     if missing := sorted({*names} - {*found}):
         command = [sys.executable, "-m", "tests.golden", f"--check={','.join(missing)}"]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             reason = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
             raise GateError(f"the golden values could not be computed ({reason}).")

@@ -19,8 +19,9 @@ from repro.files import try_lock
 from repro.launch import gate
 from repro.launch.jobs import make_job
 from repro.launch.recorded_job import FAILURES, RecordedJob, Stopped
-from repro.launch.run_files import CHECKPOINTS, CHUNK_BYTES, Files, add_machine, list_files, list_saved, pin_checkpoint
+from repro.launch.run_files import CHUNK_BYTES, Files, add_machine, list_files, list_saved, pin_checkpoint
 from repro.launch.training_job import TrainingJob
+from repro.training.run_directory import CHECKPOINTS
 
 OTHER_VERSION = "{} has another version of this suite than the head: bring all machines to one commit."
 

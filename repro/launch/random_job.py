@@ -23,6 +23,8 @@ SEED_OFFSET = 2_000_000
 class RandomJob(RecordedJob):
     """Plays an experiment's task with actions sampled uniformly from all that there are, and records the returns.
 
+    What it computes with TensorFlow it computes on cores; a study after it in the same process could not hide GPUs.
+
     Args:
         config: of the experiment, at its scale; its `env` is played as in an evaluation.
         task: overrides `config.env.task`.
@@ -45,7 +47,9 @@ class RandomJob(RecordedJob):
         from repro.acting.rollout import Episode
         from repro.acting.uniform_policy import UniformPolicy
         from repro.environments.make import make_evaluation_environment
+        from repro.training import devices
 
+        devices.hide_gpus()
         started, began, commit = utc_now(), time.monotonic(), self.find_commit()
         seed = SEED_OFFSET + self.seed
         frames = 0

@@ -10,7 +10,7 @@ from typing import Any
 import ml_collections
 
 from repro import cli
-from repro.acting.remote_unrolls import own_address
+from repro.acting.machines import own_address
 from repro.launch import ray_cluster
 
 CORES = 1
@@ -133,9 +133,9 @@ class RayActors:
         return self._begin("play", CORES, 0, actor, start, self._reached(address))
 
     def start_learner(self, learner: int, address: str, key: str) -> RayProcess:
-        from repro.training import devices  # TensorFlow is for learners alone
+        from repro.gpus import visible_gpus  # TensorFlow is for learners alone
 
-        return self._begin("learn", self._learner_cores, int(devices.has_gpu()), learner, address, key)
+        return self._begin("learn", self._learner_cores, int(bool(visible_gpus())), learner, address, key)
 
     def start_evaluator(self, address: str) -> RayProcess:
         return self._begin("evaluate", CORES, 0, self._reached(address))

@@ -36,11 +36,12 @@ class RecordedJob(abc.ABC):
     Attributes:
         label: what it is, in one line.
         commit: of the code; None: that of this checkout.
+        paths: of the records, were this scale the first that is recorded.
 
     Args:
         config: of the experiment, at its scale.
         seed: of the run.
-        paths: of the records, were this scale the first that is recorded.
+        paths: see above.
     """
 
     label: str
@@ -49,13 +50,13 @@ class RecordedJob(abc.ABC):
     def __init__(self, config: ml_collections.ConfigDict, seed: int, paths: Sequence[Path]) -> None:
         self.config = config
         self.seed = seed
-        self._paths = paths
+        self.paths = paths
         self._stopped = False
 
     @property
     def record_paths(self) -> list[Path]:
         """Where the records of this scale lie or are to lie: one of a run, one for each answer of a study."""
-        return [records.path_of_scale(path, self.config.scale) for path in self._paths]
+        return [records.path_of_scale(path, self.config.scale) for path in self.paths]
 
     @abc.abstractmethod
     def run(self, cores: list[int], quiet: bool) -> None:
@@ -108,7 +109,7 @@ class RecordedJob(abc.ABC):
     def find_records(self) -> list[dict[str, Any]] | None:
         """Returns the records of this scale where all are there, valid and of the current configuration, else None."""
         found = []
-        for path in self._paths:
+        for path in self.paths:
             record = records.find_record(path, self.config.scale)
             if record is None or stale_reason(record) is not None:
                 return None

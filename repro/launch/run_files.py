@@ -11,9 +11,8 @@ from pathlib import Path
 
 from repro.files import flush
 from repro.training.manifest import find_damage
-from repro.training.run_directory import KEEP, LINEAGE, newest_checkpoint, newest_first, write_json
+from repro.training.run_directory import CHECKPOINTS, KEEP, LINEAGE, newest_checkpoint, newest_first, write_json
 
-CHECKPOINTS = "checkpoints"
 PROGRESS = "progress.csv"
 OUTPUT = ("tensorboard", "actors")
 """Folders that a run writes and never reads."""

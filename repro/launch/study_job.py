@@ -102,7 +102,7 @@ class StudyJob(RecordedJob):
     def figure_dir(self) -> Path | None:
         """Returns the folder of the first seed's figure, unless the study was recorded at a larger scale."""
         larger = records.SCALES[records.SCALES.index(self.config.scale) + 1 :]
-        has_larger = any(records.path_of_scale(self._paths[0], scale).exists() for scale in larger)
+        has_larger = any(records.path_of_scale(self.paths[0], scale).exists() for scale in larger)
         return self._folder if self.seed == 1 and not has_larger else None
 
     def share_done(self) -> float:

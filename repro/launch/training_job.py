@@ -23,10 +23,12 @@ from repro.launch.recording import budget_fields, circumstances, identity_fields
 from repro.launch.run_files import read_machines
 from repro.processes import end_with_parent
 from repro.training.run_directory import (
+    CHECKPOINTS,
     ORIGIN,
     RunDirectoryError,
     changed_settings,
     has_saved,
+    is_newest,
     read_progress,
     read_settings,
     wait_until_free,
@@ -123,7 +125,10 @@ class TrainingJob(RecordedJob):
             self._call(cores, log, "repro.evaluate", f"--run_dir={self._trained_dir}", episodes)
         evaluations = self._evaluations()
         if evaluations is None:
-            raise Stopped
+            raise JobError(
+                f"the last checkpoint in {self._trained_dir} was not evaluated; if it is broken, put a whole copy "
+                "there, or move the folder away."
+            )
         for path, (task, evaluation) in zip(self.record_paths, evaluations.items(), strict=True):
             records.write_record(path, self._make_record(task, evaluation, len(cores)))
 
@@ -228,7 +233,10 @@ class TrainingJob(RecordedJob):
         return complete.exists() and "diverged" in json.loads(complete.read_text())
 
     def _evaluations(self) -> dict[str, Mapping[str, Any]] | None:
-        """Each task's evaluation: the run's own, or of the protocol's number of games; None before there is one."""
+        """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
+
+        None before there is one; `repro.evaluate` may have played with an earlier checkpoint while the run went on.
+        """
         complete = json.loads((self._trained_dir / "complete.json").read_text())
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
@@ -236,6 +244,8 @@ class TrainingJob(RecordedJob):
         if not path.exists():
             return None
         played = json.loads(path.read_text())
+        if not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):
+            return None
         of_tasks = played["tasks"] if self._together else {self.config.env.task: played}
         whole = list(of_tasks) == list(self._tasks)
         enough = all(found["episodes"] == self.config.evaluation.episodes for found in of_tasks.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from repro.gpus import visible_gpus
 from repro.networks.initializers import GlorotUniform
 from repro.networks.sequence_network import State
 
@@ -68,7 +69,7 @@ class ResettingLSTM(tf.keras.layers.Layer):
         w_x, w_h = tf.split(self._kernel, [inputs.shape[-1], self._units])
         projected = tf.einsum("btf,fg->btg", inputs, w_x) + self._bias  # [B, T, 4 units]
         keep = ~is_first[..., tf.newaxis]  # [B, T, 1]
-        if inputs.shape[1] > UNROLLED and tf.config.list_logical_devices("GPU"):
+        if inputs.shape[1] > UNROLLED and visible_gpus():
             return _looped(projected, keep, w_h, state)
         outputs = []
         for projected_t, keep_t in zip(tf.unstack(projected, axis=1), tf.unstack(keep, axis=1)):

@@ -44,7 +44,7 @@ def measure(run: ReferenceRun, seed: int) -> dict[str, float]:
             values = {name: value for name, value in values.items() if name.startswith(("return", "episodes"))}
         if run.episodes:
             environments = min(run.episodes, 10)
-            policy, environment = experiment.load_policy(
+            policy, environment, _ = experiment.load_policy(
                 directory.checkpoints, environments, EVALUATION_SEED + seed, _say
             )
             with contextlib.closing(environment):

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
-from tf_agents.policies import tf_policy
 
 from repro.files import flush, reason
 from repro.training.manifest import find_damage, write_manifest
-from repro.training.run_directory import CHECKPOINT_PREFIX, KEEP, newest_first
+from repro.training.run_directory import KEEP, checkpoint_name, newest_first
 
 STATE, LARGE = "state.npz", "large"
 """In a checkpoint: the file of the state, and the folder of its large arrays."""
@@ -50,7 +49,7 @@ def save(
     Raises:
         CheckpointError: the disk is full or not writable.
     """
-    final = directory / f"{CHECKPOINT_PREFIX}{updates:09d}"
+    final = directory / checkpoint_name(updates)
     partial = directory / f"partial_{final.name}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -132,24 +131,28 @@ def read_variables(path: Path, variables: tf.train.Checkpoint) -> None:
     variables.read(str(path / "variables")).assert_existing_objects_matched()
 
 
-def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> None:
+def restore_trained(directory: Path, variables: tf.train.Checkpoint, warn: Callable[[str], None]) -> int:
     """Restores the newest whole checkpoint of a run that must have one; arguments as for `restore`.
+
+    Returns:
+        the updates behind it.
 
     Raises:
         CheckpointError: there is none, or none is whole.
     """
-    if restore(directory, variables, warn) is None:
+    state = restore(directory, variables, warn)
+    if state is None:
         raise CheckpointError(f"{directory.parent} has no checkpoint yet; train it first.")
+    return state["updates"]
 
 
-def restore_policy(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str], None]) -> tf_policy.TFPolicy:
-    """Returns the policy of an agent whose weights were restored as `restore_trained` does; arguments and errors too.
+def restore_agent(directory: Path, agent: tf_agent.TFAgent, warn: Callable[[str], None]) -> int:
+    """Restores an agent as `restore_trained` does; other arguments, result and errors too.
 
     Args:
         agent: as the trainers of `repro.training` save it; its variables are overwritten.
     """
-    restore_trained(directory, tf.train.Checkpoint(agent=agent), warn)
-    return agent.policy
+    return restore_trained(directory, tf.train.Checkpoint(agent=agent), warn)
 
 
 def _write_state(path: Path, state: dict[str, Any]) -> None:

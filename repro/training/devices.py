@@ -19,6 +19,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework.errors_impl import exception_type_from_error_code
 from tensorflow.tsl.protobuf.coordination_config_pb2 import CoordinatedJob
 
+from repro.gpus import visible_gpus
 from repro.memory import stop_tensor_leak
 from repro.quiet import suppress_stderr
 from repro.training.sizes import Machine
@@ -59,7 +60,7 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
     threads = threads or len(os.sched_getaffinity(0))
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    gpus = tf.config.get_visible_devices("GPU")
+    gpus = visible_gpus()
     for gpu in gpus:
         tf.config.experimental.set_memory_growth(gpu, True)
     tf.config.experimental.enable_tensor_float_32_execution(False)
@@ -71,7 +72,7 @@ def configure_threads(deterministic: bool, threads: int = 0) -> int:
 
 def find_machine() -> Machine:
     """What this process may use; to be called before the first operation as well."""
-    return Machine(len(os.sched_getaffinity(0)), has_gpu())
+    return Machine(len(os.sched_getaffinity(0)), bool(visible_gpus()))
 
 
 def hide_gpus() -> None:
@@ -87,7 +88,7 @@ def configure_actor() -> None:
 
 def make_strategy() -> tf.distribute.Strategy:
     """One device, or all GPUs of this machine with mirrored variables."""
-    gpus = tf.config.list_logical_devices("GPU")
+    gpus = visible_gpus()
     if len(gpus) > 1:
         return tf.distribute.MirroredStrategy()
     return tf.distribute.OneDeviceStrategy("/gpu:0" if gpus else "/cpu:0")
@@ -106,7 +107,7 @@ def make_learners_strategy(
         addresses: of all of them, host and port.
         gpu: number of this one's, where there are GPUs.
     """
-    gpus = tf.config.list_physical_devices("GPU")
+    gpus = visible_gpus()
     if gpus:
         tf.config.set_visible_devices(gpus[gpu], "GPU")
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
@@ -183,14 +184,9 @@ def _enable_collective_ops(handle: object, server_def: bytes) -> None:
         raise exception_type_from_error_code(code)(None, None, message)
 
 
-def has_gpu() -> bool:
-    """Whether this process can have a GPU."""
-    return bool(tf.config.list_physical_devices("GPU"))
-
-
 def check_gpus(num_learners: int) -> None:
     """Raises ValueError where this machine has GPUs, but not one for each of the learners on it."""
-    gpus = len(tf.config.list_physical_devices("GPU"))
+    gpus = len(visible_gpus())
     if 0 < gpus < num_learners:
         raise ValueError(
             f"runtime.num_learners={num_learners}: each learner needs a GPU of its own, and this machine has {gpus}; "
@@ -227,8 +223,7 @@ def is_fast_in_bfloat16() -> bool:
 
 def has_bfloat16_gpu() -> bool:
     """Whether the first GPU multiplies in bfloat16; False without one."""
-    gpus = tf.config.list_physical_devices("GPU") if has_gpu() else []
-    details = [tf.config.experimental.get_device_details(gpu) for gpu in gpus[:1]]
+    details = [tf.config.experimental.get_device_details(gpu) for gpu in visible_gpus()[:1]]
     return any(found.get("compute_capability", BFLOAT16_CAPABILITY) >= BFLOAT16_CAPABILITY for found in details)
 
 
@@ -256,8 +251,7 @@ def use_xla(compile_: str, strategy: tf.distribute.Strategy) -> bool:
     several = strategy.num_replicas_in_sync > 1
     if compile_ == "xla" and several:
         raise ValueError("runtime.compile=xla works with one device; use auto or graph with several.")
-    on_gpu = bool(tf.config.list_logical_devices("GPU"))
-    return compile_ == "xla" or (compile_ == "auto" and on_gpu and not several)
+    return compile_ == "xla" or (compile_ == "auto" and bool(visible_gpus()) and not several)
 
 
 def check_batch_size(batch_size: int, strategy: tf.distribute.Strategy) -> None:

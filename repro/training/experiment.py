@@ -33,6 +33,19 @@ class Evaluation(NamedTuple):
     unit: str
 
 
+class TrainedPolicy(NamedTuple):
+    """The policy of a run's checkpoint, with what it is evaluated in.
+
+    policy: that evaluates.
+    environment: plays whole games.
+    updates: behind the checkpoint.
+    """
+
+    policy: tf_policy.TFPolicy
+    environment: BatchedEnvironment
+    updates: int
+
+
 class Experiment(Protocol):
     """Builds the parts of a run from its configuration; `make_experiment` of a module in `experiments/` returns it.
 
@@ -69,10 +82,8 @@ class Experiment(Protocol):
             CheckpointError: no checkpoint is whole.
         """
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
-        """Returns the trained policy of a run and environments to evaluate it in, which play whole games.
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
+        """Returns the policy of a run's newest whole checkpoint, and environments to evaluate it in.
 
         Args:
             checkpoints: of the run.

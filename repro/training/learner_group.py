@@ -23,7 +23,7 @@ from tensorflow.python.eager import context
 
 from repro.acting.actor_processes import JOIN_SECONDS, START_SECONDS, ActorProcess, Launcher
 from repro.acting.batches import POLL_SECONDS
-from repro.acting.remote_unrolls import own_address
+from repro.acting.machines import own_address
 from repro.acting.rollout import Episode
 from repro.acting.supervision import ActorPoolError, PatientClock, Supervision
 from repro.environments.batched import one_line
@@ -127,7 +127,7 @@ class LearnerGroup:
         address = f"{self._host}:{self._listener.getsockname()[1]}"
         for number in self._numbers:
             self._processes[number] = self._launcher.start_learner(number, address, self._key)
-            self._keepers[number] = threading.Thread(target=self._keep, args=(number,), daemon=True)
+            self._keepers[number] = threading.Thread(target=self._await_end, args=(number,), daemon=True)
             self._keepers[number].start()
         threading.Thread(target=self._accept, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
@@ -265,7 +265,7 @@ class LearnerGroup:
         self._keepers[number].join(timeout=REASON_SECONDS)  # which knows more
         self._inbox.put((number, _Gone("its connection ended")))
 
-    def _keep(self, number: int) -> None:
+    def _await_end(self, number: int) -> None:
         reason = self._processes[number].wait()
         if number in self._heard_out:
             self._heard_out[number].wait(timeout=REASON_SECONDS)  # it may have said more

@@ -21,7 +21,7 @@ from repro.acting.remote import RemoteWeights
 from repro.acting.remote_source import RemoteSource
 from repro.acting.rollout import Episode
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
-from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors
+from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
@@ -33,7 +33,7 @@ from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
 from repro.training import checkpoint, devices
 from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
@@ -175,7 +175,7 @@ class OnPolicyExperiment(abc.ABC):
     ) -> OnPolicyTrainer:
         """See `RemoteActing.build_trainer`; raises LearnerLostError where another learner ends before it learns."""
         devices.check_compute_dtype(self.config, warn)
-        launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run, warn)
+        launcher, watched = launch or LocalLauncher(run.path, run.actors), supervision(self.config, run.actors, warn)
         if (num_learners := self.num_learners) == 1:
             return self._build_trainer(seed, run, warn, launcher, watched)
         if launch is None:  # all are on this machine
@@ -231,25 +231,31 @@ class OnPolicyExperiment(abc.ABC):
                 source = ChiefSource(source, group, episodes.append)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        of_trainer = (learner, source, weights, episodes, run_settings(config, run, warn), self.frames_per_update)
-        trainer: OnPolicyTrainer
+        settings = run_settings(config, run, warn, evaluator)
+        of_trainer = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
-            trainer = ChiefTrainer(group, *of_trainer, sampled_hparams)
-        elif not num_replayed:
-            trainer = OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
-        else:
-            batches = MixedBatches(
-                agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
-            )
-            rng = np.random.default_rng(seeds.replay)
-            trainer = MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
-        trainer.evaluator = evaluator
-        return trainer
+            return ChiefTrainer(group, *of_trainer, sampled_hparams)
+        if not num_replayed:
+            return OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
+        batches = MixedBatches(
+            agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
+        )
+        rng = np.random.default_rng(seeds.replay)
+        return MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        make_parts, place = (self._make_actor_environment, self.make_local_policy), (seed, index, start)
-        run_remote_actor(self.config, *make_parts, place, address, self.num_new // self.num_learners, self.overlap)
+        run_remote_actor(
+            self.config,
+            self._make_actor_environment,
+            self.make_local_policy,
+            seed,
+            index,
+            start,
+            address,
+            batch_size=self.num_new // self.num_learners,
+            overlap=self.overlap,
+        )
 
     def run_learner(self, seed: int, chief: ChiefLink, launcher: Launcher, gpu: int) -> NoReturn:
         """See `SynchronousLearning`."""
@@ -262,7 +268,7 @@ class OnPolicyExperiment(abc.ABC):
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(self.config.runtime.compile, strategy))
         games, no_logs = list[Episode](), Path()  # the launcher has some for processes
-        watched = Supervision(chief.send, no_logs, self.config.runtime.get("silent_seconds", SILENT_SECONDS))
+        watched = supervision(self.config, no_logs, chief.send)
         parts = launcher, watched, games.append, learner.to_device
         weights, source = self._make_remote_source(agent, *parts, learner=chief.learner)
         learn_with(chief, learner, source, weights, games)
@@ -337,11 +343,9 @@ class OnPolicyExperiment(abc.ABC):
         names = task_names(config.env.name, tasks(config))
         return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
     def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[tf_agent.TFAgent, BatchedEnvironment]:
         """See `RemoteActing`."""

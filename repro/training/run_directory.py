@@ -15,6 +15,8 @@ from repro.config import flatten, is_chosen, resolve_plain, without_later
 from repro.files import flush, try_lock, write_whole
 from repro.training.manifest import find_damage
 
+CHECKPOINTS = "checkpoints"
+"""Folder of the checkpoints in that of a run."""
 CHECKPOINT_PREFIX = "checkpoint_"
 """Beginning of the names of a run's checkpoints; the number of updates follows."""
 KEEP = 3
@@ -62,7 +64,7 @@ class RunDirectory:
 
     def __init__(self, path: Path, config: dict[str, Any], seed: int) -> None:
         self.path = path
-        self.checkpoints = path / "checkpoints"
+        self.checkpoints = path / CHECKPOINTS
         self.progress_csv = path / "progress.csv"
         self.evaluations_csv = path / "evaluations.csv"
         self.tensorboard = path / "tensorboard"
@@ -86,16 +88,11 @@ class RunDirectory:
             write_json(path / "config.json", read_settings(path) | {"config": config})
 
     def complete(self, totals: Mapping[str, Any]) -> None:
-        """Marks the run as at its end; what was evaluated before is of other weights, and is removed.
+        """Marks the run as at its end.
 
         Raises:
             RunDirectoryError: the disk is full or not writable.
         """
-        evaluation = self.path / "evaluation.json"
-        try:
-            evaluation.unlink(missing_ok=True)
-        except OSError as error:
-            raise RunDirectoryError(f"Could not remove {evaluation} ({error.strerror}).") from error
         write_json(self.complete_json, totals)
 
     def release(self) -> None:
@@ -134,7 +131,7 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
 
 def has_saved(path: Path) -> bool:
     """Returns whether training would go on from what is in a folder: a checkpoint, a complete run or a population."""
-    saved = (path / "checkpoints").glob(f"{CHECKPOINT_PREFIX}*")
+    saved = (path / CHECKPOINTS).glob(f"{CHECKPOINT_PREFIX}*")
     return any(saved) or (path / "complete.json").exists() or (path / LINEAGE).exists()
 
 
@@ -166,6 +163,16 @@ def wait_until_free(path: Path, stop: Callable[[], bool] = lambda: False) -> boo
     return True
 
 
+def checkpoint_name(updates: int) -> str:
+    """The name of the checkpoint after so many updates."""
+    return f"{CHECKPOINT_PREFIX}{updates:09d}"
+
+
+def is_newest(checkpoints: Path, updates: int) -> bool:
+    """Returns whether the newest checkpoint in a folder, whole or not, is that after so many updates."""
+    return [path.name for path in newest_first(checkpoints)[:1]] == [checkpoint_name(updates)]
+
+
 def newest_first(checkpoints: Path) -> list[Path]:
     """The checkpoints in a folder, whole or not."""
     return sorted(checkpoints.glob(f"{CHECKPOINT_PREFIX}*"), reverse=True)
@@ -189,7 +196,7 @@ def copy_checkpoint(path: Path, target: Path) -> None:
     if target.exists() and not find_damage(target):
         return
     partial = target.with_name(f"partial_{target.name}")
-    newest = newest_checkpoint(path / "checkpoints")
+    newest = newest_checkpoint(path / CHECKPOINTS)
     if newest is None:
         raise RunDirectoryError(f"{path} has no whole checkpoint; begin again in a new run_dir.")
     try:

@@ -25,6 +25,11 @@ from repro.processes import end_with_parent
 if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
 
+DPI = 75
+"""Resolution of the PNG files."""
+POLL_SECONDS = 0.2
+"""Longest time between two calls of `advance`."""
+
 Advance = Callable[[int, int], None]
 """Called again and again with the pieces done and all pieces; it may raise to stop the study."""
 
@@ -74,10 +79,6 @@ class Study(NamedTuple):
         short = re.sub(r"(\d\.\d\d)\d+", r"\1", buffer.getvalue())  # hundredths of a point
         short = re.sub(r' id="[A-Za-z0-9.]+_\d+"|<!--[^>]*-->', "", short)  # names that nothing refers to
         (folder / "figure.svg").write_text(re.sub(r"\n\s*", "\n", short))
-
-
-DPI = 75
-"""Resolution of the PNG files."""
 
 
 class RunStudy(Protocol):
@@ -152,10 +153,6 @@ def interrupts_held() -> Iterator[list[int]]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-POLL_SECONDS = 0.2
-"""Longest time between two calls of `advance`."""
 
 
 def _begin(cores: Sequence[int]) -> None:

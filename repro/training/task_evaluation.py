@@ -16,7 +16,7 @@ from repro.acting.supervision import log_traceback
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
 from repro.evidence.statistics import sample_std
-from repro.training.experiment import Experiment
+from repro.training.experiment import Experiment, TrainedPolicy
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import write_json
 
@@ -27,8 +27,7 @@ class EvaluationError(RuntimeError):
 
 def evaluate_tasks(
     experiments: Mapping[str, Experiment],
-    policy: tf_policy.TFPolicy,
-    environment: BatchedEnvironment,
+    trained: TrainedPolicy,
     episodes: int,
     seed: int,
     run_dir: Path,
@@ -36,10 +35,11 @@ def evaluate_tasks(
 ) -> dict[str, dict[str, Any]]:
     """Evaluates one task after the other, and writes `evaluation.json` after each.
 
+    The file says how many updates are behind the weights, since the run may have gone on meanwhile.
+
     Args:
         experiments: of each task.
-        policy: chooses the actions on all of them.
-        environment: games of the first task; closed after them.
+        trained: policy for all of them, and games of the first, which are closed after them.
         episodes, seed: as for `evaluate_task`.
         run_dir: folder of the run.
         together: whether the agent learned several tasks.
@@ -52,6 +52,7 @@ def evaluate_tasks(
         RunDirectoryError: the disk is full or not writable.
     """
     evaluations: dict[str, dict[str, Any]] = {}
+    policy, environment, updates = trained
     path, num_envs = run_dir / "evaluation.json", environment.num_envs
     for task, own in experiments.items():
         try:
@@ -64,7 +65,7 @@ def evaluate_tasks(
             raise EvaluationError(
                 f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
             ) from error
-        write_json(path, {"tasks": evaluations} if together else evaluations[task])
+        write_json(path, {"updates": updates} | ({"tasks": evaluations} if together else evaluations[task]))
         environment.close()
     return evaluations
 

@@ -131,13 +131,14 @@ class Update(NamedTuple):
 
 
 class RunSettings(NamedTuple):
-    """Settings of a run that every kind of training reads.
+    """What every kind of training takes of a run.
 
     budget: what `unit` says, to learn from.
     unit: frames or steps, in the progress line.
     checkpoints: folder for checkpoints.
     checkpoint_seconds: between two checkpoints.
     warn: called with one line when a broken checkpoint is passed over.
+    evaluator: that plays beside training; None where there is none.
     """
 
     budget: int
@@ -145,17 +146,23 @@ class RunSettings(NamedTuple):
     checkpoints: Path
     checkpoint_seconds: float
     warn: Callable[[str], None]
+    evaluator: Evaluator | None = None
 
 
-def run_settings(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> RunSettings:
-    """Settings of an experiment's configuration."""
+def run_settings(
+    config: ml_collections.ConfigDict,
+    run: RunDirectory,
+    warn: Callable[[str], None],
+    evaluator: Evaluator | None = None,
+) -> RunSettings:
+    """Settings of an experiment's configuration, and the run's evaluator."""
     unit, amount = total_budget(config)
-    return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn)
+    return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn, evaluator)
 
 
-def supervision(config: ml_collections.ConfigDict, run: RunDirectory, warn: Callable[[str], None]) -> Supervision:
-    """How an experiment's configuration has its actors watched."""
-    return Supervision(warn, run.actors, config.runtime.get("silent_seconds", SILENT_SECONDS))
+def supervision(config: ml_collections.ConfigDict, logs: Path, warn: Callable[[str], None]) -> Supervision:
+    """How an experiment's configuration has its actors watched; `logs` and `warn` as in `Supervision`."""
+    return Supervision(warn, logs, config.runtime.get("silent_seconds", SILENT_SECONDS))
 
 
 class Trainer(abc.ABC):
@@ -170,7 +177,6 @@ class Trainer(abc.ABC):
         skipped_updates: of them, that were not made: the run went on behind them with the weights of another.
         saved_updates: of them, in the last checkpoint; 0 before the first one, which is never made without an update.
         saving: held while a checkpoint is written.
-        evaluator: that plays beside training, if there is one; set by who builds the run.
 
     Args:
         variables: everything TensorFlow that a checkpoint keeps.
@@ -180,7 +186,6 @@ class Trainer(abc.ABC):
     """
 
     progress_scalars: tuple[str, ...] = ("loss", "entropy")
-    evaluator: Evaluator | None = None
 
     def __init__(
         self,
@@ -245,7 +250,8 @@ class Trainer(abc.ABC):
     @property
     def evaluator_restarts(self) -> int:
         """Evaluators that failed or hung, and were replaced, in the whole run."""
-        return self._evaluator_restarts_before + (self.evaluator.restarts if self.evaluator else 0)
+        evaluator = self._run.evaluator
+        return self._evaluator_restarts_before + (evaluator.restarts if evaluator else 0)
 
     @property
     def _restarts(self) -> int:
@@ -369,9 +375,9 @@ class Trainer(abc.ABC):
 
     def _follow(self) -> Sequence[Evaluated]:
         """Has the evaluator follow; returns what came of it."""
-        if self.evaluator is None:
+        if self._run.evaluator is None:
             return ()
-        return self.evaluator.follow(self.updates, self.frames, self.total_updates)
+        return self._run.evaluator.follow(self.updates, self.frames, self.total_updates)
 
     def _restore(self) -> None:
         """Continues from the last checkpoint, if there is one."""

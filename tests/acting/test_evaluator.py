@@ -10,8 +10,8 @@ import pytest
 import reverb
 import tensorflow as tf
 
+from repro.acting import actor_processes, remote_evaluator
 from repro.acting import evaluator as evaluators
-from repro.acting import remote_evaluator
 from repro.acting.evaluation import play
 from repro.acting.evaluator import Evaluator
 from repro.acting.remote_evaluator import LearnerLink, Offer, evaluate_offers, seed_of
@@ -22,6 +22,10 @@ from tests.support.waiting import IdleProcess, wait
 
 TOTAL = 1000
 """Updates of a run: weights are offered every tenth."""
+GIVEN_UP = (
+    "The evaluator failed 3 times in a row without a finished evaluation, the last time: it ended with code -9. "
+    "The run goes on without it."
+)
 
 
 class Learner:
@@ -130,12 +134,47 @@ def test_a_run_goes_on_without_one_that_cannot_begin(make_learner):
     learner.update(1)
     wait(lambda: not learner.update(2) and "without it" in str(learner.said[-1:]))
     assert len(learner.started) == MAX_FAILURES
-    assert learner.said[-1] == (
-        "The evaluator failed 3 times at its start, the last time: it ended with code -9. The run goes on without it."
-    )
+    assert learner.said[-1] == GIVEN_UP
     count = len(learner.said)
     assert learner.update(10) == []
     assert len(learner.said) == count
+
+
+def fail_late(learner):
+    """One that has played for longer than a start takes raises an error; returns whether another one comes."""
+    number = len(learner.started)
+    LearnerLink(learner.address).live()
+    learner.evaluator.look()
+    learner.started[-1].kill()
+    wait(lambda: len(learner.started) > number or learner.update(5) or learner.said[-1:] == [GIVEN_UP])
+    return len(learner.started) > number
+
+
+def test_only_a_finished_evaluation_ends_failures_in_a_row(make_learner, monkeypatch):
+    """As where an environment fails after some time, always or now and then; what leaves its core has not failed."""
+    monkeypatch.setattr(actor_processes, "QUICK_SECONDS", 0.0)
+    learner = make_learner(lambda: IdleProcess(may_wait=True))
+    learner.update(1)
+    wait(lambda: learner.started)
+    assert fail_late(learner)
+    assert fail_late(learner)
+    link, came = LearnerLink(learner.address), []
+    link.report(link.take(), np.ones((1, 2)))
+    wait(lambda: came.extend(learner.update(2)) or came)
+    assert fail_late(learner)
+    assert fail_late(learner)
+    with monkeypatch.context() as still:
+        still.setattr(evaluators, "STILL_SECONDS", -1.0)
+        LearnerLink(learner.address).live()
+        wait(lambda: learner.evaluator.look() or learner.started[-1].ended.is_set())
+    learner.update(3)
+    wait(lambda: len(learner.started) == 6)
+    assert not fail_late(learner)
+    assert len(learner.started) == 6
+    count = len(learner.said)
+    for updates in range(6, 20):
+        assert learner.update(updates) == []
+    assert learner.said[count - 1 :] == [GIVEN_UP]
 
 
 @pytest.mark.parametrize("error", [OSError("no memory"), ConnectionError("the cluster is gone")])

@@ -18,9 +18,9 @@ import tensorflow as tf
 
 from repro.acting import actor_processes, remote_actor, remote_actor_pool, supervision
 from repro.acting.actor_processes import ActorProcesses, LocalProcess
+from repro.acting.machines import machine_number
 from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.remote_unrolls import machine_number
 from repro.acting.rollout import Episode
 from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
 from tests.support.waiting import wait

@@ -13,17 +13,10 @@ import tensorflow as tf
 from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
+from repro.acting.machines import machine_number, own_address, own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter
 from repro.acting.remote_source import RemoteSource
-from repro.acting.remote_unrolls import (
-    NOBODY,
-    Header,
-    UnrollReader,
-    UnrollSender,
-    machine_number,
-    make_queue,
-    own_address,
-)
+from repro.acting.remote_unrolls import NOBODY, Header, UnrollReader, UnrollSender, make_queue
 from repro.acting.supervision import Interrupted, Supervision
 from repro.acting.unrolls import UnrollGroup
 from repro.environments.specs import FrameStackSpace, tensor_spec_of
@@ -91,6 +84,7 @@ def test_groups_arrive_as_they_are_in_order_while_actors_wait_for_a_full_queue(s
 def test_a_machine_is_known_by_the_address_that_it_has_on_its_way():
     assert own_address("localhost:1") == "127.0.0.1"
     assert machine_number("10.0.0.2") == 10 * 2**24 + 2
+    assert own_machine("localhost:1") == HERE
 
 
 class ThreadProcess:

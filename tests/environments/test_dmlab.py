@@ -601,7 +601,7 @@ def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_lengt
     trainer.close()
     assert len(losses) == 3
     assert np.isfinite(losses).all()
-    policy, environment = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
+    policy, environment, _ = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
     games = evaluation.play(policy, environment, 4, 0, lambda game: None)
     assert [game.frames for game in games] == [12] * 4
     environment.close()

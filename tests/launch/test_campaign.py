@@ -167,13 +167,13 @@ def test_what_golden_values_say_is_kept_while_the_code_stays_the_same(tmp_path, 
         return subprocess.CompletedProcess(command, 0, f"something else\n{json.dumps(found)}\n", "")
 
     monkeypatch.setattr(gate.subprocess, "run", measure)
-    monkeypatch.setattr(gate, "fingerprint", lambda root: "code")
+    monkeypatch.setattr(gate, "fingerprint", lambda: "code")
     kept = tmp_path / "golden.json"
     assert gate.find_other_behaviour(["refer.vracer_er", "refer.ppo"], kept) == {"refer.vracer_er": "differs"}
     assert gate.find_other_behaviour(["refer.ppo"], kept) == {}
     assert gate.find_other_behaviour(["refer.ppo", "refer.naf_er"], kept) == {"refer.naf_er": "differs"}
     assert calls == ["--check=refer.ppo,refer.vracer_er", "--check=refer.naf_er"]
-    monkeypatch.setattr(gate, "fingerprint", lambda root: "other code")
+    monkeypatch.setattr(gate, "fingerprint", lambda: "other code")
     gate.find_other_behaviour(["refer.ppo"], kept)
     assert calls[2:] == ["--check=refer.ppo"]
     monkeypatch.setattr(

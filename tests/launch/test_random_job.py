@@ -15,6 +15,7 @@ from repro.evidence import random_player, records, rows, staleness
 from repro.launch import random_job
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import Stopped
+from repro.training import devices
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,9 @@ def _record(tmp_path, module, task, seed=1):
     return records.read_record(job.record_paths[0])
 
 
-def test_a_random_player_of_a_control_task_is_recorded(tmp_path):
+def test_a_random_player_of_a_control_task_is_recorded(tmp_path, monkeypatch):
+    hidden = []
+    monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
     record = _record(tmp_path, "refer.figure_4_vracer", "hopper")
     assert (record["agent"], record["task"], record["gradient_steps"]) == ("random", "Hopper", 0)
     evaluation = record["evaluation"]
@@ -40,6 +43,7 @@ def test_a_random_player_of_a_control_task_is_recorded(tmp_path):
     assert len(set(evaluation["returns"])) == 4
     assert 0 < evaluation["mean"] < 60  # a hopper that falls at once
     assert record["num_env_steps"] == record["agent_steps"]
+    assert hidden, "a random player computes on cores"
     assert staleness.stale_reason(record) is None
     stored = records.StoredRecord(tmp_path / "seed_1.json", record)
     (row,) = [row for row in rows.rows_for([stored]) if row.seeds]

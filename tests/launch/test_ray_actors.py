@@ -12,7 +12,7 @@ import ml_collections
 import pytest
 import tensorflow as tf
 
-from repro import cli, papers
+from repro import cli, gpus, papers
 from repro.config import PROCESSES, use_processes
 from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
@@ -114,21 +114,26 @@ def test_the_address_of_a_head_on_this_machine_is_not_that_by_which_others_reach
         assert RayActors(address, CONFIG, 7).home == "10.0.0.1"
 
 
+def test_tensorflow_is_not_loaded_for_the_cluster_alone():
+    code = "import sys, repro.launch.ray_actors; assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_machine_that_commands_from_outside_is_reached_by_its_address_on_the_way_to_the_head(ray, monkeypatch):
     ray.clusters.add("ray://10.0.0.9:10001")
     monkeypatch.setattr(ray_actors, "own_address", {"10.0.0.9:10001": "10.0.0.5"}.get)
     assert RayActors("ray://10.0.0.9:10001", CONFIG, 7).home == "10.0.0.5"
 
 
-@pytest.mark.parametrize(("threads", "cores", "gpus"), [(0, 1, 0), (3, 3, 1)])
+@pytest.mark.parametrize(("threads", "cores", "visible"), [(0, 1, 0), (3, 3, 1)])
 def test_a_learner_is_a_task_with_its_own_cores_and_a_gpu_where_the_chief_has_one(
-    ray, monkeypatch, threads, cores, gpus
+    ray, monkeypatch, threads, cores, visible
 ):
-    monkeypatch.setattr(devices, "has_gpu", lambda: bool(gpus))
+    monkeypatch.setattr(gpus, "visible_gpus", lambda: ["GPU:0"] * visible)
     config = {"agent": "impala", "runtime": {"threads": threads}}
     process = RayActors("auto", config, 7).start_learner(1, "10.0.0.1:5", "key")
     assert ray.tasks == [("learn", config, 7, 1, "10.0.0.1:5", "key")]
-    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (cores, gpus, 0)
+    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (cores, visible, 0)
     process.terminate()
     assert ray.killed == [1]
 

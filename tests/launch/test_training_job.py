@@ -15,7 +15,7 @@ from repro.launch.recorded_job import InUseError, JobError, Stopped
 from repro.launch.recording import summarize_returns
 from repro.launch.training_job import TrainingJob
 from repro.training import run_directory
-from repro.training.run_directory import RunDirectory
+from repro.training.run_directory import RunDirectory, checkpoint_name
 
 
 def test_a_run_of_an_older_version_is_refused(tmp_path):
@@ -143,15 +143,16 @@ def test_a_job_that_was_asked_to_stop_begins_no_process(tmp_path):
     assert not (job.run_dir / "log.txt").exists()
 
 
-def complete_run(job, evaluations):
-    """A run folder as training leaves it: 1000 frames together, and a log of two rows."""
+def complete_run(job, evaluations, updates=2):
+    """A run folder as training leaves it, evaluated after so many updates of 2: 1000 frames, a log of two rows."""
     RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
     (job.run_dir / "origin.json").write_text(json.dumps({"behaviour": job._behaviour_version(), "git_commit": None}))
     complete = {"num_env_frames": 1000, "seconds": 10.0, "gradient_steps": 5, "policy_lag": {"mean": 1.0, "max": 2.0}}
     (job.run_dir / "complete.json").write_text(json.dumps(complete))
     log = "updates,num_env_frames,seconds,mean_return,return/breakout,return/pong\n"
     (job.run_dir / "progress.csv").write_text(f"{log}1,500,5.0,1.5,nan,-21.0\n2,1000,10.0,2.5,3.0,-20.0\n")
-    (job.run_dir / "evaluation.json").write_text(json.dumps({"tasks": evaluations}))
+    (job.run_dir / "checkpoints" / checkpoint_name(2)).mkdir(parents=True)
+    (job.run_dir / "evaluation.json").write_text(json.dumps({"updates": updates, "tasks": evaluations}))
 
 
 def an_evaluation(*returns):
@@ -184,20 +185,26 @@ def test_tasks_learned_together_have_a_record_each_with_their_own_returns_and_fr
         assert record["config"]["env"]["tasks"] == ["breakout", "pong"]
 
 
+FOUR_EACH = {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(1, 2, 3, 4)}
+
+
 @pytest.mark.parametrize(
-    "evaluations",
+    ("evaluations", "updates"),
     [
-        {"breakout": an_evaluation(1, 2, 3, 4)},
-        {"breakout": an_evaluation(1, 2), "pong": an_evaluation(1, 2)},
-        {"pong": an_evaluation(1, 2, 3, 4), "breakout": an_evaluation(1, 2, 3, 4)},
+        ({"breakout": an_evaluation(1, 2, 3, 4)}, 2),
+        ({"breakout": an_evaluation(1, 2), "pong": an_evaluation(1, 2)}, 2),
+        ({"pong": an_evaluation(1, 2, 3, 4), "breakout": an_evaluation(1, 2, 3, 4)}, 2),
+        (FOUR_EACH, 1),  # begun before the run's end
     ],
 )
-def test_an_evaluation_of_some_tasks_or_few_episodes_is_made_again(tmp_path, monkeypatch, evaluations):
+def test_an_evaluation_of_some_tasks_few_episodes_or_older_weights_is_made_again(
+    tmp_path, monkeypatch, evaluations, updates
+):
     job = TrainingJob(atari_57.get_config("smoke"), "atari_57", 1, tmp_path / "results", tmp_path / "runs")
-    complete_run(job, evaluations)
+    complete_run(job, evaluations, updates)
     called = []
     monkeypatch.setattr(job, "_call", lambda cores, log, module, *arguments: called.append((module, *arguments)))
-    with pytest.raises(Stopped):
+    with pytest.raises(JobError, match="the last checkpoint in .* was not evaluated"):
         job.run([0], quiet=True)
     assert called == [("repro.evaluate", f"--run_dir={job.run_dir}", "--episodes=4")]
     assert not (tmp_path / "results").exists()

@@ -76,8 +76,8 @@ VARIANTS = [
     Variant(
         "cluster: weights are given up that an actor may still play with",
         SOURCE,
-        "self._weights.forget_before(min(",
-        "self._weights.forget_before(max(",
+        "self._weights.clear_before(min(",
+        "self._weights.clear_before(max(",
         f"{TEST}::test_an_unroll_whose_weights_were_given_up_is_passed_over_and_counted",
     ),
     Variant(
@@ -103,7 +103,7 @@ VARIANTS = [
     ),
     Variant(
         "cluster: the learner's machine does not count",
-        UNROLLS,
+        "repro/acting/machines.py",
         "own = {machine_number(home)} if home is not None else set()",
         "own: set[int] = set()",
         f"{TEST}::test_machines_of_other_learners_count",
@@ -734,6 +734,13 @@ VARIANTS = [
         f"{TEST_EVALUATOR}::test_a_run_goes_on_without_one_that_cannot_begin",
     ),
     Variant(
+        "evaluator: one that is alive counts as one that has finished an evaluation",
+        EVALUATOR,
+        "0 if self.has_finished else before",
+        "0 if self.has_finished or i in self._reported else before",
+        f"{TEST_EVALUATOR}::test_only_a_finished_evaluation_ends_failures_in_a_row",
+    ),
+    Variant(
         "evaluator: it keeps the core that an actor waits for",
         EVALUATOR,
         "                self._process.pause()\n",
@@ -779,8 +786,8 @@ VARIANTS = [
     Variant(
         "evaluator: its weights are said to be of the update before",
         TRAINER,
-        "self.evaluator.follow(self.updates, self.frames, self.total_updates)",
-        "self.evaluator.follow(self.updates - 1, self.frames - self.frames_per_update, self.total_updates)",
+        "self._run.evaluator.follow(self.updates, self.frames, self.total_updates)",
+        "self._run.evaluator.follow(self.updates - 1, self.frames - self.frames_per_update, self.total_updates)",
         f"{TEST_EVALUATING}::test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_weights",
         slow=True,
     ),

@@ -270,10 +270,11 @@ VARIANTS = [
     ),
     Variant(
         "faults: what was evaluated before the end of a run is recorded",
-        RUN_DIRECTORY,
-        "evaluation.unlink(missing_ok=True)",
-        "pass",
-        f"{TEST_RUN_DIRECTORY}::test_an_evaluation_from_before_the_end_is_not_that_of_the_run",
+        "repro/launch/training_job.py",
+        """if not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):""",
+        """if played.pop("updates", -1) < 0:""",
+        "tests/launch/test_training_job.py::"
+        "test_an_evaluation_of_some_tasks_few_episodes_or_older_weights_is_made_again",
     ),
     Variant(
         "faults: a step that the learner makes hangs at once",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from tf_agents.trajectories.time_step import time_step_spec
 
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import GroupSizes
+from repro.acting.evaluator import Evaluator
 from repro.acting.inference import DynamicBatching
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors
@@ -114,6 +115,7 @@ def make_loop(
     num_replayed: int = 0,
     capacity: int = 100,
     delay: int = 0,
+    make_evaluator: Callable[[ImpalaAgent], Evaluator | None] = lambda agent: None,
     **agent_arguments: object,
 ) -> tuple[OnPolicyTrainer, EpisodeLog, ImpalaAgent]:
     environments = [Catch(envs_per_actor, seed + 100 * i) for i in range(num_actors)]
@@ -149,7 +151,7 @@ def make_loop(
     else:
         source = AsyncSource(actors, make_group, sizes, 1, to_device, own_memory=schedule == "a3c")
     frames = batch_size * UNROLL
-    run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn)
+    run = RunSettings(updates * frames, "frames", checkpoints, 1e9, warn, make_evaluator(agent))
     parts = (learner, source, weights, episodes, run, frames)
     rng = np.random.default_rng(seed)
     if num_replayed:

@@ -79,6 +79,15 @@ def test_products_of_float32_are_not_rounded_on_a_gpu_and_an_actor_sees_none(mon
     assert hidden == [([], "GPU")]
 
 
+@pytest.mark.parametrize("visible", [[], ["GPU:0"]])
+def test_a_gpu_that_is_hidden_does_not_count(monkeypatch, visible):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU:0"])
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: ["GPU:0"])
+    monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: visible)
+    strategy = tf.distribute.get_strategy()
+    assert devices.find_machine().has_gpu == devices.use_xla("auto", strategy) == bool(visible)
+
+
 def compute(dtype: str) -> ml_collections.ConfigDict:
     return ml_collections.ConfigDict({"network": {"compute_dtype": dtype}})
 
@@ -86,7 +95,7 @@ def compute(dtype: str) -> ml_collections.ConfigDict:
 @pytest.fixture
 def processor(tmp_path, monkeypatch):
     """Sets the instructions of a processor, on a machine without a GPU."""
-    monkeypatch.setattr(devices, "has_gpu", lambda: False)
+    monkeypatch.setattr(devices, "visible_gpus", list)
     monkeypatch.setattr(devices, "CPU_INFO", tmp_path / "cpuinfo")
     monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
     return (tmp_path / "cpuinfo").write_text
@@ -119,8 +128,7 @@ def test_bfloat16_is_refused_where_the_processor_is_slow_at_it(processor):
 def test_a_gpu_for_bfloat16_is_told_by_its_capability(processor, monkeypatch, capability, is_refused):
     said, details = [], {} if capability is None else {"compute_capability": capability}
     processor("flags\t\t: fpu\n")
-    monkeypatch.setattr(devices, "has_gpu", lambda: True)
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["the first", "another"])
+    monkeypatch.setattr(devices, "visible_gpus", lambda: ["the first", "another"])
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda gpu: details)
     if is_refused:
         with pytest.raises(ValueError, match="needs a GPU from Ampere on"):

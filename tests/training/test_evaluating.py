@@ -50,28 +50,33 @@ def train(folder, evaluates):
         all that it learned, counted and logged but for times; and the evaluations, with the weights after each update.
     """
     tf.random.set_seed(1)
-    loop, episodes, agent = make_loop(folder / "checkpoints", updates=UPDATES)
-    server = None
-    if evaluates:
-        variables = agent.collect_policy.variables()
-        loop.evaluator = Evaluator(Launcher(folder), variables, (), Supervision(print, folder))
-        server = reverb.Server(loop.evaluator.make_tables())
-        loop.evaluator.start(f"localhost:{server.port}")
+    evaluator = server = None
+
+    def make_evaluator(agent):
+        nonlocal evaluator, server
+        if evaluates:
+            variables = agent.collect_policy.variables()
+            evaluator = Evaluator(Launcher(folder), variables, (), Supervision(print, folder))
+            server = reverb.Server(evaluator.make_tables())
+            evaluator.start(f"localhost:{server.port}")
+        return evaluator
+
+    loop, episodes, agent = make_loop(folder / "checkpoints", updates=UPDATES, make_evaluator=make_evaluator)
     logged, came, weights = [], [], {}
     end = time.monotonic() + LONGEST_SECONDS
     for update in loop:
         logged.append((update.updates, update.frames, update.scalars, update.lag, update.mean_return, update.games))
         came += update.evaluations
         weights[update.updates] = [variable.numpy() for variable in agent.collect_policy.variables()]
-        while evaluates and update.updates in WAITS and not loop.evaluator._evaluated:
-            loop.evaluator.look()
+        while evaluates and update.updates in WAITS and not evaluator._evaluated:
+            evaluator.look()
             assert time.monotonic() < end, (folder / "evaluator.txt").read_text()
             time.sleep(0.05)
     totals = {name: value for name, value in loop.summary().items() if name != "seconds"}
     state = loop._get_state() | {"games": episodes.get_state()}
     loop.close()
     if evaluates:
-        loop.evaluator.close()
+        evaluator.close()
         server.stop()
     random = tf.random.get_global_generator().state.numpy(), np.random.get_state()[1]  # noqa: NPY002 - nobody is to use it
     return (weights_of(agent), logged, totals, state, random), came, weights
@@ -109,9 +114,8 @@ def test_restarts_are_of_the_whole_run(tmp_path):
     assert "evaluator_restarts" not in alone.summary()
     alone.close()
     for before in (0, 2):
-        loop, *_ = make_loop(tmp_path / "together", updates=2 + before)
-        assert loop.summary().get("evaluator_restarts", 0) == before
-        loop.evaluator = Replaced()
+        loop, *_ = make_loop(tmp_path / "together", updates=2 + before, make_evaluator=lambda agent: Replaced())
+        assert loop.evaluator_restarts == before + 2
         assert [update.evaluator_restarts for update in loop] == [before + 2] * 2
         loop.close()
 

@@ -124,20 +124,3 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         run_directory.write_json(path, {"a": 2})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["x.json"]
-
-
-def test_an_evaluation_from_before_the_end_is_not_that_of_the_run(tmp_path):
-    run = RunDirectory(tmp_path, {}, seed=1)
-    for _ in range(2):
-        run.complete({"games": 3})
-        assert json.loads(run.complete_json.read_text()) == {"games": 3}
-        assert not (tmp_path / "evaluation.json").exists()
-        (tmp_path / "evaluation.json").write_text("{}")
-
-
-def test_an_evaluation_that_cannot_be_removed_leaves_the_run_as_it_was(tmp_path):
-    run = RunDirectory(tmp_path, {}, seed=1)
-    (tmp_path / "evaluation.json").mkdir()
-    with pytest.raises(RunDirectoryError, match=r"^Could not remove .*evaluation\.json \("):
-        run.complete({"games": 3})
-    assert not run.complete_json.exists()

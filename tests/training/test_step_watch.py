@@ -18,13 +18,26 @@ def watch():
     watch.stop()
 
 
-def test_what_takes_long_between_two_steps_or_in_many_goes_on(watch):
+@pytest.fixture
+def sent(monkeypatch):
+    """The signals that a watch has sent."""
+    kill, sent = signal.pthread_kill, []
+    monkeypatch.setattr(signal, "pthread_kill", lambda *arguments: sent.append(arguments) or kill(*arguments))
+    return sent
+
+
+def test_what_takes_long_between_two_steps_or_in_many_goes_on(watch, sent):
     time.sleep(1.0)  # as an update, or a checkpoint
     end = time.monotonic() + 1.0
     while time.monotonic() < end:
         watch.changes += 1
         time.sleep(0.05)
         watch.changes += 1
+    assert sent == []
+    watch.changes += 1
+    with pytest.raises(StepHungError):  # it did look
+        time.sleep(60.0)
+    assert len(sent) == 1
 
 
 def test_a_step_that_hangs_is_ended_and_what_comes_in_its_place_has_as_long(watch):
@@ -57,7 +70,10 @@ def test_a_step_is_not_ended_in_place_of_the_one_before_that_hung(watch, monkeyp
     watch.changes += 1
 
 
-def test_after_the_end_nothing_is_ended(watch):
+def test_after_the_end_nothing_is_ended(watch, sent):
     watch.changes += 1
+    assert watch._thread.is_alive()
     watch.stop()
     time.sleep(1.0)
+    assert not watch._thread.is_alive()
+    assert sent == []

@@ -1,10 +1,12 @@
 """What an evaluation leaves behind."""
 
+import json
 import types
 
 import pytest
 
 from repro.training import task_evaluation
+from repro.training.experiment import TrainedPolicy
 
 
 @pytest.mark.parametrize("tasks", [("pong",), ("pong", "qbert")])
@@ -18,5 +20,7 @@ def test_the_environment_of_each_task_is_closed(tmp_path, monkeypatch, tasks):
     monkeypatch.setattr(task_evaluation, "make_evaluation_environment", make)
     experiments = {task: types.SimpleNamespace(config=task) for task in tasks}
     several = len(tasks) > 1
-    task_evaluation.evaluate_tasks(experiments, None, make(tasks[0]), 2, 1, tmp_path, together=several)
+    trained = TrainedPolicy(None, make(tasks[0]), updates=7)
+    task_evaluation.evaluate_tasks(experiments, trained, 2, 1, tmp_path, together=several)
     assert closed == list(tasks)
+    assert json.loads((tmp_path / "evaluation.json").read_text())["updates"] == 7

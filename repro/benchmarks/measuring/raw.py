@@ -15,6 +15,7 @@ from tf_agents.trajectories import time_step as ts
 
 from repro.benchmarks.measuring import timing
 from repro.environments.atari import AtariEnvironment
+from repro.gpus import visible_gpus
 from repro.memory import as_tensor
 from repro.replay.frame_stacks import with_stacks
 from repro.training.graph_cost import needed
@@ -118,7 +119,7 @@ def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
 def _body(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:
     """All products in one call of a compiled function, which on a GPU returns before they are done."""
     compiled = tf.function(lambda: [product() for product in found], autograph=False).get_concrete_function()
-    on_gpu = bool(tf.config.list_logical_devices("GPU"))
+    on_gpu = bool(visible_gpus())
 
     def body() -> int:
         compiled()

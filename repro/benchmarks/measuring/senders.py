@@ -11,9 +11,10 @@ from typing import NoReturn
 import reverb
 
 from repro.acting.actor_processes import ActorProcess
+from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights
 from repro.acting.remote_actor import end_with
-from repro.acting.remote_unrolls import UnrollSender, machine_number, own_address
+from repro.acting.remote_unrolls import UnrollSender
 from repro.acting.unrolls import UnrollGroup
 from repro.training import devices
 
@@ -93,7 +94,7 @@ def send(group: UnrollGroup, actor: int, start: int, address: str) -> NoReturn:
     end_with(address)
     devices.configure_actor()
     weights = PulledWeights(address)
-    sender = UnrollSender(reverb.Client(address), actor, start, machine_number(own_address(address)))
+    sender = UnrollSender(reverb.Client(address), actor, start, own_machine(address))
     while True:
         group.version = weights.latest.version
         sender.send([group])

@@ -28,7 +28,7 @@ from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import checkpoint, devices
 from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
@@ -127,7 +127,7 @@ class AcerExperiment(abc.ABC):
             settings = settings._replace(steps_per_call=1)
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
-        watched = supervision(config, run, warn)
+        watched = supervision(config, run.actors, warn)
         to_device = learner.to_device if settings.on_policy else None
         weights: WeightsPublisher
         source: BatchSource
@@ -140,25 +140,23 @@ class AcerExperiment(abc.ABC):
             weights, source = self._make_remote_source(*parts)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        trainer = ReplayTrainer(
+        return ReplayTrainer(
             learner,
             source,
             weights,
             episodes,
-            run_settings(config, run, warn),
+            run_settings(config, run, warn, evaluator),
             self.frames_per_update,
             self.make_replay(agent),
             settings,
             np.random.default_rng(seeds.replay),
             sampled_hparams=sampled_hparams,
         )
-        trainer.evaluator = evaluator
-        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        make_parts = self._make_actor_environment, self.make_local_policy
-        run_remote_actor(self.config, *make_parts, (seed, index, start), address)
+        make_environment, make_policy = self._make_actor_environment, self.make_local_policy
+        run_remote_actor(self.config, make_environment, make_policy, seed, index, start, address)
 
     def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
         del index
@@ -226,11 +224,9 @@ class AcerExperiment(abc.ABC):
             )
         return held
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
     def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[UnrollAgent, BatchedEnvironment]:
         """See `RemoteActing`."""

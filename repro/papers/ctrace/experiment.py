@@ -10,7 +10,6 @@ import ml_collections
 import numpy as np
 import reverb
 import tensorflow as tf
-from tf_agents.policies import tf_policy
 from tf_agents.trajectories import Trajectory
 
 from repro.acting.actor import Actor
@@ -20,10 +19,10 @@ from repro.acting.batches import GroupSizes
 from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.evaluator import Evaluator
 from repro.acting.lockstep_source import LockstepSource
+from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import begin, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.remote_unrolls import machine_number, own_address
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -43,7 +42,7 @@ from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import checkpoint, devices
 from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
@@ -189,7 +188,7 @@ class SequenceExperiment(abc.ABC):
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
-        episodes, watched = EpisodeLog(), supervision(config, run, warn)
+        episodes, watched = EpisodeLog(), supervision(config, run.actors, warn)
         evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":
             pool, weights, replay = self._local_pool(seed, agent, episodes, watched)
@@ -197,36 +196,32 @@ class SequenceExperiment(abc.ABC):
             launcher = launch or LocalLauncher(run.path, run.actors)
             evaluator = make_evaluator(config, launcher, agent, watched)
             pool, weights, replay = self._remote_pool(run, agent, episodes, watched, launcher, evaluator)
-        trainer = SequenceTrainer(
+        return SequenceTrainer(
             learner,
             pool,
             weights,
             episodes,
-            run_settings(config, run, warn),
+            run_settings(config, run, warn, evaluator),
             self.frames_per_update,
             replay,
             self.replay_training,
             SCALARS,
         )
-        trainer.evaluator = evaluator
-        return trainer
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
         environment = self.make_environment(self.envs_per_actor, environment_seed)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
-        reporter = Reporter(reverb.Client(address), index, machine_number(own_address(address)))
+        reporter = Reporter(reverb.Client(address), index, own_machine(address))
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, BatchedEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, agent, warn), environment
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
     def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[CtraceAgent, BatchedEnvironment]:
         """See `RemoteActing`."""

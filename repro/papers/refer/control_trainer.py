@@ -118,13 +118,19 @@ class ControlTrainer(Trainer):
         except NonFiniteLossError:
             raise
         except Exception as error:  # an environment may raise anything, and the watch where it hangs
-            self._replace_environment(error)
-            raise EnvironmentReplacedError from error
+            fault = self._replace_environment(error)
         finally:
             self._watch.changes += 1
+        # Behind the step: the line may wait for a terminal that is held.
+        self._supervision.warn(f"The environment was restarted (restart {self._replaced} of this process): {fault}.")
+        raise EnvironmentReplacedError
 
-    def _replace_environment(self, error: Exception) -> None:
-        """Puts another environment in the place of one that failed with an error; see `_roll`."""
+    def _replace_environment(self, error: Exception) -> str:
+        """Puts another environment in the place of one that failed with an error; returns the last one's fault.
+
+        Raises:
+            EnvironmentFailedError: as for `_roll`.
+        """
         log = log_traceback(self._supervision.logs / "actor_0.txt")
         fault = f"{type(error).__name__}: {one_line(error)}{log}"
         self._failures += 1
@@ -137,12 +143,9 @@ class ControlTrainer(Trainer):
         try:
             self._begin_with(self._remake(self.actor_restarts + 1))
         except Exception as again:  # noqa: BLE001 - whatever an environment may raise, it has failed again
-            self._replace_environment(again)
-        else:
-            self._replaced += 1
-            self._supervision.warn(
-                f"The environment was restarted (restart {self._replaced} of this process): {fault}."
-            )
+            return self._replace_environment(again)
+        self._replaced += 1
+        return fault
 
     def _get_state(self) -> dict[str, Any]:
         return {"environment": self._environment.get_state(), "rng": pack_rng(self._rng)}

@@ -15,7 +15,7 @@ from repro.acting.evaluation import describe_games, score_unit
 from repro.environments.batched import VectorEnvironment
 from repro.environments.make import make_vector_environment
 from repro.training import checkpoint
-from repro.training.experiment import Evaluation, Warn
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
@@ -57,13 +57,11 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
     def make_policy(self, environment: VectorEnvironment, agent: Agent) -> tf_policy.TFPolicy:
         """Returns the policy that takes the mean action."""
 
-    def load_policy(
-        self, checkpoints: Path, num_envs: int, seed: int, warn: Warn
-    ) -> tuple[tf_policy.TFPolicy, VectorEnvironment]:
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         environment = self.make_environment(num_envs, seed)
         agent = self.make_agent(environment, np.random.default_rng(0))
-        checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
-        return self.make_policy(environment, agent), environment
+        updates = checkpoint.restore_trained(checkpoints, agent.checkpoint(), warn)
+        return TrainedPolicy(self.make_policy(environment, agent), environment, updates)
 
     @property
     def evaluation(self) -> Evaluation:

@@ -18,10 +18,10 @@ from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.batches import GroupSizes
 from repro.acting.lockstep_source import LockstepSource
+from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
 from repro.acting.remote_actor import end_with, run_actor
 from repro.acting.remote_actor_pool import RemoteActorPool
-from repro.acting.remote_unrolls import machine_number, own_address
 from repro.acting.supervision import SupervisedActors, Supervision
 from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
@@ -224,7 +224,7 @@ def play_catch(address: str, index: int, start: int, steps: int, period: int, in
     """What an actor of `make_loop` with processes does."""
     end_with(address)
     environment = CountingCatch(ENVIRONMENTS // ACTORS, 100 * index + start, file)
-    policy, machine = make_policy(environment, 0.5), machine_number(own_address(address))
+    policy, machine = make_policy(environment, 0.5), own_machine(address)
     reporter = Reporter(reverb.Client(address), index, machine)
     actor = Actor(environment, policy, PulledWeights(address), steps, index, reporter.append)
     settings = SequenceSettings(STEPS, period, 0, 1, 0.0)  # capacity and exponent are the server's

@@ -27,6 +27,7 @@ from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
 from repro.training import task_evaluation
+from repro.training.experiment import TrainedPolicy
 from repro.training.run_directory import RunDirectory
 
 UPDATES = 8
@@ -149,8 +150,9 @@ def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_p
     experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
     sentence = "the evaluation on qbert failed with RuntimeError: the level is gone; see .*; .* has the tasks before it"
     with pytest.raises(task_evaluation.EvaluationError, match=sentence):
-        task_evaluation.evaluate_tasks(experiments, None, environment, 2, 1, tmp_path, together=True)
-    assert json.loads((tmp_path / "evaluation.json").read_text()) == {"tasks": {"pong": {"mean": 1.0}}}
+        task_evaluation.evaluate_tasks(experiments, TrainedPolicy(None, environment, 7), 2, 1, tmp_path, together=True)
+    kept = {"updates": 7, "tasks": {"pong": {"mean": 1.0}}}
+    assert json.loads((tmp_path / "evaluation.json").read_text()) == kept
     assert "Traceback" in (tmp_path / "evaluation_errors.txt").read_text()
 
 

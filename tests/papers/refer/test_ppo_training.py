@@ -210,7 +210,7 @@ def test_a_trained_policy_takes_the_mean_action(tmp_path):
     training = _build(tmp_path, updates=1)
     _run(training)
     training._agent.sync_acting_weights()
-    policy, environment = find_experiment(_config()).load_policy(tmp_path / "checkpoints", 1, 5, print)
+    policy, environment, _ = find_experiment(_config()).load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     action = policy.action(ts.restart(observation, batch_size=1), (), np.array([5, 0], np.int32)).action
     np.testing.assert_allclose(action[0], training._agent.act(observation[0]), rtol=1e-4, atol=1e-6)

@@ -247,7 +247,7 @@ def test_a_trained_policy_follows_the_window_through_episodes(tmp_path):
     agent = training._agent
     agent.sync_acting_weights()
     config = small_config(agent="lstm_refer", frames=32)
-    policy, environment = find_experiment(config).load_policy(tmp_path / "checkpoints", 2, 5, print)
+    policy, environment, _ = find_experiment(config).load_policy(tmp_path / "checkpoints", 2, 5, print)
     state = policy.get_initial_state(2)
     states = np.random.default_rng(1).normal(size=(9, 2, environment.state_size)).astype(np.float32)
     kinds = np.full((9, 2), StepType.MID, np.int32)

@@ -218,6 +218,23 @@ def test_an_environment_that_hangs_is_replaced(tmp_path, monkeypatch, capsys, ha
     assert capsys.readouterr().out.count(line) == 1
 
 
+def test_a_line_that_waits_for_the_terminal_is_not_taken_for_a_step_that_hangs(tmp_path, monkeypatch):
+    training, said = build(tmp_path, frames=160, task="HalfCheetah", max_steps=50), []
+    training._watch = StepWatch(0.3)
+    training._supervision = training._supervision._replace(warn=lambda line: time.sleep(1.5) or said.append(line))
+    step, faults = training._environment.step, [OSError("the simulator is gone")]
+
+    def fail_once(actions):
+        if faults:
+            raise faults.pop()
+        return step(actions)
+
+    monkeypatch.setattr(training._environment, "step", fail_once)
+    updates = list(training)
+    training.close()
+    assert updates[-1].actor_restarts == len(said) == 1
+
+
 def test_environments_that_never_begin_a_second_episode_end_the_run(tmp_path, monkeypatch):
     """Or the memory, which stores none of their episodes, would be filled for ever."""
     training = build(tmp_path, frames=160, task="HalfCheetah", max_steps=50)
@@ -537,7 +554,7 @@ def test_a_trained_policy_takes_the_mean_action(tmp_path, agent):
     training, _ = _run(tmp_path, agent=agent, frames=32)
     training._agent.sync_acting_weights()
     experiment = find_experiment(small_config(agent=agent))
-    policy, environment = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
+    policy, environment, _ = experiment.load_policy(tmp_path / "checkpoints", 1, 5, print)
     observation, _ = environment.reset()
     time_step = ts.restart(observation, batch_size=1)
     action = policy.action(time_step).action

@@ -51,7 +51,7 @@ class PpoExperiment(ControlExperiment[Ppo]):
             self.make_agent(environment, rng),
             environment,
             functools.partial(self.remake_environment, seed),
-            supervision(config, run, warn),
+            supervision(config, run.actors, warn),
             settings,
             rng,
             self.make_episode_log(),

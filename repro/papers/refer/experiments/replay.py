@@ -130,7 +130,7 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
             self.make_agent(environment, rng),
             environment,
             functools.partial(self.remake_environment, seed),
-            supervision(config, run, warn),
+            supervision(config, run.actors, warn),
             memory,
             self._refer_settings(),
             rng,

@@ -15,7 +15,7 @@ from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.torsos import make_torso
 from repro.training import checkpoint, devices
-from repro.training.experiment import Evaluation
+from repro.training.experiment import Evaluation, TrainedPolicy
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.trainer import EpisodeLog, run_settings, supervision
@@ -67,7 +67,7 @@ class ToyExperiment:
             length,
             [int(action_seed)],
             episodes.append,
-            supervision(config, run, warn),
+            supervision(config, run.actors, warn),
         )
         source = make_source(config, actors, agent.collect_data_spec, learner.to_device)
         settings = run_settings(config, run, warn)
@@ -75,7 +75,8 @@ class ToyExperiment:
 
     def load_policy(self, checkpoints, num_envs, seed, warn):
         environment = self.make_environment(num_envs, seed)
-        return checkpoint.restore_policy(checkpoints, self.make_agent(environment), warn), environment
+        agent = self.make_agent(environment)
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
 
 
 def make_experiment(config):
