@@ -303,6 +303,14 @@ def test_priorities_below_0_or_not_finite_are_refused(wrong):
     np.testing.assert_array_equal(memory.get_state()["weights"], before)
 
 
+def test_a_wrong_sum_of_priorities_is_found():
+    memory = filled(SETTINGS)
+    memory.check_valid()
+    memory._weights._nodes[1] += 1.0
+    with pytest.raises(RuntimeError, match="A sum over priorities is wrong"):
+        memory.check_valid()
+
+
 def test_bytes_are_those_that_a_full_replay_takes():
     """Besides, of each environment: two sequences of 9 rows, a period, two unrolls of 7 and the 3 frames before."""
     settings = SequenceSettings(steps=8, period=4, lead=0, capacity=10, priority_exponent=0.0)
