@@ -164,3 +164,17 @@ def test_games_of_a_round_that_waits_are_saved_with_it(tmp_path):
     third._source.set_state(before)  # its games had counted when they ended
     assert [played.episodes for played in third._source._rounds] == [[], []]
     third.close()
+
+
+def test_replacements_of_actors_go_on_being_counted_after_a_resume(tmp_path):
+    """Or the next one would play the games of one before."""
+    loop, _, _ = make_loop(tmp_path, updates=2, **ALONE)
+    next(iter(loop))
+    counts = np.arange(len(loop._source._actors.places)) + 3
+    loop._source._actors.set_restarts(counts)
+    state = loop._source.get_state()
+    loop.close()
+    resumed, _, _ = make_loop(tmp_path / "resumed", updates=2, **ALONE)
+    resumed._source.set_state(state)
+    assert resumed._source._actors.get_restarts().tolist() == counts.tolist()
+    resumed.close()

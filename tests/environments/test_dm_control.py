@@ -190,6 +190,15 @@ def test_an_unstable_simulation_is_cut() -> None:
         assert not truncated.any()
 
 
+@pytest.mark.parametrize(("discount", "terminated"), [(None, False), (0.0, True)])
+def test_a_task_ends_where_the_suite_s_discount_is_0(discount: float | None, terminated: bool) -> None:
+    simulation = SuiteTask(*TASKS["cartpole_swingup"])
+    simulation.begin(7)
+    simulation._task.get_termination = lambda physics: discount
+    _, _, *ended = simulation.step(simulation.high)
+    assert ended == [terminated, False]
+
+
 def test_pixels_show_what_is_and_are_restored_exactly() -> None:
     """The pole's pixels, which have more red than blue, are in the upper half where it stands, and rows differ."""
     original, restored = (make("pendulum_swingup", 2, seed, max_steps=4, observed="pixels") for seed in (3, 99))

@@ -85,6 +85,16 @@ def test_the_interval_is_that_of_a_mean_where_a_claim_is_one():
     assert claim_intervals.bootstrap_interval(claim, [[scores[:1] * 6]], np.random.default_rng(1)) is None
 
 
+def test_tasks_on_which_the_same_runs_score_the_same_tell_no_more_than_one():
+    claim = claim_kinds.Claim(
+        lambda by_agent: lambda weights: weights[0] @ np.array(by_agent[0]), lambda numbers: numbers.mean(axis=0)
+    )
+    scores = [[3.0, 5.0, 4.0, 9.0, 1.0, 2.0]]
+    alone = claim_intervals.bootstrap_interval(claim, [scores], np.random.default_rng(1))
+    both = claim_intervals.bootstrap_interval(claim, [scores, scores], np.random.default_rng(1), together=[True])
+    assert both == alone
+
+
 def test_the_best_are_those_of_each_resample():
     """Runs of 4, 1, 3, 2: of a resample with two of 3 and two of 1 the best two are both of 3."""
     runs = [{"evaluation": {"mean": mean}} for mean in (4.0, 1.0, 3.0, 2.0)]

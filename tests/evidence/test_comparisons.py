@@ -132,6 +132,20 @@ def test_tasks_depend_on_each_other_where_sampled_settings_are_the_same_on_all()
     assert not comparisons.are_dependent([swept[:2]])
 
 
+def test_an_aggregate_of_plain_scores_is_over_a_whole_set_of_the_agent_s_own_runs():
+    """Twelve tasks of `rwrl`; runs of another agent, and a task without any run, do not make up for one."""
+    printed = next(
+        row for row in published.load("stac").rows if (row.table, row.task, row.agent) == ("Abstract", "rwrl", "stac")
+    )
+    tasks = [f"task_{i:02}" for i in range(12)]
+    ours = {("stac", "rwrl", task, "stac"): [{"seed": 1}] for task in tasks}
+    theirs = {("stac", "rwrl", task, "impala"): [{"seed": 1}] for task in tasks}
+    assert comparisons.tasks_of_aggregate(printed, theirs | ours) == tuple(tasks)
+    ours["stac", "rwrl", "task_07", "stac"] = []
+    assert comparisons.tasks_of_aggregate(printed, theirs | ours) == ()
+    assert comparisons.tasks_of_aggregate(printed, theirs) == ()
+
+
 def test_only_the_best_runs_count_where_the_paper_searched(tmp_path):
     """Three settings on five tasks tell no more than on one, and so decide nothing."""
     made = _runs("impala_shallow", (500.0, 1.0, 510.0), **SEARCH) + _runs("other", (2.0, 400.0, 410.0), **SEARCH)

@@ -214,15 +214,21 @@ def test_state_goes_around_between_any_two_unrolls(stop):
     other = SequenceMemory(SPEC, settings, ENVS, UNROLL, np.random.default_rng(6), priority_of)
     other.set_state(tf.nest.map_structure(np.copy, whole.get_state()) | {"rng": whole.get_state()["rng"]})
     other.check_valid()
+
+    def assert_same_samples():
+        for _ in range(5):
+            a, b = whole.sample(10), other.sample(10)
+            assert bytes_of(a.sequences) == bytes_of(b.sequences)
+            for name in ("keys", "probabilities", "size"):
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+    if len(whole):
+        assert_same_samples()  # below, new sequences have taken the places of all that were restored
     for memory in (whole, other):
         write(memory, [env[stop:] for env in unrolls])
         memory.check_valid()
     assert len(other) == 25
-    for _ in range(5):
-        a, b = whole.sample(10), other.sample(10)
-        assert bytes_of(a.sequences) == bytes_of(b.sequences)
-        for name in ("keys", "probabilities", "size"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert_same_samples()
 
 
 def test_steps_after_a_restart_follow_none_before():
@@ -295,6 +301,14 @@ def test_priorities_below_0_or_not_finite_are_refused(wrong):
     with pytest.raises(ValueError, match="must be a number of at least 0"):
         memory.set_priorities(keys, np.array([2.0, 3.0, 4.0, wrong]))
     np.testing.assert_array_equal(memory.get_state()["weights"], before)
+
+
+def test_a_wrong_sum_of_priorities_is_found():
+    memory = filled(SETTINGS)
+    memory.check_valid()
+    memory._weights._nodes[1] += 1.0
+    with pytest.raises(RuntimeError, match="A sum over priorities is wrong"):
+        memory.check_valid()
 
 
 def test_bytes_are_those_that_a_full_replay_takes():

@@ -19,7 +19,9 @@ def variables(agent):
 def test_k_steps_in_one_call_are_k_calls_of_one_step(name):
     fused, serial = agent_of(name, 4), agent_of(name)
     batch = random_batch(4 * B, S, A)
-    rho, value, *_ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), np.array([1, 2, 3, 4]) * 1e-2)
+    rates = np.array([1, 2, 3, 4]) * 1e-2
+    rho, value, advantage, *_ = fused.train(batch, np.array([1, 0.9, 0.8, 0.7]), np.full(4, 3.0), rates)
+    assert not advantage.any()  # none is fitted
     for k in range(4):
         part = Minibatch(*(x[k * B : (k + 1) * B] for x in batch))
         rho_k, value_k, *_ = serial.train(part, *scalars(beta=1 - k / 10, rate=(k + 1) * 1e-2))

@@ -261,6 +261,7 @@ def test_ddpg_under_each_rule(rule):
     assert not d_q.any()
     assert not d_next.any()
     np.testing.assert_allclose(losses(*arguments).rho, RHO)
+    np.testing.assert_allclose(losses(*arguments).extras["td_error"], Q - R - DISCOUNT * NEXT_VALUE)
 
 
 def test_naf_value_by_hand():
