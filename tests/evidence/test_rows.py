@@ -66,7 +66,9 @@ def test_rows_for_reads_the_random_players_of_other_records_and_shows_only_its_o
     agents = [("HalfCheetah", "vracer_er"), ("HalfCheetah", "vracer_refer")]
     alone = rows.rows_for(store(own))
     assert sorted((row.task, str(row.agent)) for row in alone) == agents
+    assert [row.random for row in alone] == [None, None]
     found = rows.rows_for(store(own), others=others)
+    assert {row.random for row in found if row.claim is None} == {random["evaluation"]["mean"]}
     assert sorted((row.task, str(row.agent)) for row in found if row.claim is None) == agents
     assert [row.value for row in found if row.column == "V-RACER, ReF-ER over ER"] == [1.0]
 
