@@ -160,7 +160,7 @@ class DynamicBatching:
             self._compiled[size] = compile_act(self._policy, size)
         step = self._compiled[size](*stacked, self._seed)
         self._seed[1] += 1
-        answer = tf.nest.map_structure(lambda x: x.numpy(), step)
+        answer = step._replace(state=tf.nest.map_structure(lambda x: x.numpy(), step.state))
         begin = 0
         for request in requests:
             part = slice(begin, begin := begin + request.rows)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from repro.flat_call import flat_call
+
 
 class WeightsSnapshot(NamedTuple):
     """Immutable copies of the learner's variables and the number of gradient steps behind them.
@@ -32,12 +34,12 @@ def compile_assign(variables: Sequence[tf.Variable]) -> Callable[[Sequence[tf.Te
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
 
-    concrete = assign_all.get_concrete_function(*(tf.TensorSpec(v.shape, v.dtype) for v in variables))
+    call = flat_call(assign_all.get_concrete_function(*(tf.TensorSpec(v.shape, v.dtype) for v in variables)))
 
     def assign(values: Sequence[tf.Tensor]) -> None:
         if len(values) != len(variables):
             raise ValueError(f"There are {len(values)} values for {len(variables)} variables.")
-        concrete(*values)
+        call(*values)
 
     return assign
 
@@ -64,15 +66,17 @@ class WeightsPublisher:
     def __init__(self, variables: Sequence[tf.Variable], acting: Sequence[tf.Variable] = (), delay: int = 0) -> None:
         if delay < 0:
             raise ValueError(f"runtime.weights_delay={delay}: choose 0 or more.")
-        groups = variables, acting
-        read = tf.function(lambda: [[v.read_value() for v in group] for group in groups], autograph=False)
-        self._read = read.get_concrete_function()  # TensorFlow warns of a function that it traces for many publishers
+        read = tf.function(lambda: [v.read_value() for v in (*variables, *acting)], autograph=False)
+        # TensorFlow warns of a function that it traces for many publishers.
+        self._read = flat_call(read.get_concrete_function())
+        self._num_values = len(variables)
         self._snapshots: deque[WeightsSnapshot] = deque(maxlen=delay + 1)  # oldest first
         self.latest = WeightsSnapshot(-1, ())
 
     def publish(self, version: int) -> None:
         """Takes a snapshot after so many gradient steps, in place of one of as many."""
-        values, acting = map(tuple, self._read())
+        read = tuple(self._read())
+        values, acting = read[: self._num_values], read[self._num_values :]
         if self._snapshots and self._snapshots[-1].version == version:
             self._snapshots.pop()
         self._snapshots.append(WeightsSnapshot(version, values, acting))

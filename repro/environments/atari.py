@@ -195,6 +195,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         actions = range(NUM_CONSOLE_ACTIONS) if config.full_action_set else legal
         self.num_actions = len(actions)
         self._place_in_ale = np.array([legal.index(_without_fire(a, legal)) for a in actions], np.int32)
+        self._paddle_strengths: Any = [1.0] * num_envs  # read with continuous actions alone
         channels = config.stack * (1 if config.grey else 3)
         frame: gymnasium.spaces.Box = gymnasium.spaces.Box(0, 255, (config.height, config.width, channels), np.uint8)
         if config.grey and config.stack == specs.STACK:
@@ -378,13 +379,18 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
         Args:
             actions: int32 [N] in [0, num_actions).
         """
-        self._ale.step(self._place_in_ale[actions])
+        self._step_emulators(actions)
+
+    def _step_emulators(self, actions: np.ndarray) -> tuple[Any, ...]:
+        """`AtariVectorEnv.step` with lists: ALE reads arrays number by number, which takes four times as long."""
+        self._ale.ale.send(self._place_in_ale[actions].tolist(), self._paddle_strengths)
+        return self._ale.ale.recv()
 
     def _advance(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps emulators and what is known of the games; returns clipped reward, terminated, truncated."""
         beginning, out_of_time = self._over, self._out_of_time
         self._record_actions(actions)
-        self._stacked, reward, over, _, info = self._ale.step(self._place_in_ale[actions])
+        self._stacked, reward, over, _, info = self._step_emulators(actions)
         life_lost = (info["lives"] < self._lives) & ~over  # the last one too, where the game runs on at 0 lives
         self._lives = info["lives"]
         self._frames = info["episode_frame_number"] - self._first_frame
@@ -466,7 +472,7 @@ class AtariEnvironment(gymnasium.vector.VectorEnv):
     def _clipped(self, reward: np.ndarray) -> np.ndarray:
         reward = reward.astype(np.float32)
         bound = self.config.reward_clip
-        return np.clip(reward, -bound, bound, out=reward) if bound else reward
+        return reward.clip(-bound, bound, out=reward) if bound else reward
 
     def _observation(self) -> Observation:
         frame = _channels_last(self._stacked)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.agents import tf_agent
 
+from repro.flat_call import flat_call
 from repro.memory import as_tensor
 from repro.quiet import suppress_stderr
 from repro.replay.frame_stacks import with_stacks
@@ -198,15 +199,21 @@ class Learner:
     def _call(self, function: Any, *arguments: Any) -> Any:
         """Calls a `tf.function`, compiled for arguments like the first ones.
 
-        With one replica later calls need not look for it among several traces.
+        With one replica later calls need not look for it among several traces (`flat_call`).
         """
         if (compiled := self._compiled.get(function)) is None:
             with suppress_stderr():
                 is_alone = self._strategy.num_replicas_in_sync == 1
-                compiled = function.get_concrete_function(*arguments) if is_alone else function
+                compiled = _on_nests(function.get_concrete_function(*arguments)) if is_alone else function
                 self._compiled[function] = compiled
                 return compiled(*arguments)
         try:
             return compiled(*arguments)
         except TypeError as error:
             raise RetracedError("A batch changed its shape or type.") from error
+
+
+def _on_nests(concrete: Any) -> Callable[..., Any]:
+    """A traced function, by `flat_call`."""
+    call, outputs = flat_call(concrete), concrete.structured_outputs
+    return lambda *arguments: tf.nest.pack_sequence_as(outputs, call(*tf.nest.flatten(arguments)))

@@ -210,7 +210,7 @@ VARIANTS = [
     Variant(
         "Atari: rewards are not clipped",
         "repro/environments/atari.py",
-        "return np.clip(reward, -bound, bound, out=reward) if bound else reward",
+        "return reward.clip(-bound, bound, out=reward) if bound else reward",
         "return reward",
         "tests/environments/test_atari.py::test_reward_clip",
     ),

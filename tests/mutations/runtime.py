@@ -335,6 +335,13 @@ VARIANTS = [
         f"{TEST_ROLLOUT}::test_it_goes_on_where_it_was_saved",
     ),
     Variant(
+        "traced functions: arguments of another shape are taken",
+        "repro/flat_call.py",
+        "[tuple(leaf.shape) for leaf in leaves] != shapes or ",
+        "",
+        "tests/test_flat_call.py::test_other_leaves_than_those_of_the_trace_are_refused",
+    ),
+    Variant(
         "rollout: one seed for all calls of a policy",
         ROLLOUT,
         "self._seed[1] += 1",

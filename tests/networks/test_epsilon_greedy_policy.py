@@ -31,7 +31,7 @@ def make(epsilon):
 def act(policy, observation, seed=(3, 4)):
     step_type = np.ones(len(observation), np.int32)
     choice = compile_act(policy, len(observation))(observation, step_type, (), np.array(seed, np.int32))
-    return choice.action.numpy(), {name: value.numpy() for name, value in choice.info.items()}
+    return choice.action, choice.info
 
 
 def mu(epsilon, greedy):

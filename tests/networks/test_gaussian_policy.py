@@ -26,8 +26,7 @@ def make(greedy=False, seed=0):
 
 
 def act(policy, observation, seed):
-    choice = compile_act(policy, len(observation))(observation, np.ones(len(observation), np.int32), (), seed)
-    return tf.nest.map_structure(lambda x: x.numpy(), choice)
+    return compile_act(policy, len(observation))(observation, np.ones(len(observation), np.int32), (), seed)
 
 
 def test_samples_are_normal_around_the_mean_and_not_clipped():

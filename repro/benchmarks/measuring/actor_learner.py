@@ -46,8 +46,7 @@ def inference_bodies(
     seed = np.zeros(2, np.int32)
 
     def body(act: Callable[..., PolicyStep], observation: Any, step_type: np.ndarray, state: Any) -> int:
-        choice = act(observation, step_type, state, seed)
-        tf.nest.map_structure(lambda x: x.numpy(), (choice.action, choice.info))
+        act(observation, step_type, state, seed)
         return len(step_type)
 
     bodies: list[Callable[[], int]] = []
