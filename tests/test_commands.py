@@ -16,7 +16,9 @@ import pytest
 
 from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
+from repro.evidence import staleness
 from repro.training.run_directory import RunDirectory, read_progress
+from tests.evidence.synthetic_records import make_record, write
 from tests.support.forked_train import run_command
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
@@ -339,6 +341,21 @@ def test_reproduce_names_what_it_knows(tmp_path):
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
+
+
+def test_runs_in_folders_of_their_own_answer_claims_and_have_a_page_beside_them(tmp_path):
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    for agent, final in (("vracer_refer", 3000.0), ("vracer_er", 5.0)):
+        for seed in (1, 2):
+            record = make_record(seed, agent=agent, final=final, config=config, experiment="figure_4_vracer")
+            write(tmp_path / "records", record | {"paper": "refer", "task": "HalfCheetah"})
+    folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path / 'records'}"]
+    arguments = ["--paper=refer", "--task=HalfCheetah", "--agent=vracer_refer,vracer_er", "--seeds=2", *folders]
+    done = run_command(tmp_path, "repro.reproduce", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "V-RACER, ReF-ER over ER " in done.stdout  # by the random player of the committed records
+    assert "Nothing is left to run. To train again, give folders of its own: --runs_dir=runs/again" in done.stdout
+    assert done.stdout.endswith(f"Page: {tmp_path / 'report/index.html'}\n")
 
 
 def test_train_needs_a_config_or_a_run(tmp_path):
