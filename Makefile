@@ -59,7 +59,7 @@ vizdoom: .venv/vizdoom  ## ViZDoom's 3D scenarios, without pygame-ce, which over
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --requirement requirements-vizdoom.lock
 	touch $@
 
-campaign: setup  ## work through paper_configs/campaign.py on all cores, for days; it commits nothing
+campaign: setup  ## work through paper_configs/campaign.py on all cores, for weeks; it commits nothing
 	$(BIN)/python -m repro.campaign
 
 campaign-plan: setup  ## its runs, core-hours and the rows that they answer, and how far it is

@@ -449,7 +449,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert updates == sorted(set(updates))
     assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000
 
-    video, export = tmp_path / "game.webm", tmp_path / "policy"
+    video, export = tmp_path / "game.webm", tmp_path / "runs/x/policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr
@@ -462,7 +462,8 @@ def test_stop_resume_evaluate_export(tmp_path):
     snippets = [re.search(r"```python\n(.*?)```", Path(page).read_text(), re.S)[1] for page in SNIPPETS]
     assert len(set(snippets)) == 1
     shown = subprocess.run([sys.executable, "-c", snippets[0]], cwd=tmp_path, capture_output=True, text=True)
-    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert re.fullmatch(r"tf\.Tensor\(\[[0-5]\], shape=\(1,\), dtype=int32\)\n", shown.stdout)
 
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
     failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")
