@@ -59,6 +59,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
             "no field 'runtime.num_actors'; did you mean 'variants.acer.runtime.num_actors'?",
         ),
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
+        ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
         ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
         ([CONFIG, "--config.num_env_frames=1.5e6"], "is not of type int (its value is 100000); write 1500000."),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
@@ -266,6 +267,16 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     *before, last = done.stderr.splitlines()
     assert sentence in last
     assert [line.startswith("Training impala_shallow on ") for line in before] in ([], [True])
+
+
+def test_a_run_that_training_evaluates_says_at_its_end_what_counts(tmp_path):
+    fields = ["--config.env.task=CartPole-v1", "--config.num_env_steps=400"]
+    config = "--config=paper_configs/acer/gymnasium.py:smoke"
+    done = run_command(tmp_path, "repro.train", config, *fields, f"--run_dir={tmp_path / 'x'}")
+    assert done.returncode == 0, done.stderr
+    evaluation = json.loads((tmp_path / "x/complete.json").read_text())["evaluation"]
+    said = f"the mean of {evaluation['episodes']} episodes that ended in the last 400 steps of training"
+    assert re.search(rf"episodes\. Its score is [\d.]+, {said}", done.stderr)
 
 
 def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):
