@@ -203,7 +203,8 @@ def runs(row: Row) -> str:
         return f"{len(row.seeds)} seeds"
     if row.interval_over == "seeds":  # a measure with one value for each
         return "1 seed"
-    return f"1 seed, {row.episodes} {row.interval_over or 'episodes'}"
+    counted = row.interval_over or "episodes"
+    return f"1 seed, {row.episodes} {counted.removesuffix('s') if row.episodes == 1 else counted}"
 
 
 def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:
