@@ -153,7 +153,8 @@ def _load_config(flag: str) -> ml_collections.ConfigDict:
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
         known = _suite_configs()
-        fail(f"no configuration file {path!r}{nearest(path, known)} (there are {', '.join(known)})")
+        beside = [name for name in known if os.path.dirname(name) == os.path.dirname(path)] or known
+        fail(f"no configuration file {path!r}{nearest(path, known)} (there are {', '.join(beside)})")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:

@@ -41,6 +41,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--config.learner.batch_size=2.5"], "learner.batch_size='2.5' is not of type int (its value is 32)."),
         ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
         (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
+        (["--config=paper_configs/impala/atari_shalow.py"], "(there are paper_configs/impala/atari_57.py, "),
         ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
         (
             [CONFIG, "--config.env.kwargs.gravity=3"],
