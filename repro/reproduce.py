@@ -163,7 +163,7 @@ def main(argv: list[str]) -> None:
     if not waiting:
         own = "--runs_dir=runs/again --results_dir=runs/again/records"
         console.print(
-            f"Nothing is left to run. To train again, give folders of its own: {own} (make: OUT=runs/again).",
+            f"Nothing is left to run. To train again, give other folders, such as {own} (make: OUT=runs/again).",
             highlight=False,
             soft_wrap=True,
         )
