@@ -4,13 +4,13 @@ SCALE   ?= desk
 SEEDS   ?= 1
 SEED     =
 BIN     := .venv/bin
-FLAGS    = $(strip --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD)))
+FLAGS    = $(strip --scale=$(SCALE) --seeds=$(SEEDS) $(if $(SEED),--seed=$(SEED)) $(if $(JOBS),--jobs=$(JOBS)) $(if $(TASK),--task=$(TASK)) $(if $(EXPERIMENT),--experiment=$(EXPERIMENT)) $(if $(AGENT),--agent=$(AGENT)) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(if $(SPREAD),--spread=$(SPREAD)) $(if $(OUT),--runs_dir=$(OUT) --results_dir=$(OUT)/records))
 WHAT    ?= operators impala_atari table1 ingestion acer_atari acer_continuous ctrace_tabular ctrace_dqn ctrace_r2d2 refer_memory refer_halfcheetah stac
 SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
 # A misspelled variable would train something else for hours.
-VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD CUDA SOURCE SOAK
+VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD OUT CUDA SOURCE SOAK
 GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(subst :, ,$(word))))))
 UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error no variable $(UNKNOWN): choose of $(VARIABLES)))
@@ -35,7 +35,7 @@ setup: .venv/complete $(if $(CUDA),.venv/cuda)  ## install everything into .venv
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-build-isolation --editable .[cuda]
 	touch $@
 
-$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper EXPERIMENT=atari_deep TASK=pong AGENT=all SEEDS=1 SEED=4,5 JOBS=1 CLUSTER=auto SPREAD=runs
+$(PAPERS:%=reproduce-%): reproduce-%: setup  ## train, evaluate, record, report; SCALE=smoke|desk|paper EXPERIMENT=atari_deep TASK=pong AGENT=all SEEDS=1 SEED=4,5 JOBS=1 CLUSTER=auto SPREAD=runs OUT=runs/again
 	$(BIN)/python -m repro.reproduce --paper=$* $(FLAGS)
 
 reproduce:
@@ -59,7 +59,7 @@ vizdoom: .venv/vizdoom  ## ViZDoom's 3D scenarios, without pygame-ce, which over
 	$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-deps --requirement requirements-vizdoom.lock
 	touch $@
 
-campaign: setup  ## work through paper_configs/campaign.py on all cores, for days; it commits nothing
+campaign: setup  ## work through paper_configs/campaign.py on all cores, for weeks; it commits nothing
 	$(BIN)/python -m repro.campaign
 
 campaign-plan: setup  ## its runs, core-hours and the rows that they answer, and how far it is

@@ -159,8 +159,8 @@ def as_json(result: CheckResult) -> dict[str, Any]:
 
 
 def show(result: CheckResult, console: rich.console.Console) -> None:
-    """Prints the rows that have records, the counts of all rows, stale records, faults and regressions."""
-    shown = [row for row in result.rows if row.seeds]
+    """Prints the rows that have records, but for random play, the counts of all rows, and what is wrong or stale."""
+    shown = [row for row in result.rows if row.seeds and not tables.is_random_play(row)]
     if shown:
         console.print(tables.terminal_table(shown, console.width))
     for paper, counts in _counts(result.rows).items():

@@ -153,7 +153,8 @@ def _load_config(flag: str) -> ml_collections.ConfigDict:
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
         known = _suite_configs()
-        others = f"there are {', '.join(known)}" if known else "those of the suite have paths from its own folder"
+        beside = [name for name in known if os.path.dirname(name) == os.path.dirname(path)] or known
+        others = f"there are {', '.join(beside)}" if known else "those of the suite have paths from its own folder"
         fail(f"no configuration file {path!r}{nearest(path, known)} ({others})")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:

@@ -160,6 +160,13 @@ def main(argv: list[str]) -> None:
     for job in asked:
         if job not in waiting:
             console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
+    if not waiting:
+        own = "--runs_dir=runs/again --results_dir=runs/again/records"
+        console.print(
+            f"Nothing is left to run. To train again, give other folders, such as {own} (make: OUT=runs/again).",
+            highlight=False,
+            soft_wrap=True,
+        )
     began = time.monotonic()
     failures = run_jobs(here, JOBS.value or 1, console)
     if cluster and there and all(job.recorded() or job in failures for job in here):  # and not interrupted
@@ -169,7 +176,8 @@ def main(argv: list[str]) -> None:
     complete = [path for job in asked if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:
-        others, _ = records.read_all(results_dir())
+        folders = dict.fromkeys((results_dir(), jobs.COMMITTED))
+        others = [item for folder in folders for item in records.read_all(folder)[0]]
         console.print(tables.terminal_table(rows.rows_for(stored, others=others), console.width))
         _show_bands(stored, console)
     unfinished = [job for job in waiting if not job.recorded() and job not in failures]
@@ -207,7 +215,8 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
 def _build_page(console: object) -> None:
     from repro.report.page import write_report
 
-    out = Path("runs/report" if SCALE.value == "smoke" else "report")
+    committed = results_dir().resolve() == jobs.COMMITTED.resolve()
+    out = Path("report") if committed else Path(RUNS_DIR.value) / "report"
     console.print(f"Page: {write_report(out, results_dir())}", highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
 
 

@@ -12,7 +12,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import budget, check_numbers, resolve, total_budget, use_processes
+from repro.config import budget, check_numbers, resolve, tasks, total_budget, use_processes
 from repro.training.stopping import StopSignal
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict
     Fails where another process uses the folder, it holds another run, or a field has a value that is seen to be
     impossible without TensorFlow.
     """
+    from repro.environments.names import task_names
     from repro.training.run_directory import RunDirectory, RunDirectoryError
     from repro.training.sizes import fill_in
 
@@ -119,6 +120,7 @@ def _open_folder(run_dir: Path) -> tuple[RunDirectory, ml_collections.ConfigDict
             use_processes(config)
             _check_sizes_for_cluster(config)
         check_numbers(resolve(config))
+        task_names(config.env.name, tasks(resolve(config)) or (config.env.task,))
         if chosen := fill_in(config, run_dir, _find_machine):
             _say(chosen)
         run = RunDirectory(run_dir, config.to_dict(), seed)
@@ -265,6 +267,8 @@ def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     games = trainer.episodes.games
     last = f"of the last {min(games, RECENT_GAMES)} episodes" if games > 1 else "of its only episode"
     score = f"mean return {format_score(trainer.episodes.mean_return())} {last}" if games else "no episode ended"
+    if found := trainer.summary().get("evaluation"):
+        score += f". Its score is {format_score(found['mean'])}, the mean of {found['episodes']} {found['protocol']}"
     said = (
         f"{run.path} is complete after {trainer.frames:,} {trainer.unit}: {score}. "
         f"Its last checkpoint is in {run.checkpoints}."

@@ -16,7 +16,9 @@ import pytest
 
 from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
+from repro.evidence import staleness
 from repro.training.run_directory import RunDirectory, is_newest, read_progress
+from tests.evidence.synthetic_records import make_record, write
 from tests.support.forked_train import run_command
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
@@ -39,6 +41,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--config.learner.batch_size=2.5"], "learner.batch_size='2.5' is not of type int (its value is 32)."),
         ([CONFIG, "--config.learner.learning_rate=fast"], "learner.learning_rate='fast' is not of type float"),
         (["--config=paper_configs/impala/atari_shalow.py"], "did you mean 'paper_configs/impala/atari_shallow.py'?"),
+        (["--config=paper_configs/impala/atari_shalow.py"], "(there are paper_configs/impala/atari_57.py, "),
         ([CONFIG.replace("smoke", "huge")], "Unknown scale 'huge': choose one of smoke, desk, paper."),
         (
             [CONFIG, "--config.env.kwargs.gravity=3"],
@@ -57,6 +60,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
             "no field 'runtime.num_actors'; did you mean 'variants.acer.runtime.num_actors'?",
         ),
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
+        ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
         ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
         ([CONFIG, "--config.num_env_frames=1.5e6"], "is not of type int (its value is 100000); write 1500000."),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
@@ -266,6 +270,16 @@ def test_an_impossible_value_is_one_sentence_and_exit_code_2(tmp_path, arguments
     assert [line.startswith("Training impala_shallow on ") for line in before] in ([], [True])
 
 
+def test_a_run_that_training_evaluates_says_at_its_end_what_counts(tmp_path):
+    fields = ["--config.env.task=CartPole-v1", "--config.num_env_steps=400"]
+    config = "--config=paper_configs/acer/gymnasium.py:smoke"
+    done = run_command(tmp_path, "repro.train", config, *fields, f"--run_dir={tmp_path / 'x'}")
+    assert done.returncode == 0, done.stderr
+    evaluation = json.loads((tmp_path / "x/complete.json").read_text())["evaluation"]
+    said = f"the mean of {evaluation['episodes']} episodes that ended in the last 400 steps of training"
+    assert re.search(rf"episodes\. Its score is [\d.]+, {said}", done.stderr)
+
+
 def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_free(tmp_path):
     arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--run_dir={tmp_path / 'x'}"]
     done = run_command(tmp_path, "repro.train", *arguments, "--config.env.task=Pendulum-v1")
@@ -345,6 +359,21 @@ def test_reproduce_names_what_it_knows(tmp_path):
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
+
+
+def test_runs_in_folders_of_their_own_answer_claims_and_have_a_page_beside_them(tmp_path):
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    for agent, final in (("vracer_refer", 3000.0), ("vracer_er", 5.0)):
+        for seed in (1, 2):
+            record = make_record(seed, agent=agent, final=final, config=config, experiment="figure_4_vracer")
+            write(tmp_path / "records", record | {"paper": "refer", "task": "HalfCheetah"})
+    folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path / 'records'}"]
+    arguments = ["--paper=refer", "--task=HalfCheetah", "--agent=vracer_refer,vracer_er", "--seeds=2", *folders]
+    done = run_command(tmp_path, "repro.reproduce", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "V-RACER, ReF-ER over ER " in done.stdout  # by the random player of the committed records
+    assert "Nothing is left to run. To train again, give other folders, such as --runs_dir=runs/again" in done.stdout
+    assert done.stdout.endswith(f"Page: {tmp_path / 'report/index.html'}\n")
 
 
 def test_train_needs_a_config_or_a_run(tmp_path):
@@ -438,7 +467,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert updates == sorted(set(updates))
     assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000
 
-    video, export = tmp_path / "game.webm", tmp_path / "policy"
+    video, export = tmp_path / "game.webm", tmp_path / "runs/x/policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr
@@ -452,7 +481,8 @@ def test_stop_resume_evaluate_export(tmp_path):
     snippets = [re.search(r"```python\n(.*?)```", Path(page).read_text(), re.S)[1] for page in SNIPPETS]
     assert len(set(snippets)) == 1
     shown = subprocess.run([sys.executable, "-c", snippets[0]], cwd=tmp_path, capture_output=True, text=True)
-    assert (shown.returncode, shown.stdout, shown.stderr) == (0, "", "")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert re.fullmatch(r"tf\.Tensor\(\[[0-5]\], shape=\(1,\), dtype=int32\)\n", shown.stdout)
 
     blocked = run_dir / "progress.csv" / "game.webm"  # a file stands where its folder should be
     failed = run_command(tmp_path, "repro.evaluate", f"--run_dir={run_dir}", "--episodes=1", f"--video={blocked}")

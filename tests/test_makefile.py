@@ -48,3 +48,8 @@ def test_variables_become_flags():
     assert done.stdout.splitlines()[-1].endswith(
         "-m repro.reproduce --paper=impala --scale=desk --seeds=3 --jobs=2 --task=pong,breakout"
     )
+
+
+def test_runs_records_and_page_may_have_a_folder_of_their_own():
+    done = make("reproduce-impala", "OUT=runs/again")
+    assert done.stdout.splitlines()[-1].endswith("--seeds=1 --runs_dir=runs/again --results_dir=runs/again/records")

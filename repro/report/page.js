@@ -89,8 +89,9 @@ function addButton(parent, text, onClick) {
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!target) return;
-  if (target.closest(".paper[hidden]")) {
-    form.elements.text.value = "";
+  for (const filter of ["text", "verdict"]) {
+    if (!target.closest("[hidden]")) break;
+    form.elements[filter].value = "";
     filterRows(form);
   }
   for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;

@@ -108,5 +108,6 @@ def _template() -> jinja2.Template:
         "named": tables.named,
         "paper": lambda name: tables.PAPERS.get(name, name),
         "duration": duration,
+        "claim_anchor": tables.claim_anchor,
     }
     return environment.get_template("page.html")

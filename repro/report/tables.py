@@ -2,6 +2,7 @@
 
 import collections
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -56,6 +57,11 @@ def by_paper(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def main_claims(rows: Iterable[Row]) -> list[Row]:
     """Returns the rows of the claims that the papers are about, papers in the order of `PAPERS`."""
     return [row for paper_rows in by_paper(rows).values() for row in paper_rows if row.main]
+
+
+def claim_anchor(row: Row) -> str:
+    """Returns the id of the place on the page of a main claim's row."""
+    return re.sub(r"\W+", "-", f"{row.paper}-{row.table}-{row.column}-{row.task}")
 
 
 def grouped(rows: Iterable[_Row], key: Callable[[_Row], _Key]) -> Mapping[_Key, list[_Row]]:
@@ -197,7 +203,8 @@ def runs(row: Row) -> str:
         return f"{len(row.seeds)} seeds"
     if row.interval_over == "seeds":  # a measure with one value for each
         return "1 seed"
-    return f"1 seed, {row.episodes} {row.interval_over or 'episodes'}"
+    counted = row.interval_over or "episodes"
+    return f"1 seed, {row.episodes} {counted.removesuffix('s') if row.episodes == 1 else counted}"
 
 
 def terminal_table(rows: Sequence[Row], width: int = WIDE) -> rich.table.Table:

@@ -75,7 +75,8 @@ class Progress:
             RunDirectoryError: the disk is full or not writable. A row that was cut short is left out at a resume.
         """
         mean_return = "-" if math.isnan(update.mean_return) else format_score(update.mean_return)
-        texts = [f"return {mean_return} ({min(update.games, RECENT_GAMES)} episodes)"]
+        games = min(update.games, RECENT_GAMES)
+        texts = [f"return {mean_return} ({games} episode{'' if games == 1 else 's'})"]
         if update.actor_restarts:
             texts.append(f"{update.actor_restarts} restarted actors")
         if update.evaluator_restarts:

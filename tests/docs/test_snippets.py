@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from paper_configs.refer import figure_4_vracer
+from repro.config import resolve
 from tests.support.forked_train import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +41,35 @@ def test_the_example_that_reads_records_has_the_scores_of_all_seeds(run):
         r"```python\n(from repro.evidence import records\n.*?)```", (ROOT / "docs/guide.md").read_text(), re.S
     )
     assert len(eval(run(code))) >= 5
+
+
+def indented(page: str, first: str) -> str:
+    """The code of an indented block that begins with a line."""
+    text = (ROOT / page).read_text()
+    lines = itertools.takewhile(
+        lambda line: not line or line.startswith("    "), text[text.index(f"    {first}") :].split("\n")
+    )
+    return "\n".join(line[4:] for line in lines)
+
+
+def test_the_example_of_a_curve_is_saved(run, tmp_path):
+    folder = tmp_path / "runs/cartpole"
+    folder.mkdir(parents=True)
+    (folder / "progress.csv").write_text("num_env_steps,mean_return\n100,nan\n200,20.5\n")
+    run(f"import os\nos.chdir({str(tmp_path)!r})\n{indented('docs/custom_environment.md', 'import csv')}")
+    assert (tmp_path / "cartpole.png").stat().st_size > 1000
+
+
+def test_the_example_of_an_own_config_has_its_argument_and_that_of_a_variant_its_fields():
+    names: dict = {}
+    exec(indented("docs/custom_environment.md", "# my_config.py"), names)
+    config = names["get_config"]("smoke")
+    assert (config.env.task, config.env.kwargs.stride) == ("my_module:MyEnv-v0", 0.05)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(), re.S)
+    config = figure_4_vracer.get_config("smoke")
+    exec(code, {"config": config})
+    config.agent = "vracer_fast"
+    assert resolve(config).learner.learning_rate == resolve(config).refer.beta_step_size == 1e-3
 
 
 def test_operators_need_tensorflow_alone():

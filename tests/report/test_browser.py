@@ -164,6 +164,19 @@ def test_one_search_covers_all_papers_and_opens_what_it_finds(browser):
     assert browser.find_element(By.ID, "impala").is_displayed()
 
 
+def test_a_main_claim_leads_to_its_row_though_it_has_no_run(browser):
+    words, verdict, _ = _filters(browser)
+    words.send_keys("pong")
+    link = browser.find_element(By.CSS_SELECTOR, ".claims small a")
+    row = browser.find_element(By.ID, link.get_attribute("href").partition("#")[2])
+    assert not row.is_displayed()
+    link.click()
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    assert row.is_displayed()
+    assert row.find_elements(By.CSS_SELECTOR, ".command code")
+    assert (words.get_attribute("value"), verdict.first_selected_option.text) == ("", "all rows")
+
+
 def test_columns_sort_both_ways_with_the_keyboard_too(browser):
     header = browser.find_elements(By.CSS_SELECTOR, "#impala table.rows thead th")[3]
     header.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)
@@ -298,6 +311,8 @@ def test_phone_opens_on_a_short_page_with_rows_as_cards(browser):
     task, verdict = row.find_element(By.TAG_NAME, "th"), row.find_element(By.CLASS_NAME, "verdict")
     assert abs(task.location["y"] - verdict.location["y"]) < 10
     assert task.location["x"] < verdict.location["x"]
+    verdicts = browser.find_elements(By.CSS_SELECTOR, ".claims .verdict")
+    assert [found.text for found in verdicts if found.location["x"] + found.size["width"] > 390] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -49,6 +49,15 @@ def test_sound_records_have_no_faults(results):
     assert [row.task for row in findings.rows if row.seeds] == ["pong"]
 
 
+def test_random_play_is_no_result_to_print(results, run):
+    for record in random_records():
+        write(results, record)
+    done = run("repro.check", f"--results_dir={results}")
+    assert done.returncode == 0, done.stdout
+    assert "pong " in done.stdout
+    assert "random" not in done.stdout
+
+
 def _faults(result):
     """Those besides the checksums', which notice every edit of a record."""
     checksums = [fault for fault in result.faults if "SHA256SUMS" in fault.message]

@@ -64,6 +64,7 @@ def test_cells_stand_under_their_headers():
         ({"seeds": (1,), "episodes": 200, "interval_over": "episodes"}, "Runs", "1 seed, 200 episodes"),
         ({"seeds": ()}, "Runs", "-"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "repetitions"}, "Runs", "1 seed, 50 repetitions"),
+        ({"seeds": (1,), "episodes": 1, "interval_over": "repetitions"}, "Runs", "1 seed, 1 repetition"),
         ({"seeds": (1,), "episodes": 50, "interval_over": "seeds"}, "Runs", "1 seed"),
     ],
 )
