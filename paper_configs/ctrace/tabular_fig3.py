@@ -1,5 +1,6 @@
 """C-trace, Figure 3: learning on the chain, evaluation (left) and control (right).
 
+What the paper leaves open about updates is read otherwise in `tabular_fig3_rounds.py` and `tabular_fig3_visits.py`.
 Every field names its source: a figure, section or appendix of the paper, or `assumed:` with the reason.
 """
 
@@ -44,8 +45,13 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
 
     config.learning = ml_collections.ConfigDict()
     config.learning.learning_rate = 0.1  # Appendix C.2
-    config.learning.round_steps = 100  # between policy improvements; Appendix C.2 (assumed: in evaluation too)
-    config.learning.evaluation_rounds = 300  # assumed: errors have settled; the axis is not in the text
+    config.learning.round_steps = 100  # between policy improvements; Appendix C.2
+    # assumed: evaluation learns from each `episode`, whole; or from each `round` of 100 steps, which are printed for
+    # control alone. An update rule takes a trajectory of the behaviour policy (Definition 1.1).
+    config.learning.trajectory = "episode"
+    # assumed: a pair moves at each of its visits, as in the proof of Theorem 3.5; not printed for Figure 3
+    config.learning.visits = "compound"
+    config.learning.evaluation_rounds = 300  # 30 000 steps; assumed: errors have settled; the axis is not in the text
     config.learning.control_rounds = 200  # assumed: policies have settled; the axis is not in the text
 
     config.comparison = ml_collections.ConfigDict()

@@ -19,7 +19,7 @@ def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
     config.algorithm = "refer.replay"  # builds it: repro/papers/refer/experiments/replay.py
     config.agent = "vracer_refer"  # one of them, and the name in records
     config.scale = scale
-    config.num_env_steps = 10_000_000  # environment steps after the memory was prepared; Figure 4's axis
+    config.num_env_steps = 10_000_000  # steps after the memory was prepared; read off Figure 4's axis, not in the text
     config.window_steps = 200_000  # the result is the mean return of episodes that end in so many last steps; Figure 4
     config.recorded = ("kl", "far_policy_fraction", "beta", "c_max", "std")  # columns of the log that a record keeps
 

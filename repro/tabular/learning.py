@@ -1,12 +1,13 @@
-"""Learning action values from a stream of experience in rounds: C-trace, Section 4, Figure 3.
+"""Learning action values from a stream of experience: C-trace, Section 4, Figure 3.
 
-A round is a fixed number of environment steps of the behaviour policy, episode after episode. Every step of the round
-then moves Q(x_t, a_t) towards its target, which is made of the round's later steps and of Q as the round found it.
-All repetitions are learned side by side; methods learn from the same experience.
+Q is updated after each piece of experience of the behaviour policy: an episode, or a round of a fixed number of steps,
+episode after episode. Q(x_t, a_t) then moves towards its targets, which are made of the piece's later steps and of Q as
+the piece found it. All repetitions may be learned side by side; methods learn from the same experience.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numba
@@ -26,6 +27,23 @@ class Steps(NamedTuple):
     states: np.ndarray
     actions: np.ndarray
     following: np.ndarray
+
+
+def finished_episodes(steps: Steps, terminal: np.ndarray, stream: int) -> Iterator[tuple[int, Steps]]:
+    """Yields the episodes of one stream that end within its steps, in order.
+
+    Args:
+        steps: of all streams, from the start of an episode on.
+        terminal: bool [S].
+        stream: number of the stream.
+
+    Yields:
+        The number of steps that the stream has made at the episode's end, and the episode's steps, [L, 1].
+    """
+    start = 0
+    for end in np.flatnonzero(terminal[steps.following[:, stream]]) + 1:
+        yield int(end), Steps(*(field[start:end, stream : stream + 1] for field in steps))
+        start = end
 
 
 class Stream:
@@ -57,6 +75,9 @@ class Stream:
         return steps
 
 
+VISITS = ("compound", "mean")
+
+
 def learn(
     q: np.ndarray,
     mdp: FiniteMDP,
@@ -65,10 +86,11 @@ def learn(
     mu: np.ndarray,
     method: Method,
     learning_rate: float,
+    visits: str,
 ) -> None:
-    """One round, in place: Q(x_t, a_t) += learning_rate (target_t - Q(x_t, a_t)) for t = 0, 1, ..
+    """Learns from one piece of experience, in place: Q(x, a) += learning_rate (target - Q(x, a)).
 
-    A target sees no step behind the end of its episode or of the round: trace rules cut there, n-step returns
+    A target sees no step behind the end of its episode or of the piece: trace rules cut there, n-step returns
     bootstrap from the state reached.
 
     Args:
@@ -79,7 +101,14 @@ def learn(
         mu: behaviour policy, [S, A].
         method: the method.
         learning_rate: in (0, 1].
+        visits: what a pair that the piece visits several times moves by: `compound`, by the target of each visit in
+            turn, so that its steps compound; `mean`, once, by the mean target of its visits.
+
+    Raises:
+        ValueError: unknown kind of visits.
     """
+    if visits not in VISITS:
+        raise ValueError(f"Unknown visits {visits!r}: choose one of {', '.join(VISITS)}.")
     v = np.einsum("rxa,rxa->rx", mix(pi, mu, method.alpha), q)
     known = mdp.rewards, mdp.discount, mdp.terminal
     if method.rule in TRACES:
@@ -88,7 +117,8 @@ def learn(
     else:
         ratios = ratio(pi, mu) if method.rule == IMPORTANCE else np.ones_like(q)
         targets = _n_step_targets(v, ratios, *known, *steps, method.n)
-    _move(q, targets, steps.states, steps.actions, learning_rate)
+    move = _move if visits == "compound" else _move_by_mean
+    move(q, targets, steps.states, steps.actions, learning_rate)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -160,3 +190,22 @@ def _move(
         for t in range(length):
             x, a = states[t, r], actions[t, r]
             q[r, x, a] += learning_rate * (targets[t, r] - q[r, x, a])
+
+
+@numba.njit(nogil=True, cache=True)
+def _move_by_mean(
+    q: np.ndarray,
+    targets: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    learning_rate: float,
+) -> None:
+    length, streams = states.shape
+    for r in range(streams):
+        total, count = np.zeros(q.shape[1:]), np.zeros(q.shape[1:])
+        for t in range(length):
+            total[states[t, r], actions[t, r]] += targets[t, r]
+            count[states[t, r], actions[t, r]] += 1.0
+        for x, a in np.ndindex(count.shape):
+            if count[x, a] > 0.0:
+                q[r, x, a] += learning_rate * (total[x, a] / count[x, a] - q[r, x, a])

@@ -21,9 +21,9 @@ def learn(
         V_{k+1}(x_s) = V_k(x_s) + alpha_k(x_s) sum_{t >= s} gamma^{t-s} (c_s .. c_{t-1}) rho_t
                        (r_t + gamma V_k(x_{t+1}) - V_k(x_t))
 
-    Printed is t > s, which would leave out the error at x_s itself; here it is t >= s, as in Eq. (1). The sum ends with
-    the trajectory, which moves no fixed point. alpha_k(x) = n^-power at the n-th visit of x; the sum
-    of these is infinite and that of their squares is not (Robbins and Monro) for powers in (1/2, 1].
+    The sum is read from t = s on, as in Eq. (1), and ends with the trajectory, which moves no fixed point.
+    alpha_k(x) = n^-power at the n-th visit of x; the sum of these is infinite and that of their squares is not (Robbins
+    and Monro) for powers in (1/2, 1].
 
     Args:
         problem: without terminal states.

@@ -7,6 +7,7 @@ WINDOW = "repro/training/trailing_returns.py"
 STATISTICS = "repro/evidence/statistics.py"
 SIMULATION = "repro/tabular/simulation.py"
 LEARNING = "repro/tabular/learning.py"
+STUDY = "repro/papers/ctrace/tabular_learning.py"
 PRIORITY = "repro/papers/ctrace/initial_priority.py"
 FUSED = "repro/papers/refer/fused.py"
 SEEDS = "repro/training/seeds.py"
@@ -15,6 +16,7 @@ MIGRATIONS = "repro/evidence/migrations.py"
 NAF = "repro/papers/refer/naf.py"
 RECURRENT = "repro/papers/refer/recurrent_vracer.py"
 TEST_WINDOW = "tests/training/test_trailing_returns.py"
+TEST_STUDY = "tests/papers/ctrace/test_tabular_study.py"
 TEST_SIMULATION = "tests/tabular/test_simulation.py"
 TEST_PRIORITY = "tests/papers/ctrace/test_initial_priority.py"
 
@@ -67,6 +69,20 @@ VARIANTS = [
         "if u > t:",
         "if u >= t:",
         f"{TEST_SIMULATION}::test_learning_follows_the_printed_targets_within_episodes_and_the_round",
+    ),
+    Variant(
+        "tabular learning: mean of visits not divided",
+        LEARNING,
+        "total[x, a] / count[x, a] - q[r, x, a]",
+        "total[x, a] - q[r, x, a]",
+        f"{TEST_SIMULATION}::test_learning_follows_the_printed_targets_within_episodes_and_the_round",
+    ),
+    Variant(
+        "tabular learning: an episode's update seen a point too early",
+        STUDY,
+        "-(-end // length)",
+        "end // length",
+        f"{TEST_STUDY}::test_evaluation_learns_from_each_whole_episode_at_its_end",
     ),
     Variant(
         "R2D2: first priority over boundary rows",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from repro.tabular import mdps, operators
-from repro.tabular.learning import Steps, Stream, learn
+from repro.tabular.learning import Steps, Stream, finished_episodes, learn
 from repro.tabular.operators import Method
 from repro.tabular.simulation import sampled_targets, simulate, variances
 from tests.tabular.problems import METHODS, chain_problem, printed_target, random_problem
@@ -70,14 +70,16 @@ def test_a_stream_starts_a_new_episode_after_each_end():
     np.testing.assert_allclose(starts, mdp.initial, atol=0.06)
 
 
+@pytest.mark.parametrize("visits", ["compound", "mean"])
 @pytest.mark.parametrize("method", [m for m in METHODS if m.rule != "importance_sampling"], ids=str)
-def test_learning_follows_the_printed_targets_within_episodes_and_the_round(method):
+def test_learning_follows_the_printed_targets_within_episodes_and_the_round(method, visits):
     problem = chain_problem(3, 4)
     mdp, pi, mu = problem
     steps = Stream(mdp, mu, 3, np.random.default_rng(4)).take(30)
     before = np.random.default_rng(5).normal(size=(3, *pi.shape))
     before[:, mdp.terminal] = 0.0
     expected, ends = before.copy(), 0
+    found: dict[tuple[int, int, int], list[float]] = {}  # targets of each pair that is visited
     for r in range(3):
         for t in range(30):
             last = t
@@ -87,10 +89,14 @@ def test_learning_follows_the_printed_targets_within_episodes_and_the_round(meth
             states = np.append(steps.states[t : last + 1, r], steps.following[last, r])
             target = printed_target(problem, method, before[r], states, steps.actions[t : last + 1, r])
             x, a = steps.states[t, r], steps.actions[t, r]
-            expected[r, x, a] += 0.1 * (target - expected[r, x, a])
+            found.setdefault((r, x, a), []).append(target)
     assert ends > 10
+    assert min(map(len, found.values())) < max(map(len, found.values()))
+    for pair, targets in found.items():
+        for target in [np.mean(targets)] if visits == "mean" else targets:
+            expected[pair] += 0.1 * (target - expected[pair])
     q = before.copy()
-    learn(q, mdp, steps, np.broadcast_to(pi, q.shape), mu, method, 0.1)
+    learn(q, mdp, steps, np.broadcast_to(pi, q.shape), mu, method, 0.1, visits)
     np.testing.assert_allclose(q, expected, atol=1e-10)
 
 
@@ -101,8 +107,30 @@ def test_learning_settles_at_the_fixed_point():
     stream = Stream(mdp, mu, 1, np.random.default_rng(0))
     q = np.zeros((1, 4, 2))
     for _ in range(60):
-        learn(q, mdp, stream.take(100), pi[None], mu, Method("uncorrected", n=1), 0.1)
+        learn(q, mdp, stream.take(100), pi[None], mu, Method("uncorrected", n=1), 0.1, "compound")
     np.testing.assert_allclose(q[0], mdps.action_values(mdp, pi), atol=1e-3)
+
+
+def test_unknown_visits_are_refused():
+    mdp, pi, mu = random_problem(5)
+    steps = Stream(mdp, mu, 1, np.random.default_rng(0)).take(5)
+    with pytest.raises(ValueError, match="Unknown visits 'first': choose one of compound, mean"):
+        learn(np.zeros((1, *pi.shape)), mdp, steps, pi[None], mu, Method("uncorrected", n=1), 0.1, "first")
+
+
+def test_episodes_of_a_stream_are_those_that_end_within_its_steps():
+    following = np.array([[1, 2], [2, 0], [0, 2], [1, 1]])  # state 2 is terminal
+    states, actions = np.array([[0, 1], [1, 0], [1, 0], [0, 0]]), np.arange(8).reshape(4, 2)
+    found = [
+        list(finished_episodes(Steps(states, actions, following), np.array([False, False, True]), stream))
+        for stream in range(2)
+    ]
+    assert [[(end, steps.actions[:, 0].tolist()) for end, steps in episodes] for episodes in found] == [
+        [(2, [0, 2])],
+        [(1, [1]), (3, [3, 5])],
+    ]
+    (_, last) = found[1][1]
+    assert (last.states.tolist(), last.following.tolist()) == ([[0], [0]], [[0], [2]])
 
 
 def test_steps_are_taken_by_every_stream_on_its_own():

@@ -10,7 +10,7 @@ import numpy as np
 
 from repro.papers.ctrace import figures
 from repro.tabular import mdps, operators
-from repro.tabular.learning import Stream, learn
+from repro.tabular.learning import Steps, Stream, finished_episodes, learn
 from repro.tabular.operators import IMPORTANCE, UNCORRECTED, Method
 from repro.training.study import Advance, Study, StudyResult, map_pieces
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from repro.training.experiment import FindExperiment
 
 EVALUATION, CONTROL = "evaluation", "control"
+TRAJECTORIES = ("episode", "round")
 ERROR = "distance of Q from that of the optimal policy"
 REGRET = "loss of value, uniform first state"
 LARGEST_ROUNDING = 1e-9
@@ -68,35 +69,56 @@ def learning_curves(config: ml_collections.ConfigDict, seed: int, task: str, sta
     """Errors after 0, 1, .. rounds of `evaluation.num_envs` repetitions, the first being `start`, [K + 1, M, R].
 
     Evaluation: distance of Q from Q^pi, pi optimal. Control: loss of value of the greedy policy pi, which is the next
-    round's target; before the first round it is uniform, as Q is 0.
+    round's target; before the first round it is uniform, as Q is 0. In evaluation `learning.trajectory` says whether
+    methods learn from each round or from each episode, at its end, in a repetition at a time; experience is the same.
 
     Args:
         config: of the study.
         seed: of the experience.
         task: `evaluation` or `control`.
         start: number of the first repetition; each piece of repetitions has a stream of random numbers of its own.
+
+    Raises:
+        ValueError: unknown trajectory.
     """
     mdp = mdps.chain(config.env.num_states, config.env.discount)
     mu, optimal = mdps.uniform_policy(mdp), mdps.optimal_policy(mdp)
     repetitions, lines = config.evaluation.num_envs, list(methods(config).values())
-    shape = (repetitions, *mu.shape)
     stream = Stream(mdp, mu, repetitions, np.random.default_rng([seed, task == CONTROL, start]))
-    q = np.zeros((len(lines), *shape))
+    q = np.zeros((len(lines), repetitions, *mu.shape))
     values, best = mdps.action_values(mdp, optimal), mdps.state_values(mdp, optimal)
+    if config.learning.trajectory not in TRAJECTORIES:
+        known = ", ".join(TRAJECTORIES)
+        raise ValueError(f"Unknown trajectory {config.learning.trajectory!r}: choose one of {known}.")
+    rounds, length = config.learning[f"{task}_rounds"], config.learning.round_steps
+    errors = np.empty((rounds + 1, len(lines), repetitions))
 
-    def error() -> np.ndarray:
+    def learn_from(steps: Steps, q: np.ndarray) -> None:
+        for estimate, method in zip(q, lines):
+            pi = np.broadcast_to(optimal, estimate.shape) if task == EVALUATION else mdps.greedy_policy(estimate)
+            learn(estimate, mdp, steps, pi, mu, method, config.learning.learning_rate, config.learning.visits)
+
+    def error(q: np.ndarray) -> np.ndarray:
         if task == EVALUATION:
             return np.linalg.norm(q - values, axis=(2, 3))
         return (best - mdps.state_values(mdp, mdps.greedy_policy(q))) @ mdp.initial
 
-    errors = [error()]
-    for _ in range(config.learning[f"{task}_rounds"]):
-        steps = stream.take(config.learning.round_steps)
-        for estimate, method in zip(q, lines):
-            pi = np.broadcast_to(optimal, shape) if task == EVALUATION else mdps.greedy_policy(estimate)
-            learn(estimate, mdp, steps, pi, mu, method, config.learning.learning_rate)
-        errors.append(error())
-    return np.array(errors)
+    if task == EVALUATION and config.learning.trajectory == "episode":
+        steps = stream.take(rounds * length)
+        for r in range(repetitions):
+            alone, begin = slice(r, r + 1), 0
+            for end, episode in finished_episodes(steps, mdp.terminal, r):
+                following = -(-end // length)  # the first round that ends with the episode, or later
+                errors[begin:following, :, alone] = error(q[:, alone])
+                learn_from(episode, q[:, alone])
+                begin = following
+            errors[begin:, :, alone] = error(q[:, alone])
+        return errors
+    errors[0] = error(q)
+    for k in range(rounds):
+        learn_from(stream.take(length), q)
+        errors[k + 1] = error(q)
+    return errors
 
 
 def groups(config: ml_collections.ConfigDict) -> dict[str, np.ndarray]:

@@ -15,15 +15,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paper_configs.ctrace import tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8
+from paper_configs.ctrace import (
+    tabular_fig1,
+    tabular_fig3,
+    tabular_fig3_rounds,
+    tabular_fig3_visits,
+    tabular_fig5,
+    tabular_fig6,
+    tabular_fig7,
+    tabular_fig8,
+)
 from repro.evidence import published, records
 from repro.launch.recorded_job import Stopped
 from repro.launch.study_job import StudyJob
 from repro.papers.ctrace import figures, tabular_learning, tabular_tradeoffs
 from repro.tabular import mdps, operators
+from repro.tabular.learning import Stream
 from repro.tabular.operators import Method
 
 CONTEXT = {"retrace_equivalent_n"}  # answers that no sentence of the paper has
+READINGS = (tabular_fig3_rounds, tabular_fig3_visits)  # of what the paper leaves open, beside `tabular_fig3`
 CONFIGS = (tabular_fig1, tabular_fig3, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 TRADEOFFS = (tabular_fig1, tabular_fig5, tabular_fig6, tabular_fig7, tabular_fig8)
 
@@ -54,6 +65,16 @@ def test_figure_3_has_the_settings_of_appendix_c():
     assert (config.env.num_states, config.env.discount) == (20, 0.9)
     assert (config.learning.learning_rate, config.learning.round_steps) == (0.1, 100)
     assert config.evaluation.episodes == 200
+
+
+@pytest.mark.parametrize(("module", "field", "read"), zip(READINGS, ("trajectory", "visits"), ("round", "mean")))
+def test_another_reading_of_figure_3_differs_in_one_field(module, field, read):
+    config, other = tabular_fig3.get_config("paper").to_dict(), module.get_config("paper").to_dict()
+    assert other["learning"].pop(field) == read != config["learning"].pop(field)
+    assert {*other.pop("answers")} <= {*config.pop("answers")}
+    assert other.pop("experiment") != config.pop("experiment")
+    assert other == config
+    assert not [row for row in published.load("ctrace").rows if row.experiment == module.get_config().experiment]
 
 
 @pytest.mark.parametrize("module", CONFIGS)
@@ -333,6 +354,54 @@ def test_learning_curves_begin_before_the_first_round():
     assert regret[-1].mean() < 0.8 * regret[0].mean()
 
 
+def test_evaluation_learns_from_each_whole_episode_at_its_end():
+    """One step before the end of a repetition's first episode it has learned nothing; a round cuts the episode."""
+    config = tabular_fig3.get_config("smoke")
+    config.learning.round_steps, config.learning.evaluation_rounds = 1, 2_000
+    config.evaluation.num_envs = 1
+    mdp = mdps.chain(20, 0.9)
+    steps = Stream(mdp, mdps.uniform_policy(mdp), 1, np.random.default_rng([1, 0, 0])).take(2_000)
+    ends = np.flatnonzero(mdp.terminal[steps.following[:, 0]]) + 1
+    assert len(ends) > 2
+    errors = tabular_learning.learning_curves(config, 1, "evaluation", 0)
+    assert errors.shape == (2_001, 14, 1)
+    changed = np.flatnonzero(np.any(errors[1:] != errors[:-1], axis=(1, 2))) + 1
+    assert changed.tolist() == ends.tolist()
+    config.learning.round_steps = int(ends[1] - 1)  # the first point that sees the second episode is the one after
+    config.learning.evaluation_rounds = 2
+    coarse = tabular_learning.learning_curves(config, 1, "evaluation", 0)
+    np.testing.assert_array_equal(coarse[1], errors[ends[0]])
+    config.learning.trajectory = "round"
+    assert np.any(tabular_learning.learning_curves(config, 1, "evaluation", 0)[1] != coarse[1])
+
+
+def test_a_whole_episode_is_one_piece_of_experience():
+    """Retrace's trace runs to the episode's end; rounds of a step cut it, and leave one-step targets."""
+    config = tabular_fig3.get_config("smoke")
+    config.methods.uncorrected_n, config.methods.importance_n, config.methods.alphas = (1,), (), (1.0,)
+    config.learning.round_steps, config.learning.evaluation_rounds = 1, 500
+    whole = tabular_learning.learning_curves(config, 1, "evaluation", 0)
+    assert np.any(whole[:, 0] != whole[:, 1])
+    config.learning.trajectory = "round"
+    cut = tabular_learning.learning_curves(config, 1, "evaluation", 0)
+    np.testing.assert_array_equal(cut[:, 0], cut[:, 1])
+
+
+def test_visits_are_passed_on():
+    curves = [
+        tabular_learning.learning_curves(m.get_config("smoke"), 1, "control", 0)
+        for m in (tabular_fig3, tabular_fig3_visits)
+    ]
+    assert np.any(curves[0] != curves[1])
+
+
+def test_an_unknown_trajectory_is_refused():
+    config = tabular_fig3.get_config("smoke")
+    config.learning.trajectory = "step"
+    with pytest.raises(ValueError, match="Unknown trajectory 'step': choose one of episode, round"):
+        tabular_learning.learning_curves(config, 1, "evaluation", 0)
+
+
 def test_a_study_gives_valid_records_and_the_same_figure_again(tmp_path):
     job = make_job(tabular_fig1, tmp_path)
     assert not job.recorded()
@@ -396,7 +465,7 @@ def reproduce(*arguments: str, folder: Path) -> list[str]:
 
 def test_tabular_stands_for_every_figure_and_an_unknown_name_is_one_sentence(tmp_path):
     reproduce_module = importlib.import_module("repro.reproduce")
-    known = [module.__name__.split(".")[-1] for module in CONFIGS]
+    known = [module.__name__.split(".")[-1] for module in (*CONFIGS, *READINGS)]
     assert list(reproduce_module._expand(["tabular"], known)) == known
     assert list(reproduce_module._expand(["tabular_fig3"], known)) == ["tabular_fig3"]
     done = subprocess.run(reproduce("--experiment=tab", folder=tmp_path), capture_output=True, text=True, timeout=120)

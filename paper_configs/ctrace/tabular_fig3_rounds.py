@@ -1,0 +1,19 @@
+"""C-trace, Figure 3, evaluation read otherwise: methods learn from each round of 100 steps, as in control.
+
+No row is answered by its records: they show what hangs on `learning.trajectory` of `tabular_fig3.py`.
+"""
+
+import ml_collections
+
+from paper_configs.ctrace import tabular_fig3
+
+SCALES = tabular_fig3.SCALES
+
+
+def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
+    """Returns the config of Figure 3 with what is read otherwise."""
+    config = tabular_fig3.get_config(scale)
+    config.experiment = "tabular_fig3_rounds"
+    config.answers = tuple(answer for answer in config.answers if answer.startswith("evaluation"))
+    config.learning.trajectory = "round"  # assumed: Appendix C.2 prints rounds for control alone
+    return config
