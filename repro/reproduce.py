@@ -161,9 +161,10 @@ def main(argv: list[str]) -> None:
         if job not in waiting:
             console.print(f"{job.label}: complete, {job.record_paths[0]}", highlight=False, soft_wrap=True)
     if not waiting:
-        own = "--runs_dir=runs/again --results_dir=runs/again/records"
+        again = Path(RUNS_DIR.value) / "again"
+        own = f"--runs_dir={again} --results_dir={again / 'records'}"
         console.print(
-            f"Nothing is left to run. To train again, give other folders, such as {own} (make: OUT=runs/again).",
+            f"Nothing is left to run. To train again, give other folders, such as {own} (make: OUT={again}).",
             highlight=False,
             soft_wrap=True,
         )

@@ -50,6 +50,11 @@ def test_variables_become_flags():
     )
 
 
+def test_a_folder_that_the_environment_names_is_not_meant(monkeypatch):
+    monkeypatch.setenv("OUT", "somewhere")
+    assert make("reproduce-impala").stdout.splitlines()[-1].endswith("--scale=desk --seeds=1")
+
+
 def test_runs_records_and_page_may_have_a_folder_of_their_own():
     done = make("reproduce-impala", "OUT=runs/again")
     assert done.stdout.splitlines()[-1].endswith("--seeds=1 --runs_dir=runs/again --results_dir=runs/again/records")

@@ -26,7 +26,8 @@ class WeightsSnapshot(NamedTuple):
 def compile_assign(variables: Sequence[tf.Variable]) -> Callable[[Sequence[tf.Tensor]], None]:
     """`assign(values)`, which overwrites all variables in one call; one after the other takes twice as long or more.
 
-    It raises ValueError where there are not as many values as variables.
+    It raises ValueError where there are not as many values as variables. Where a value is an array, its variable may
+    keep the memory: nobody may write there again.
     """
 
     @tf.function(autograph=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Mapping
 from types import ModuleType
@@ -86,10 +87,11 @@ class RayProcess:
     def wait(self) -> str:
         try:
             self._ray.get(self._task)
-        except self._ray.exceptions.RayError as error:
+        except (self._ray.exceptions.RayError, ConnectionError) as error:
             return ray_cluster.reason_of(error)
         finally:
-            self.kill()  # it would keep its core
+            with contextlib.suppress(self._ray.exceptions.RayError, ConnectionError):  # the cluster may be gone
+                self.kill()  # it would keep its core
         return "it found no learner"
 
     def kill(self) -> None:

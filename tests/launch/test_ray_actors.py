@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -196,6 +197,37 @@ def test_the_reason_why_a_task_ended_is_one_line(ray):
     assert process.wait() == "WorkerCrashedError: The worker died"
     ray.end = WorkerCrashedError()
     assert process.wait() == "WorkerCrashedError: without a reason"
+
+
+def test_a_role_leaves_its_core_however_it_ended_and_a_lost_cluster_is_a_reason(ray, monkeypatch):
+    process = RayActors("auto", CONFIG, 7)(0, 0, "localhost:1")
+    assert process.wait() == "it found no learner"
+    ray.end = RayTaskError("Traceback\nOSError: the simulator is gone\n")
+    process.wait()
+    ray.end = KeyError("not of Ray")
+    with pytest.raises(KeyError):
+        process.wait()
+    assert ray.killed == [1, 1, 1]
+
+    def kill(role):
+        raise ConnectionError("nobody answers")
+
+    monkeypatch.setattr(ray, "kill", kill)
+    ray.end = RayTaskError("Traceback\nOSError: the simulator is gone\n")
+    assert process.wait() == "OSError: the simulator is gone"
+    ray.end = ConnectionError("nobody answers")
+    assert process.wait() == "ConnectionError: nobody answers"
+    with pytest.raises(ConnectionError):
+        process.kill()
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "."), ("own", "own")])
+def test_lines_of_ray_s_own_do_not_come_on_the_screen_unless_a_user_says_so(ray, monkeypatch, before, after):
+    monkeypatch.setenv(ray_cluster.SKIPPED_LINES, str(before))
+    if before is None:
+        del os.environ[ray_cluster.SKIPPED_LINES]
+    ray_cluster.join("auto")
+    assert os.environ[ray_cluster.SKIPPED_LINES] == after
 
 
 def test_what_is_said_names_machines_cores_and_whom_to_trust(ray):

@@ -159,6 +159,13 @@ VARIANTS = [
         f"{TEST_RAY}::test_an_actor_is_a_task_that_reaches_the_learner_by_its_address",
     ),
     Variant(
+        "cluster: an actor that has ended keeps its core",
+        RAY,
+        "self.kill()  # it would keep its core",
+        "pass",
+        f"{TEST_RAY}::test_a_role_leaves_its_core_however_it_ended_and_a_lost_cluster_is_a_reason",
+    ),
+    Variant(
         "cluster: Ray's handlers take the place of those that save a run",
         JOIN,
         "signal.signal(number, handler)",
@@ -679,7 +686,7 @@ VARIANTS = [
     ),
     Variant(
         "runs: Ray starts a lost run again, from nothing",
-        RAY_RUNS,
+        JOIN,
         '"max_restarts": 0',
         '"max_restarts": 3',
         f"{TEST_RAY_RUNS}::test_a_run_is_an_actor_with_its_cores_that_is_never_started_again",
@@ -808,8 +815,8 @@ VARIANTS = [
     Variant(
         "evaluator: it looks for the learner on its own machine",
         RAY,
-        "evaluate.remote(self._config, self._seed, self._reached(address))",
-        "evaluate.remote(self._config, self._seed, address)",
+        'self._begin("evaluate", CORES, 0, self._reached(address))',
+        'self._begin("evaluate", CORES, 0, address)',
         f"{TEST_RAY}::test_an_evaluator_is_a_task_of_one_core_that_reaches_the_learner_by_its_address",
     ),
 ]

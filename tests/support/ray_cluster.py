@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import PIPE
 
+from tests.support.commanded_run import wait
 from tests.support.network import ADDRESSES, Machines
 
 HEAD = 0
@@ -25,7 +26,7 @@ GIVEN_UP = {
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "5",
 }
-"""Ray's variables: a machine is given up that does not answer for some 10 seconds, in place of some 40."""
+"""Ray's variables: a machine is given up that does not answer for some 15 seconds, in place of a minute."""
 
 
 class RayCluster:
@@ -93,25 +94,31 @@ class RayCluster:
 
     def roles(self, does: str = "", machine: int | None = None) -> list[int]:
         """Processes of a `Role`, on a machine or on all."""
-        return [pid for pid in self._pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
+        return [pid for pid in self.pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
 
     def trainings(self, machine: int | None = None) -> list[int]:
         """Processes of whole runs."""
-        return [pid for pid in self._pids(machine) if "--run_dir=" in _command(pid)]
+        return [pid for pid in self.pids(machine) if "--run_dir=" in _command(pid)]
 
-    def _pids(self, machine: int | None) -> list[int]:
+    def pids(self, machine: int | None = None) -> list[int]:
+        """Processes on a machine or on all."""
         places = range(len(self.made.names)) if machine is None else (machine,)
         return [pid for place in places for pid in self.made.pids(place)]
 
 
 @contextmanager
 def ray_cluster(made: Machines, cores: Sequence[int], variables: Mapping[str, str]) -> Iterator[RayCluster]:
-    """A cluster whose machine i has so many cores for tasks; it ends with the machines."""
+    """A cluster whose machine i has so many cores for tasks; all that runs on the machines ends with it."""
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         cluster = RayCluster(made, Path(folder), GIVEN_UP | variables)
-        cluster.start({HEAD: cores[HEAD]})
-        cluster.start({machine: count for machine, count in enumerate(cores) if machine != HEAD})
-        yield cluster
+        try:
+            cluster.start({HEAD: cores[HEAD]})
+            cluster.start({machine: count for machine, count in enumerate(cores) if machine != HEAD})
+            yield cluster
+        finally:
+            for machine in range(len(made.names)):
+                cluster.lose(machine)
+            wait(lambda: not cluster.pids(), "processes are left, which would write into the folder")
 
 
 def _command(pid: int) -> str:

@@ -220,7 +220,7 @@ def test_an_environment_that_hangs_is_replaced(tmp_path, monkeypatch, capsys, ha
 
 def test_a_line_that_waits_for_the_terminal_is_not_taken_for_a_step_that_hangs(tmp_path, monkeypatch):
     training, said = build(tmp_path, frames=160, task="HalfCheetah", max_steps=50), []
-    training._watch = StepWatch(0.3)
+    training._watch = StepWatch(0.5)
     training._supervision = training._supervision._replace(warn=lambda line: time.sleep(1.5) or said.append(line))
     step, faults = training._environment.step, [OSError("the simulator is gone")]
 
