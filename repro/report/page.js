@@ -98,6 +98,8 @@ function openTarget() {
   const inner = target.matches(".runs") && target.querySelector("details");
   if (inner) inner.open = true;
   target.scrollIntoView();
+  // Groups above it that were not rendered yet have their height two frames later.
+  requestAnimationFrame(() => requestAnimationFrame(() => target.scrollIntoView()));
 }
 
 const form = document.getElementById("filters");

@@ -171,8 +171,10 @@ def test_a_main_claim_leads_to_its_row_though_it_has_no_run(browser):
     row = browser.find_element(By.ID, link.get_attribute("href").partition("#")[2])
     assert not row.is_displayed()
     link.click()
-    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    browser.execute_async_script("setTimeout(arguments[0], 300)")
     assert row.is_displayed()
+    top, height = browser.execute_script("return [arguments[0].getBoundingClientRect().top, innerHeight]", row)
+    assert 0 <= top < height
     assert row.find_elements(By.CSS_SELECTOR, ".command code")
     assert (words.get_attribute("value"), verdict.first_selected_option.text) == ("", "all rows")
 
