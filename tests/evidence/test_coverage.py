@@ -1,6 +1,6 @@
 """How often 95 % intervals of few runs hold the true number, by simulation.
 
-As a program, `python -m tests.evidence.test_coverage`, it prints the table of `docs/guide.md`.
+As a program, `python -m tests.evidence.test_coverage`, it prints the table of `docs/verdicts.md`.
 """
 
 import functools
@@ -14,7 +14,7 @@ import scipy.stats
 
 from repro.evidence import claim_intervals, claim_kinds, intervals, statistics
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "verdicts.md"
 RUNS = (2, 3, 4, 5, 7, 10)
 REPEATS = 1000
 BOOTSTRAP_REPEATS = 250
@@ -152,8 +152,8 @@ def test_intervals_hold_the_true_number_about_as_often_as_they_say(name):
     assert min(found.values()) >= max(expected, MIN_COVERAGE), found
 
 
-def test_the_guide_has_the_measured_table():
-    assert table() in GUIDE.read_text(encoding="utf-8")
+def test_the_page_has_the_measured_table():
+    assert table() in PAGE.read_text(encoding="utf-8")
 
 
 def test_a_percentile_bootstrap_of_fewer_runs_would_hold_it_too_seldom(monkeypatch):

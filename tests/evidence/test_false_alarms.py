@@ -1,6 +1,6 @@
 """How often sound records fall out of their bands, by simulation.
 
-As a program, `python -m tests.evidence.test_false_alarms`, it prints the table of `docs/guide.md`.
+As a program, `python -m tests.evidence.test_false_alarms`, it prints the table of `docs/verdicts.md`.
 """
 
 import collections
@@ -13,7 +13,7 @@ import pytest
 
 from repro.evidence import bands, judgements, records
 
-GUIDE = pathlib.Path(__file__).parents[2] / "docs" / "guide.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "verdicts.md"
 REPEATS = 10_000
 
 Sample = Callable[[tuple[int, ...], np.random.Generator], np.ndarray]
@@ -131,8 +131,8 @@ def test_so_are_those_of_the_committed_suite(name):
     assert false_alarms(SAMPLES[name], list(families.values())) <= bands.MAX_FALSE_ALARM_RATE
 
 
-def test_the_guide_has_the_measured_table():
-    assert table() in GUIDE.read_text(encoding="utf-8")
+def test_the_page_has_the_measured_table():
+    assert table() in PAGE.read_text(encoding="utf-8")
 
 
 def test_an_average_spread_would_fail_groups_of_unequal_spread(monkeypatch):
@@ -153,7 +153,7 @@ def test_without_a_least_reach_runs_at_the_highest_score_would_fail(monkeypatch)
 
 
 def test_many_normal_runs_of_a_wide_spread_have_false_alarms():
-    """Their logarithms are skewed, which few runs hide behind a wide band; the guide says so."""
+    """Their logarithms are skewed, which few runs hide behind a wide band; the page says so."""
     assert 0.05 < false_alarms(SAMPLES["normal, relative std 0.2"], [[30]]) < 0.06
 
 
