@@ -25,7 +25,7 @@ CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
 SMALL = ("--config.runtime.num_actors=1", "--config.runtime.envs_per_actor=4")
 """Few games, since each takes a tenth of a second to begin."""
 
-SNIPPETS = ("README.md", "docs/guide.md", "docs/performance.md", "docs/verdicts.md")
+SNIPPETS = ("README.md", "docs/guide.md")
 """Pages that show how an exported policy is used."""
 
 
