@@ -214,6 +214,11 @@ class Learner:
 
 
 def _on_nests(concrete: Any) -> Callable[..., Any]:
-    """A traced function, by `flat_call`."""
+    """A traced function, by `flat_call`; arguments that were None at its tracing are None again."""
     call, outputs = flat_call(concrete), concrete.structured_outputs
-    return lambda *arguments: tf.nest.pack_sequence_as(outputs, call(*tf.nest.flatten(arguments)))
+
+    def call_nests(*arguments: Any) -> Any:
+        leaves = (leaf for leaf in tf.nest.flatten(arguments) if leaf is not None)
+        return tf.nest.pack_sequence_as(outputs, call(*leaves))
+
+    return call_nests
