@@ -97,9 +97,8 @@ function openTarget() {
   for (let part = target; part; part = part.parentElement) if (part.matches("details")) part.open = true;
   const inner = target.matches(".runs") && target.querySelector("details");
   if (inner) inner.open = true;
+  document.documentElement.classList.add("whole");  // groups above it have their height at once
   target.scrollIntoView();
-  // Groups above it that were not rendered yet have their height two frames later.
-  requestAnimationFrame(() => requestAnimationFrame(() => target.scrollIntoView()));
 }
 
 const form = document.getElementById("filters");

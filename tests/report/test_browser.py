@@ -214,7 +214,9 @@ def test_curves_by_wall_time_take_the_place_of_those_by_frames(browser):
     by_steps, by_time = (card.find_element(By.CSS_SELECTOR, f"img.by-{axis}") for axis in ("steps", "time"))
     untimed = browser.find_element(By.CSS_SELECTOR, "#impala-atari_shallow-alien img.by-steps")
     assert (by_steps.is_displayed(), by_time.is_displayed()) == (True, False)
-    browser.find_element(By.CSS_SELECTOR, "#impala .axis [value=time]").click()
+    by_wall_time = browser.find_element(By.CSS_SELECTOR, "#impala .axis [value=time]")
+    browser.execute_async_script("arguments[0].scrollIntoView(); setTimeout(arguments[1], 100)", by_wall_time)
+    by_wall_time.click()
     assert (by_steps.is_displayed(), by_time.is_displayed(), untimed.is_displayed()) == (False, True, True)
 
 
