@@ -79,12 +79,19 @@ def running(made: Machines, actors: tuple[int, ...], *settings: str) -> Iterator
     """A run that has begun to learn."""
     with tempfile.TemporaryDirectory() as folder:
         run = PlacedRun(made, Path(folder), actors)
-        try:
-            process = run.start(*OPTIONS, *settings)
-            go_on(run)
+        with started(run, *settings) as process:
             yield run, process
-        finally:
-            run.kill()
+
+
+@contextmanager
+def started(run: CommandedRun, *settings: str) -> Iterator[subprocess.Popen]:
+    """The process of a run that has begun to learn, and that is killed in the end."""
+    try:
+        process = run.start(*OPTIONS, *settings)
+        go_on(run)
+        yield process
+    finally:
+        run.kill()
 
 
 def go_on(run: CommandedRun, count: int = 3) -> float:
@@ -103,9 +110,17 @@ def sends(cable: Cable, size: int = 100_000) -> None:
 
 
 def end(made: Machines, run: CommandedRun, process: subprocess.Popen, others: Sequence[int] = ()) -> tuple[dict, float]:
-    """Ends a run by a signal; its totals, and the seconds until nothing is left of it on any machine.
+    """Ends a run as `end_by_signal` does, until no machine has a process."""
+    return end_by_signal(run, process, lambda: any(made.pids(machine) for machine in range(3)), others)
+
+
+def end_by_signal(
+    run: CommandedRun, process: subprocess.Popen, is_left: Callable[[], object], others: Sequence[int] = ()
+) -> tuple[dict, float]:
+    """Ends a run; its totals, and the seconds until nothing is left of it.
 
     Args:
+        is_left: whether something is.
         others: processes that get the signal, too, and before.
     """
     began = time.monotonic()
@@ -114,7 +129,7 @@ def end(made: Machines, run: CommandedRun, process: subprocess.Popen, others: Se
     code, stderr = run.end(process)
     assert code == 0, stderr
     assert "Stopped and saved." in stderr, stderr
-    wait(lambda: not any(made.pids(machine) for machine in range(3)), "processes are left")
+    wait(lambda: not is_left(), "processes are left")
     seconds = time.monotonic() - began
     assert seconds < END_SECONDS, seconds
     return json.loads((run.folder / "totals.json").read_text()), seconds
@@ -156,9 +171,7 @@ def break_actors(made: Machines, seconds: float) -> Iterator[Outcome]:
         )
 
         (run.folder / "gone_2").touch()
-        away.is_up = False
-        for pid in made.pids(2):
-            os.kill(pid, signal.SIGKILL)
+        made.lose(2)
         run.wait_for("Actor 2 was restarted (restart 2 of this process)")
         go_on(run)
         yield Outcome(
@@ -204,9 +217,7 @@ def break_evaluator(made: Machines, seconds: float) -> Iterator[Outcome]:
         yield Outcome(f"{1000 * DELAY:g} ms and {LOSS:.0%} loss", happened, "nothing")
 
         (run.folder / f"gone_{EVALUATOR}").touch()
-        cable.is_up = False
-        for pid in made.pids(EVALUATOR):
-            os.kill(pid, signal.SIGKILL)
+        made.lose(EVALUATOR)
         evaluate(run)
         yield Outcome("its machine is gone", "another is started elsewhere", EVALUATION)
 

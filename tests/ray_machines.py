@@ -8,7 +8,6 @@ command. `actors`: a learner on the fourth machine, by `ray://`, with actors and
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -20,7 +19,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from repro.launch.ray_cluster import AUTO
-from tests.machines import CUT_SECONDS, EVALUATION, GAMES, OPTIONS, UPDATES, Outcome, evaluate, go_on, sends
+from tests.machines import (
+    CUT_SECONDS,
+    EVALUATION,
+    GAMES,
+    UPDATES,
+    Outcome,
+    end_by_signal,
+    evaluate,
+    go_on,
+    sends,
+    started,
+)
 from tests.support.commanded_run import SECONDS, CommandedRun, wait
 from tests.support.faulty_environments import FOLDER_VARIABLE
 from tests.support.network import machines, refusal
@@ -40,24 +50,14 @@ def running(cluster: RayCluster, machine: int, *settings: str) -> Iterator[tuple
     with tempfile.TemporaryDirectory() as folder:
         command = [*cluster.command(machine), sys.executable, "-m", "tests.support.placed_train"]
         run = CommandedRun(Path(folder), command, cluster.environment)
-        try:
-            process = run.start(*OPTIONS, *settings)
-            go_on(run)
+        with started(run, *settings) as process:
             yield run, process
-        finally:
-            run.kill()
 
 
 def end(cluster: RayCluster, run: CommandedRun, process: subprocess.Popen) -> tuple[dict, Outcome]:
     """Ends a run by a signal; its totals, and what came of it."""
-    began = time.monotonic()
-    process.send_signal(signal.SIGTERM)
-    code, stderr = run.end(process)
-    assert code == 0, stderr
-    assert "Stopped and saved." in stderr, stderr
-    wait(lambda: not cluster.roles(), "processes are left")
-    happened = f"saved, and nothing is left after {time.monotonic() - began:.1f} s"
-    return json.loads((run.folder / "totals.json").read_text()), Outcome("SIGTERM", happened, "open games")
+    totals, took = end_by_signal(run, process, cluster.roles)
+    return totals, Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", "open games")
 
 
 def break_actors(cluster: RayCluster) -> Iterator[Outcome]:
@@ -92,7 +92,7 @@ def break_actors(cluster: RayCluster) -> Iterator[Outcome]:
 
         lost = len(cluster.roles("play", 1))
         began = time.monotonic()
-        cluster.lose(1)
+        cluster.made.lose(1)
         wait(lambda: len(cluster.roles("play", 2)) == 2, "actors do not start elsewhere")
         took = time.monotonic() - began
         assert run.count("The actor died because its node has died") >= lost, run.stderr.read_text()
@@ -150,7 +150,7 @@ def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
             wait(lambda: saved() > 0 or head.poll() is not None, "nothing is saved")
             assert head.poll() is None, log.read_text()
             machine = next(machine for machine in (1, 2) if cluster.trainings(machine))
-            cluster.lose(machine)
+            cluster.made.lose(machine)
             wait(lambda: "it goes on elsewhere" in log.read_text(), "a run is not started again")
             yield Outcome("the machine of a whole run is gone", "the run goes on elsewhere", BETWEEN)
 

@@ -24,7 +24,7 @@ from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.training.trainer import EpisodeLog
 from tests.support.catch import Catch
 from tests.support.training import UNROLL, make_agent, make_network
-from tests.support.waiting import wait
+from tests.support.waiting import IdleProcess, wait
 
 ENVS, GROUP = 4, 2
 HERE = machine_number("127.0.0.1")
@@ -87,13 +87,12 @@ def test_a_machine_is_known_by_the_address_that_it_has_on_its_way():
     assert own_machine("localhost:1") == HERE
 
 
-class ThreadProcess:
+class ThreadProcess(IdleProcess):
     """An actor in a thread, in place of a process, which ends between two unrolls."""
 
-    may_wait = False
-
     def __init__(self, index, start, address):
-        self.killed, self.played = threading.Event(), 0
+        super().__init__()
+        self.played = 0
         self.origin = index, start
         self.unrolls = []
         self._thread = threading.Thread(target=self._play, args=(address,), daemon=True)
@@ -109,23 +108,14 @@ class ThreadProcess:
         reporter, sender = Reporter(client, index, machine), UnrollSender(client, index, start, machine)
         actor = Actor(environment, policy, PulledWeights(address), UNROLL, index, reporter.append)
         groups = [make_group(policy.trajectory_spec) for _ in range(ENVS // GROUP)]
-        while not self.killed.is_set():
+        while not self.ended.is_set():
             actor.sync_weights()
             actor.collect(groups)
-            if self.killed.is_set():  # the server may be gone, to which an insert would be tried for ever
+            if self.ended.is_set():  # the server may be gone, to which an insert would be tried for ever
                 return
             self.unrolls.append((groups[0].version, groups[0].arrays.observation.copy()))
             reporter.report_games()
             sender.send(groups)
-
-    def wait(self):
-        self.killed.wait()
-        return "it ended with code -9"
-
-    def kill(self):
-        self.killed.set()
-
-    terminate = kill
 
 
 class Run:

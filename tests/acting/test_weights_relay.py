@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import resource
@@ -23,12 +24,13 @@ from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.remote_source import RemoteSource
 from repro.acting.supervision import Supervision
 from repro.acting.weights_relay import WeightsRelay
-from tests.support import relaying
+from tests.support import relaying, waiting
 from tests.support.relaying import ADDRESS, PARTS, SIGNATURE, SIZE, TOKEN, lines, publish, weights_of
 
 FORKING = multiprocessing.get_context("forkserver")
 FORKING.set_forkserver_preload(["tests.support.relaying"])
 LONGEST_SECONDS = 240.0
+wait = functools.partial(waiting.wait, seconds=LONGEST_SECONDS)
 LONG = 1000.0
 """Seconds that no test waits for: who goes on does so for another reason."""
 
@@ -87,13 +89,6 @@ class FakeClock:
     def sleep(self, seconds):
         self.now += seconds
         assert self.now < LONG, "waits for ever"
-
-
-def wait(condition):
-    end = time.monotonic() + LONGEST_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.01)
 
 
 def taken(folder, index):

@@ -19,6 +19,7 @@ from repro.launch.machine_run import MachineRun
 from repro.launch.recorded_job import Stopped
 from repro.launch.training_job import TrainingJob
 from repro.training.manifest import write_manifest
+from tests.support.waiting import wait
 
 RUN = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "smoke", 1)
 
@@ -128,13 +129,6 @@ def script_machines(monkeypatch, *acts):
 
     monkeypatch.setattr("repro.launch.machine_run.make_job", make)
     return made
-
-
-def wait(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.005)
 
 
 def has_ended(process):

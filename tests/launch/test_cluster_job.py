@@ -30,7 +30,8 @@ from repro.training import run_directory
 from repro.training.manifest import find_damage, write_manifest
 from repro.training.study import Study, StudyResult
 from tests.evidence.synthetic_records import make_record
-from tests.launch.fake_cluster import RUN, FakeCluster, ProcessCluster, has_ended, script_machines, wait
+from tests.launch.fake_cluster import RUN, FakeCluster, ProcessCluster, has_ended, script_machines
+from tests.support.waiting import wait
 
 RECORD = make_record(scale="smoke")
 

@@ -7,12 +7,12 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from repro.training.run_directory import read_progress
+from tests.support import waiting
 from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
 SECONDS = 120.0
@@ -22,10 +22,7 @@ LONG = "--config.num_env_steps=4000000"
 
 def wait(condition: Callable[[], object], otherwise: str, seconds: float = SECONDS) -> None:
     """Waits until something is so."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.05)
+    waiting.wait(condition, seconds, otherwise)
 
 
 class CommandedRun:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE
 
@@ -85,13 +84,6 @@ class RayCluster:
             _, stderr = node.communicate()
             assert node.returncode == 0, stderr[-3000:]
 
-    def lose(self, machine: int) -> None:
-        """Kills all that runs on a machine, which nothing reaches meanwhile."""
-        self.made.cables[machine].is_up = False
-        for pid in self.made.pids(machine):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
     def roles(self, does: str = "", machine: int | None = None) -> list[int]:
         """Processes of a `Role`, on a machine or on all."""
         return [pid for pid in self.pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
@@ -117,7 +109,7 @@ def ray_cluster(made: Machines, cores: Sequence[int], variables: Mapping[str, st
             yield cluster
         finally:
             for machine in range(len(made.names)):
-                cluster.lose(machine)
+                made.lose(machine)
             wait(lambda: not cluster.pids(), "processes are left, which would write into the folder")
 
 

@@ -4,11 +4,11 @@ import threading
 import time
 
 
-def wait(condition, seconds=60.0):
+def wait(condition, seconds=60.0, otherwise="waited too long"):
     """Waits until something is so."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "waited too long"
+        assert time.monotonic() < end, otherwise
         time.sleep(0.02)
 
 

@@ -18,18 +18,20 @@ from repro.acting.supervision import ActorPoolError, Interrupted, Supervision
 from repro.training import learner_group
 from repro.training.learner_group import ChiefLink, LearnerGroup, LearnerLostError, Ready, _Beat, _Failed
 from repro.training.synchronous_learners import ChiefSource
+from tests.support.waiting import IdleProcess
 
 SILENT_SECONDS = 0.5
 LONG = 600.0
 
 
-class ThreadLearner:
+class ThreadLearner(IdleProcess):
     """A learner that joins and then says what a test lets it."""
 
     may_wait = False
 
     def __init__(self, number, address, key):
-        self.number, self.joined, self.ended = number, threading.Event(), threading.Event()
+        super().__init__(self.may_wait)
+        self.number, self.joined = number, threading.Event()
         host, port = address.split(":")
         self.place = (host, int(port)), key.encode()
         threading.Thread(target=self._join, daemon=True).start()
@@ -49,15 +51,6 @@ class ThreadLearner:
         self.connection.close()
         self.silent.close()
         self.ended.set()
-
-    def wait(self):
-        self.ended.wait()
-        return "it ended with code -9"
-
-    def terminate(self):
-        self.ended.set()
-
-    kill = terminate
 
 
 class Group(LearnerGroup):

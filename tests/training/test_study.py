@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from repro.training import study
-from tests.launch.fake_cluster import has_ended, wait
+from tests.launch.fake_cluster import has_ended
+from tests.support.waiting import wait
 
 
 def test_pieces_come_back_in_order_and_can_be_stopped():
