@@ -149,9 +149,14 @@ def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
         try:
             wait(lambda: saved() > 0 or head.poll() is not None, "nothing is saved")
             assert head.poll() is None, log.read_text()
-            machine = next(machine for machine in (1, 2) if cluster.trainings(machine))
+            machine, other = (1, 2) if cluster.trainings(1) else (2, 1)
             cluster.made.lose(machine)
+            others = cluster.trainings(other)  # they would be at their end before the machine is given up
+            for pid in others:
+                os.kill(pid, signal.SIGSTOP)
             wait(lambda: "it goes on elsewhere" in log.read_text(), "a run is not started again")
+            for pid in others:
+                os.kill(pid, signal.SIGCONT)
             yield Outcome("the machine of a whole run is gone", "the run goes on elsewhere", BETWEEN)
 
             head.send_signal(signal.SIGTERM)
@@ -163,6 +168,7 @@ def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
             cluster.start({machine: CORES[machine]})
             head = start()
             wait(lambda: cluster.trainings() or head.poll() is not None, "no run goes on")
+            assert head.poll() is None, log.read_text()
             head.kill()
             began = time.monotonic()
             wait(lambda: not cluster.trainings(), "trainings do not end")
