@@ -214,11 +214,13 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
 
 
 def _build_page(console: object) -> None:
+    from repro.report.contents import collect
     from repro.report.page import write_report
 
     committed = results_dir().resolve() == jobs.COMMITTED.resolve()
     out = Path("report") if committed else Path(RUNS_DIR.value) / "report"
-    console.print(f"Page: {write_report(out, results_dir())}", highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
+    contents = collect(results_dir(), players_dir=jobs.COMMITTED)
+    console.print(f"Page: {write_report(out, results_dir(), contents=contents)}", highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -142,21 +142,29 @@ def rows_for(
     Args:
         stored: valid records, as `records.read_all` gives them or those of one run.
         configs_dir: current configs.
-        others: further records, of which the random players' are read, since claims need them; they have no rows. One
-            of a game and seed counts, since all hold the same episodes.
+        others: further records, for `missing_players`; they have no rows.
     """
     stored = list(stored)
+    keys = {comparisons.key_of(item.record) for item in stored}
+    groups = group_records([*stored, *missing_players(stored, others)], configs_dir)
+    rows = make_rows(groups, papers=sorted({key[0] for key in keys}), configs_dir=configs_dir)
+    return [
+        row for row in rows if row.statistic is None and (row.claim is not None and row.seeds or row_key(row) in keys)
+    ]
+
+
+def missing_players(stored: Iterable[StoredRecord], others: Iterable[StoredRecord]) -> list[StoredRecord]:
+    """Returns the random players of games that `stored` has none of, as claims about scores need them.
+
+    One of a game and seed is enough, since all hold the same episodes.
+    """
     keys = {comparisons.key_of(item.record) for item in stored}
     players = {
         (*key, item.record["seed"]): item
         for item in others
         if item.record["agent"] == random_player.AGENT and (key := comparisons.key_of(item.record)) not in keys
     }
-    groups = group_records([*stored, *players.values()], configs_dir)
-    rows = make_rows(groups, papers=sorted({key[0] for key in keys}), configs_dir=configs_dir)
-    return [
-        row for row in rows if row.statistic is None and (row.claim is not None and row.seeds or row_key(row) in keys)
-    ]
+    return list(players.values())
 
 
 def row_key(row: published.PublishedRow | Row) -> Key:

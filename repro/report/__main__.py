@@ -13,6 +13,7 @@ from repro.report.contents import Contents, collect
 from repro.report.markdown import results_page
 from repro.report.not_run import not_run_page
 
+COMMITTED = pathlib.Path("results")
 PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^=]+)=(.+)")
 
 
@@ -27,7 +28,7 @@ def main(argv: list[str]) -> None:
     if None in pictures:
         cli.fail("--picture needs PAPER/EXPERIMENT/TASK=FILE, as impala/atari_shallow/breakout=docs/breakout.png.")
     try:
-        contents = collect(results_dir)
+        contents = collect(results_dir, players_dir=COMMITTED)
         path = page.write_report(out, results_dir, contents=contents)
     except OSError as error:
         cli.fail(f"the report could not be written to {values.out!r} ({error.strerror or error}).")
@@ -65,7 +66,7 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
 
 def _define_flags() -> None:
     flags.DEFINE_string("out", "report", "Folder to write index.html and what belongs to it to.")
-    flags.DEFINE_string("results_dir", "results", "Folder with the records.")
+    flags.DEFINE_string("results_dir", str(COMMITTED), "Folder with the records.")
     flags.DEFINE_multi_string("picture", [], "Also plot the learning curves of a task: PAPER/EXPERIMENT/TASK=FILE.png.")
     flags.DEFINE_string(
         "markdown", None, "Also write the rows that have a result to this Markdown file, and the others beside it."

@@ -16,7 +16,7 @@ from repro.evidence.comparisons import Key
 from repro.evidence.external import ExternalRow, make_external_rows
 from repro.evidence.groups import Group, group_records, stale_records
 from repro.evidence.records import ROOT, StoredRecord, ValidationError, read_all
-from repro.evidence.rows import Row, make_rows
+from repro.evidence.rows import Row, make_rows, missing_players, row_key
 from repro.evidence.sentences import count_verdicts
 from repro.report import agent_table, aggregates, cards, figures, tables
 
@@ -147,6 +147,7 @@ def collect(
     results_dir: pathlib.Path,
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
+    players_dir: pathlib.Path | None = None,
 ) -> Contents:
     """Reads the records below a directory.
 
@@ -154,13 +155,18 @@ def collect(
         results_dir: root of the record layout; may be absent.
         published_dir: published numbers.
         configs_dir: current configs.
+        players_dir: another such root; where `results_dir` has no random player of a game, claims are judged by the one
+            there, which has no row.
 
     Raises:
         PublishedError: the published numbers cannot be read.
     """
     stored, errors = read_all(results_dir)
-    groups = group_records(stored, configs_dir)
+    players = missing_players(stored, read_all(players_dir)[0]) if players_dir is not None else []
+    without_row = {comparisons.key_of(item.record) for item in players}
+    groups = group_records([*stored, *players], configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)
+    rows = [row for row in rows if row.published is not None or row_key(row) not in without_row]
     external = make_external_rows(groups, published_dir / "context")
     return Contents(stored, rows, groups, errors, list(stale_records(groups).items()), external)
 

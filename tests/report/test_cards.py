@@ -52,6 +52,35 @@ def test_a_curve_of_scores_is_shown_with_a_score_and_not_with_a_claim(tmp_path, 
     assert "other, 2 seeds" in image.svg
 
 
+def test_random_players_of_another_folder_judge_claims_and_have_no_rows(tmp_path):
+    for agent, final in (("impala_shallow", 15.0), ("other", 5.0)):
+        for seed in (1, 2):
+            write(tmp_path / "again", make_record(seed, agent=agent, final=final + seed))
+    for record in (*random_records(), make_record(1, "alien")):
+        write(tmp_path / "results", record)
+    data = {
+        "paper": "impala",
+        "title": "T",
+        "citation": "C",
+        "tables": {"Figure 1": TABLE},
+        "rows": [CLAIM | {"claim": "improvement"}],
+    }
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published" / "impala.json").write_text(json.dumps(data))
+    published.load.cache_clear()
+    (claim, *_) = contents.collect(tmp_path / "again", tmp_path / "published").rows
+    assert claim.value is None
+    assert "no record of a random player on pong" in claim.note
+    found = contents.collect(tmp_path / "again", tmp_path / "published", players_dir=tmp_path / "results")
+    (claim, *own) = found.rows
+    assert claim.value == 1.0
+    assert [(row.task, row.agent) for row in own] == [("pong", "impala_shallow"), ("pong", "other")]
+    assert {row.random for row in own} == {random_records()[0]["evaluation"]["mean"]}
+    (section,) = contents.make_sections(found, tmp_path / "again", tmp_path / "published")
+    (card,) = section.cards
+    assert [runs.row.agent for runs in card.runs] == ["impala_shallow", "other"]
+
+
 def test_learning_curves_come_first(tmp_path):
     """In whatever order their tasks are printed."""
     write(tmp_path / "results", make_record(1, "alien", curve=[]))
