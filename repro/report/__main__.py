@@ -39,7 +39,7 @@ def main(argv: list[str]) -> None:
             save_picture(contents, *picture.groups())
         if values.markdown:
             path_md = pathlib.Path(values.markdown)
-            path_md.write_text(results_page(contents.rows, contents.external), encoding="utf-8")
+            path_md.write_text(results_page(contents.rows, contents.external, contents.stored), encoding="utf-8")
             path_md.with_stem(f"{path_md.stem}_not_run").write_text(not_run_page(contents.rows), encoding="utf-8")
     except OSError as error:
         cli.fail(f"{error.filename!r} could not be written ({error.strerror or error}).")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from repro.evidence import published
 from repro.evidence.external import ExternalRow
+from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
 from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import MEANINGS
@@ -51,6 +52,7 @@ by which schedules go. Ours is higher or lower where their number lies outside o
 def results_page(
     rows: Sequence[Row],
     external: Sequence[ExternalRow] = (),
+    stored: Sequence[StoredRecord] = (),
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
 ) -> str:
     """Returns the whole page as Markdown.
@@ -58,6 +60,7 @@ def results_page(
     Args:
         rows: of all papers, in the order in which a paper prints them.
         external: of the external check.
+        stored: records behind the rows.
         published_dir: published numbers, for titles.
 
     Raises:
@@ -66,9 +69,10 @@ def results_page(
     papers = tables.by_paper(rows)
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
     overview = tables.markdown_counts({paper: count_verdicts(paper_rows) for paper, paper_rows in papers.items()})
+    effort = f"\n{tables.effort(stored)}\n" if stored else ""
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
     claims = _main_claims(tables.main_claims(rows))
-    return HEADER + meanings + READING + overview + claims + "".join(sections) + _external_section(external)
+    return HEADER + meanings + READING + overview + effort + claims + "".join(sections) + _external_section(external)
 
 
 def _main_claims(rows: Sequence[Row]) -> str:

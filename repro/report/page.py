@@ -47,6 +47,7 @@ def write_report(
         sections=sections,
         main_claims=tables.main_claims(contents.rows),
         main_claims_note=tables.MAIN_CLAIMS_NOTE,
+        effort=tables.effort(contents.stored),
         errors=contents.errors,
         stale=contents.stale,
         external=contents.external,

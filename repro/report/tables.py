@@ -13,6 +13,7 @@ import rich.text
 
 from repro.evidence import published, random_player
 from repro.evidence.external import ExternalRow
+from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
 from repro.evidence.verdicts import VERDICTS
 
@@ -290,3 +291,17 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
         numbers = [str(by_verdict[name]) for name in VERDICTS]
         lines.append(f"| {PAPERS.get(paper, paper)} | " + " | ".join(numbers) + f" | {sum(by_verdict.values())} |")
     return "\n".join(lines) + "\n"
+
+
+def effort(stored: Iterable[StoredRecord]) -> str:
+    """Returns what the rows rest on, in a sentence: records and core-hours, of each paper; empty without any."""
+    hours: dict[str, list[float]] = collections.defaultdict(list)
+    for item in stored:
+        record = item.record
+        hours[record["paper"]].append(record["wall_seconds"] * record["hardware"]["cores"] / 3600)
+    if not hours:
+        return ""
+    in_order = sorted(hours.items(), key=lambda item: [*PAPERS, item[0]].index(item[0]))
+    parts = [f"{PAPERS.get(paper, paper)} {len(runs)} in {sum(runs):.1f}" for paper, runs in in_order]
+    total = f"{sum(map(len, hours.values()))} records, made in {sum(map(sum, hours.values())):.1f} core-hours"
+    return f"Behind the rows are {total}, the time of each run times the cores that it could use: {', '.join(parts)}."

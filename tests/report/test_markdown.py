@@ -31,7 +31,7 @@ def section(page: str, heading: str) -> str:
 
 def test_the_committed_page_has_the_rows_of_the_committed_records():
     found = collect(ROOT / "results")
-    page = results_page(found.rows, found.external)
+    page = results_page(found.rows, found.external, found.stored)
     assert (ROOT / "docs/results.md").read_text() == page, "run `make report` and commit the page"
 
 
