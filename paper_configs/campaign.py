@@ -34,13 +34,13 @@ LEVELS_5 = (
     "explore_goal_locations_small",
     "seekavoid_arena_01",
 )
-"""Of DeepMind Lab: those of IMPALA's Table 2."""
+"""Levels of DeepMind Lab: those of IMPALA's Table 2."""
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")
 """Assumed to be learned early; three games say little of a median over 57."""
 STAC_AGENTS = ("impala", "impala_aux", "stac", "stacx")
-"""Of Figures 2 (a) and 3."""
+"""Agents of Figures 2 (a) and 3."""
 CHANGED = ("gamma_990", "gamma_995", "g_v_15", "g_v_25")
-"""Of STAC's Figure 4: a lower value, and the published one."""
+"""Values of STAC's Figure 4: a lower one, and the published one."""
 CONTROL_10 = (
     "cartpole_swingup",
     "walker_walk",
@@ -53,7 +53,7 @@ CONTROL_10 = (
     "walker_run",
     "walker_stand",
 )
-"""Of DM Control, assumed to be learned within a tenth of the paper's budget."""
+"""Tasks of DM Control, assumed to be learned within a tenth of the paper's budget."""
 CHALLENGES = ("cartpole_easy", "walker_easy")
 CONTROL_6 = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
 """ACER's tasks."""

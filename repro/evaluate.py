@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RUN_DIR = flags.DEFINE_string("run_dir", None, "Folder of the run.", required=True)
 EPISODES = flags.DEFINE_integer("episodes", None, "Episodes to play a task; the protocol's number if not given.", 1)
 TASK = flags.DEFINE_list("task", [], "Tasks to play, of those that the agent learned together; all if not given.")
-VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .webm file.")
+VIDEO = flags.DEFINE_string("video", None, "Write one more episode as a video to this .webm or .mp4 file.")
 EXPORT = flags.DEFINE_string("export", None, "Write the policy as a TensorFlow SavedModel to this folder.")
 
 SEED_OFFSET = 1_000_000
@@ -48,8 +48,8 @@ def main(argv: list[str]) -> None:
     from repro.training.task_evaluation import EvaluationError, evaluate_tasks
 
     run_dir = Path(RUN_DIR.value)
-    if VIDEO.value and not VIDEO.value.endswith(video.SUFFIX):
-        cli.fail(f"--video={VIDEO.value}: the name must end in {video.SUFFIX}.")
+    if VIDEO.value and Path(VIDEO.value).suffix not in video.CODECS:
+        cli.fail(f"--video={VIDEO.value}: the name must end in {' or '.join(video.CODECS)}.")
     try:
         settings = read_settings(run_dir)
     except RunDirectoryError as error:

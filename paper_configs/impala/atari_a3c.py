@@ -6,7 +6,7 @@ from paper_configs.impala import atari_shallow, dmlab_table1_throughput
 
 SCALES = atari_shallow.SCALES
 NUM_ENVS = 24
-"""Of which A3C has two thirds, 16 workers; assumed: as Mnih et al. (2016), the paper prints no number for Atari."""
+"""Games, of which A3C has two thirds, 16 workers; assumed: as Mnih et al. (2016), the paper prints none for Atari."""
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:

@@ -23,7 +23,7 @@ QUICK_SECONDS = 20.0
 START_SECONDS = 60.0
 """An actor has at least so long for its first report: it loads TensorFlow and traces its policy."""
 KEY_VARIABLE = "REPRO_LEARNERS_KEY"
-"""Of the environment of a learner's process: what it proves with that it belongs to the run."""
+"""Environment variable of a learner's process, by which it proves that it belongs to the run."""
 JOIN_SECONDS = 8.0
 """Longest wait for processes that were told to end, before they are killed, and then again."""
 

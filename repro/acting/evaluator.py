@@ -27,7 +27,7 @@ HEADER_SPEC = tf.TensorSpec([3], tf.int64)
 process: another one may come to its address."""
 RETURNS_SPEC = tf.TensorSpec([None, None], tf.float64)
 """Return of each episode, by task; without any it is a sign of life."""
-MOST_REPORTS = 1000
+MAX_REPORTS = 1000
 """That may wait for the learner to read them."""
 OFFERS = 100
 """Weights that are offered in a whole run, at equal distances."""
@@ -95,7 +95,7 @@ class Evaluator:
             rate_limiter=reverb.rate_limiters.MinSize(1),
             signature=weights,
         )
-        return [offered, reverb.Table.queue(PLAYED, MOST_REPORTS, signature=[HEADER_SPEC, RETURNS_SPEC])]
+        return [offered, reverb.Table.queue(PLAYED, MAX_REPORTS, signature=[HEADER_SPEC, RETURNS_SPEC])]
 
     def start(self, address: str) -> None:
         """Connects to the server with the tables; the process begins with the first offer."""

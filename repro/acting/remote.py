@@ -23,8 +23,8 @@ from repro.acting.weights_relay import WeightsRelay
 from repro.quiet import suppress_stderr
 
 WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
-MOST_REPORTS = 100_000
-"""Of games, that may wait for the learner to read them; it does so at every update."""
+MAX_REPORTS = 100_000
+"""Most reports of games that wait for the learner, which reads them at every update."""
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
 """Version of weights, and a random number that the learner's process has: another one may come to its address."""
@@ -61,7 +61,7 @@ def make_tables(variables: Sequence[tf.Variable], waiting_unrolls: int | None = 
         _newest(WEIGHTS, weights),
         _newest(VERSION, [PUBLISHED_SPEC]),
         *unrolls,
-        reverb.Table.queue(GAMES, MOST_REPORTS, signature=GAMES_SPEC),
+        reverb.Table.queue(GAMES, MAX_REPORTS, signature=GAMES_SPEC),
     ]
 
 
@@ -85,7 +85,7 @@ class RemoteWeights(WeightsPublisher):
     Args:
         variables: the learner's variables, in the order of the actors' policy variables.
         delay, acting: as for `WeightsPublisher`.
-        most_kept: versions of `acting`, at least 1; the oldest are given up first.
+        max_kept: versions of `acting`, at least 1; the oldest are given up first.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class RemoteWeights(WeightsPublisher):
         variables: Sequence[tf.Variable],
         delay: int = 0,
         acting: Sequence[tf.Variable] = (),
-        most_kept: int = 1,
+        max_kept: int = 1,
     ) -> None:
         super().__init__(variables, acting, delay)
         self._container: reverb_variable_container.ReverbVariableContainer | None = None
         self._token = secrets.randbits(63)
-        self._most_kept = most_kept
+        self._max_kept = max_kept
         self._kept: dict[int, tuple[tf.Tensor, ...]] = {}  # by version, in order
         self._lock = threading.Lock()  # of the above
 
@@ -125,7 +125,7 @@ class RemoteWeights(WeightsPublisher):
         if self.latest.acting:
             with self._lock:
                 self._kept[self.latest.version] = self.latest.acting
-                if len(self._kept) > self._most_kept:
+                if len(self._kept) > self._max_kept:
                     del self._kept[next(iter(self._kept))]
         if self._container is not None:
             self._push()
@@ -228,7 +228,7 @@ class Reports:
 
     def read_games(self) -> list[Episode]:
         """Games that ended since the last call."""
-        games = [game for report in self._read(GAMES, MOST_REPORTS) for game in report.reshape(-1, report.shape[-1])]
+        games = [game for report in self._read(GAMES, MAX_REPORTS) for game in report.reshape(-1, report.shape[-1])]
         return [Episode(float(score), int(frames), *map(int, task)) for score, frames, *task in games]
 
     def _read(self, table: str, max_count: int) -> list[np.ndarray]:

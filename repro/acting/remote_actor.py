@@ -24,7 +24,7 @@ from repro.replay.sequences import SequenceSettings, make_writer
 
 LOOK_SECONDS = 2.0
 """Between two looks whether the server is there."""
-MOST_FAILED_LOOKS = 3
+MAX_FAILED_LOOKS = 3
 """Failures in a row; one alone may be a machine that is busy."""
 PATIENCE_SECONDS = 60.0
 """Patience with a machine that cannot be reached, at each look."""
@@ -111,7 +111,7 @@ def end_with(address: str) -> None:
 
 def _watch(address: str) -> None:
     failed = 0
-    while failed < MOST_FAILED_LOOKS:
+    while failed < MAX_FAILED_LOOKS:
         time.sleep(LOOK_SECONDS)
         failed = 0 if _answers(address) else failed + 1
     weights_relay.close_all()

@@ -22,7 +22,7 @@ POLL_SECONDS = 0.5
 LIFE_SECONDS = 2.0
 """Between two signs of life."""
 SEED_KEY = 2**32 - 1
-"""Of the seeds of evaluations, in place of an actor's number."""
+"""Key of the seeds of evaluations, in place of an actor's number."""
 
 
 class Offer(NamedTuple):

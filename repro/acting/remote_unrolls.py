@@ -19,7 +19,7 @@ from repro.quiet import suppress_stderr
 
 EXPERIENCE = "experience"
 """Name of the queue."""
-MOST_GROUPS = 2**40
+MAX_GROUPS = 2**40
 """That a learner may read."""
 NOBODY = -1
 """In place of an actor's number, in groups that do not count."""
@@ -96,7 +96,7 @@ class UnrollReader:
         client = reverb.Client(address)
         self._sender, self._group = UnrollSender(client, actor=NOBODY, start=0, machine=0), group
         self._sender.send([group])
-        self._samples = client.sample(EXPERIENCE, MOST_GROUPS, emit_timesteps=False)
+        self._samples = client.sample(EXPERIENCE, MAX_GROUPS, emit_timesteps=False)
         with suppress_stderr():
             next(self._samples)
 

@@ -1,4 +1,4 @@
-"""One game as a video that browsers play: VP8 in a .webm file below a megabyte."""
+"""One game as a video that browsers play, below a megabyte: VP8 in a .webm file, or VP9 in an .mp4 file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from repro.acting.rollout import CompiledPolicy, Episode, Rollout
 from repro.environments.batched import BatchedEnvironment
 from repro.quiet import suppress_stderr
 
-SUFFIX = ".webm"
+CODECS = {".webm": "VP80", ".mp4": "vp09"}
+"""By the end of a file's name; those that browsers play and OpenCV writes."""
 
 MAX_BYTES = 1_000_000
 
@@ -56,7 +57,7 @@ def record_game(policy: tf_policy.TFPolicy, environment: BatchedEnvironment, see
         policy: chooses the actions.
         environment: of one game.
         seed: of the policy's sampling.
-        path: ends in `SUFFIX`; overwritten.
+        path: ends in one of `CODECS`; overwritten.
 
     Raises:
         OSError: its folder cannot be made.
@@ -91,7 +92,7 @@ def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
     OpenCV offers no choice of bit rate, so that only the size and the number of pictures are left to choose.
 
     Args:
-        path: ends in `SUFFIX`; overwritten.
+        path: ends in one of `CODECS`; overwritten.
         pictures: uint8 [H, W, 3] each, red first, all of one shape.
         fps: pictures a second.
 
@@ -101,11 +102,12 @@ def write_video(path: Path, pictures: Sequence[np.ndarray], fps: float) -> int:
     Raises:
         ValueError: the file cannot be written, or the last of `LIMITS` is too much still.
     """
+    codec = cv2.VideoWriter.fourcc(*CODECS[path.suffix])
     for size, seconds in LIMITS:
         shown = pictures[: max(1, round(seconds * fps))]
         height, width = (2 * (side // 2) for side in resize(pictures[0], size).shape[:2])  # even, for the colours
         with suppress_stderr():  # OpenCV complains of VP8's code in a .webm file, whatever the code
-            writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*"VP80"), fps, (width, height))
+            writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, codec, fps, (width, height))
         if not writer.isOpened():
             raise ValueError(f"the video {path} cannot be written.")
         for picture in shown:

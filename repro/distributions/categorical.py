@@ -30,9 +30,11 @@ def log_prob(logits: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
         float32 [...].
 
     Raises:
-        ValueError: `actions` has not the rank or the shape of `logits` without its last dimension.
+        ValueError: `actions` are no integers, or have not the shape of `logits` without its last dimension.
     """
     logits, actions = tf.cast(logits, tf.float32), tf.convert_to_tensor(actions)
+    if not actions.dtype.is_integer:
+        raise ValueError(f"categorical.log_prob: actions must be integers, got {actions.dtype.name}")
     shapes.assert_rank_at_least("categorical.log_prob", 1, logits=logits)
     shapes.assert_same_shape("categorical.log_prob", **{"logits[..., 0]": logits[..., 0], "actions": actions})
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=actions, logits=logits)

@@ -14,7 +14,7 @@ from repro.evidence.claim_kinds import Claim
 from repro.evidence.comparisons import Records
 
 COUNT_REACH = 0.25
-"""Of a count that is known, to either side: less than half a step, so that a margin of half a task holds no other."""
+"""Reach of a count that is known: less than half a step to either side, so that a margin of half a task holds one."""
 
 
 def find_interval(

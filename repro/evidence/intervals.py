@@ -22,7 +22,7 @@ TINY = 1e-12
 SHARE = "1 if "
 """Begins the unit of numbers that are 1 where something holds, or else 0, so that their mean is a share of cases."""
 SPREAD_SHARE = 0.4
-"""Of the degrees of freedom of a spread, what counts: more than that covers too seldom with long tails."""
+"""Share of the degrees of freedom of a spread that counts: more covers too seldom with long tails."""
 MIN_CORRELATED = 4
 """Fewest runs of a rank correlation; the variance of Fisher's z has n - 3 in its denominator."""
 

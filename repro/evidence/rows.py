@@ -44,6 +44,7 @@ class Row:
         episodes: fewest episodes evaluated in one of our runs.
         scale: scale of our runs, None when not run.
         exact: whether `value` is exact, and needs no interval.
+        trained: whether agents that were trained, and not a study alone, are behind `value`.
         finding: as in `verdicts`; None when there is no printed number to judge by.
         shortfalls: what is less than the paper's protocol behind `value`, in words; empty where nothing is, or nothing
             was run.
@@ -82,6 +83,7 @@ class Row:
     episodes: int | None = None
     scale: str | None = None
     exact: bool = False
+    trained: bool = False
     finding: Finding | None = None
     shortfalls: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
@@ -228,6 +230,7 @@ def _printed_row(
         share=share,
         finding=findings.judge(printed, ours, share, random or 0.0),
         shortfalls=shortfalls,
+        trained=ours.learned,
         settings=tuple(f"{name} {ours_} for {theirs}" for name, (ours_, theirs) in differing.items()),
         sentence=printed.sentence,
         main=printed.main,

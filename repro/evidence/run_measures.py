@@ -14,7 +14,7 @@ WINDOW_FRACTION = 0.1
 MIN_DIVERGENCE = 1e-12
 """Nats; a smaller mean is taken for this one, so that it has a logarithm."""
 MIN_MOVE = 1e-9
-"""Of a column's course; a smaller one is rounding."""
+"""Smallest change of a column over a run; a smaller one is rounding."""
 TOLERANCE = 1e-9
 """Relative; a curve reaches a level that it misses by rounding."""
 

@@ -20,7 +20,7 @@ CLUSTER_FIELDS = ("runtime.schedule", "runtime.num_actors", "runtime.num_learner
 """What also differs where actors played on a cluster, or several learners made each update: the numbers of both, and
 that they are processes."""
 STEPS_OF_EACH = "learner.steps_per_update"
-"""Of each environment, in configs of agents whose number of actors says how much is played for an update."""
+"""Steps of each environment, in configs of agents whose number of actors says how much is played for an update."""
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:

@@ -102,7 +102,7 @@ class Population:
         write_json(self.run.complete_json, {"best": self.lineage.best})
 
     def _rng(self, number: int) -> np.random.Generator:
-        """Of the first hyper-parameters, 0, or of a comparison, from 1 on."""
+        """The rng of the first hyper-parameters, 0, or of a comparison, from 1 on."""
         return np.random.default_rng([self._seed, number])
 
     def _pieces(self) -> list[Piece]:

@@ -65,7 +65,7 @@ class InstructionEncoder(tf.keras.layers.Layer):
         )
 
     def _encode(self, instruction: tf.Tensor) -> tf.Tensor:
-        """Of instructions [B, K, L] all outputs, float32 [B, K, units]."""
+        """All outputs of instructions [B, K, L], float32 [B, K, units]."""
         words = fold_time(instruction)  # [B K, L]
         embedded = tf.gather(1.0 * self._embedding, words)  # [B K, L, embedding_units]; the product's gradient is dense
         begins = tf.zeros_like(words, tf.bool)  # nowhere but at the initial state

@@ -58,8 +58,8 @@ def multistep_q(
         its target is 0: it belongs in no loss. Entries that are not read may be NaN.
 
     Raises:
-        ValueError: different shapes, a rank below 2, a `lambda_` that is no scalar, or a number of steps that is 0
-            or, when a graph is traced, unknown.
+        ValueError: another type, different shapes, a rank below 2, a `lambda_` that is no scalar, or a number of
+            steps that is 0 or, when a graph is traced, unknown.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     data = {"r_t": r_t, "discount_t": discount_t, "c_t": c_t, "expected_q_t": expected_q_t, "q_t_a": q_t_a}
@@ -164,9 +164,9 @@ def _readable(
     `data` holds `r_t`, `discount_t` and `expected_q_t`; further entries are left as they are, to be read only where
     the second result, bool [T, B, ...], is true.
     """
-    data = {name: tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for name, x in data.items()}
-    zeros = tf.zeros_like(data["r_t"], tf.bool)
-    boundary = zeros if is_boundary is None else tf.convert_to_tensor(is_boundary, tf.bool)
+    data = {name: tf.stop_gradient(x) for name, x in shapes.convert(operator, **data).items()}
+    given = tf.zeros_like(data["r_t"], tf.bool) if is_boundary is None else is_boundary
+    boundary = shapes.convert(operator, tf.bool, is_boundary=given)["is_boundary"]
     shapes.assert_rank_at_least(operator, 2, **data)
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, r_t=data["r_t"])

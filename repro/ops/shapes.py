@@ -1,8 +1,34 @@
-"""Checks of shapes, made before any arithmetic so that nothing broadcasts by accident."""
+"""Checks of types and shapes, made before any arithmetic so that nothing broadcasts by accident."""
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import tensorflow as tf
+
+
+def convert(operator: str, dtype: tf.DType = tf.float32, **arrays: Any) -> dict[str, tf.Tensor]:
+    """Returns every array as a tensor of one type, by its name.
+
+    Args:
+        operator: name of the caller, the first word of the message.
+        dtype: of all tensors. Numbers, lists and NumPy arrays are converted to it, tensors must have it.
+        **arrays: by the name of the caller's argument.
+
+    Raises:
+        ValueError: naming the operator, the argument and its type.
+    """
+    tensors = {}
+    for name, x in arrays.items():
+        if tf.is_tensor(x) and x.dtype != dtype:
+            cast = f"convert it by tf.cast({name}, tf.{dtype.name})"
+            raise ValueError(f"{operator}: {name} must be {dtype.name}, got {x.dtype.name}; {cast}")
+        try:
+            tensors[name] = tf.convert_to_tensor(x, dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{operator}: {name} must be {dtype.name}, got {type(x).__name__}: {error}") from None
+    return tensors
 
 
 def assert_rank_at_least(operator: str, rank: int, **tensors: tf.Tensor) -> None:
@@ -32,7 +58,7 @@ def assert_scalar(operator: str, *, or_shape: tf.TensorShape | None = None, **te
 def assert_same_shape(operator: str, **tensors: tf.Tensor) -> None:
     """Asserts that all tensors have the shape of the first: exactly, not up to broadcasting.
 
-    Dimensions unknown when a graph is traced are compared when it runs (XLA knows them all at compilation).
+    Dimensions unknown when a graph is traced are compared when it runs, or by XLA when it compiles.
 
     Args:
         operator: name of the caller, the first word of the message.
@@ -40,7 +66,8 @@ def assert_same_shape(operator: str, **tensors: tf.Tensor) -> None:
 
     Raises:
         ValueError: naming the operator, both arguments and both shapes, where the shapes are known.
-        tf.errors.InvalidArgumentError: the same, for dimensions that are known only when the graph runs.
+        tf.errors.InvalidArgumentError: for dimensions that are known only when the graph runs, the same, or what
+            another operation that got them says.
     """
     (first_name, first), *others = tensors.items()
     for name, tensor in others:
@@ -48,7 +75,15 @@ def assert_same_shape(operator: str, **tensors: tf.Tensor) -> None:
         if not tensor.shape.is_compatible_with(first.shape):
             raise ValueError(f"{message}, got {tensor.shape} and {first.shape}")
         if not (tensor.shape.is_fully_defined() and first.shape.is_fully_defined()):
-            tf.debugging.assert_equal(tf.shape(tensor), tf.shape(first), message)
+            assertion = tf.debugging.assert_equal(tf.shape(tensor), tf.shape(first), message)
+            with tf.control_dependencies([assertion]):
+                _compare_in_xla(tensor, first, re.sub(r"[^\w.]+", "_", message))
+
+
+def _compare_in_xla(tensor: tf.Tensor, other: tf.Tensor, node: str) -> None:
+    """Fails at a node of this name where shapes differ, also in XLA: it leaves out assertions, not what they read."""
+    empty = [tf.zeros(tf.concat([[0], tf.shape(x)], axis=0)) for x in (tensor, other)]  # [0, ...] costs nothing
+    tf.debugging.Assert(tf.equal(tf.size(tf.concat(empty, axis=0, name=node)), 0), ["shapes differ"])
 
 
 def assert_steps(operator: str, **tensors: tf.Tensor) -> None:

@@ -94,8 +94,8 @@ def vtrace(
         read may be NaN.
 
     Raises:
-        ValueError: different shapes, a rank below 2, a setting of another shape, or a number of steps that is 0 or,
-            when a graph is traced, unknown.
+        ValueError: another type, different shapes, a rank below 2, a setting of another shape, or a number of steps
+            that is 0 or, when a graph is traced, unknown.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     return _targets(
@@ -182,9 +182,10 @@ def _targets(
     `clips` and `alphas` are in that table's order.
     """
     data = {"log_rho": log_rho, "discount_t": discount_t, "r_t": r_t, "v_tm1": v_tm1, "v_t": v_t}
-    data = {name: tf.convert_to_tensor(x, tf.float32) for name, x in data.items()}
+    data = shapes.convert(operator, **data)
     log_rho, discount_t, r_t, v_tm1, v_t = data.values()  # [T, B, ...], like everything below
-    boundary = tf.zeros_like(r_t, tf.bool) if is_boundary is None else tf.convert_to_tensor(is_boundary, tf.bool)
+    given = tf.zeros_like(r_t, tf.bool) if is_boundary is None else is_boundary
+    boundary = shapes.convert(operator, tf.bool, is_boundary=given)["is_boundary"]
     lambda_ = tf.convert_to_tensor(lambda_, tf.float32)
     alpha_rho, alpha_c, alpha_pg_rho = (tf.convert_to_tensor(x, tf.float32) for x in alphas)
     shapes.assert_rank_at_least(operator, 2, **data)

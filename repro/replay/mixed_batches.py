@@ -14,7 +14,7 @@ from repro.aligned import concatenated
 from repro.replay.unrolls import UnrollReplay
 
 NO_VERSION = -1
-"""Of a place where no unroll lies yet."""
+"""Version of a place where no unroll lies yet."""
 MEMINFO, CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 

@@ -75,7 +75,7 @@ class SequenceMemory:
 
     @staticmethod
     def _open_rows(settings: SequenceSettings, num_envs: int, unroll_length: int) -> int:
-        """Of each environment: a game of which some sequences have left, and what its writer holds."""
+        """Rows of open games, one of each environment: some of its sequences have left, and its writer holds others."""
         return num_envs * (2 * (settings.steps + 1) + settings.period + 2 * unroll_length + OLDER)
 
     @classmethod

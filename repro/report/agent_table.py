@@ -9,7 +9,7 @@ from repro.evidence import intervals, statistics
 from repro.evidence.results import BOOTSTRAP_SEED
 
 MIN_RUNS = 2
-"""Of an agent on a task, to be compared."""
+"""Fewest runs of an agent on a task that are compared."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,6 +69,7 @@ def results_page(
     papers = tables.by_paper(rows)
     meanings = "".join(f"- **{verdict}**: {meaning}\n" for verdict, meaning in MEANINGS.items())
     overview = tables.markdown_counts({paper: count_verdicts(paper_rows) for paper, paper_rows in papers.items()})
+    overview += f"\n{tables.trained_note(rows)}\n"
     effort = f"\n{tables.effort(stored)}\n" if stored else ""
     sections = [_paper_section(paper, paper_rows, published_dir) for paper, paper_rows in papers.items()]
     claims = _main_claims(tables.main_claims(rows))

@@ -45,6 +45,7 @@ def write_report(
     stored = [item for section in sections for card in section.cards for runs in card.runs for item in runs.stored]
     html = _template().render(
         sections=sections,
+        trained_note=tables.trained_note(contents.rows),
         main_claims=tables.main_claims(contents.rows),
         main_claims_note=tables.MAIN_CLAIMS_NOTE,
         effort=tables.effort(contents.stored),

@@ -15,6 +15,7 @@ from repro.evidence import published, random_player
 from repro.evidence.external import ExternalRow
 from repro.evidence.records import StoredRecord
 from repro.evidence.rows import Row
+from repro.evidence.sentences import count_verdicts
 from repro.evidence.verdicts import VERDICTS
 
 _Row = TypeVar("_Row")
@@ -24,6 +25,8 @@ MAIN_CLAIMS_NOTE = (
     "Three of each paper, by which its readers know it, each with the finding of its own row alone. Other rows of the "
     "same sentence stand in the paper's section."
 )
+DECIDED = ("reproduced", "agrees", "disagrees", "contradicts")
+"""Verdicts that say something of a paper."""
 STYLES = {
     "reproduced": "bold green",
     "agrees": "green",
@@ -279,6 +282,16 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
     for texts in zip(*columns.values(), strict=True):
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
     return "\n".join(lines) + "\n"
+
+
+def trained_note(rows: Sequence[Row]) -> str:
+    """Returns in words how many of the verdicts come from trained agents."""
+    every, trained = count_verdicts(rows), count_verdicts(row for row in rows if row.trained)
+    counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
+    return (
+        f"Verdicts from trained agents: {counts}. The others are from studies without networks: theorems and formulas "
+        "on finite problems, tabular learning, and costs that are counted."
+    )
 
 
 def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -33,7 +33,7 @@ NOT_MET = (
 SIGNALS_SECONDS = 0.05
 """Longest time for which TensorFlow's handler of SIGTERM, which swallows it, is in the place of this process's own."""
 HEARTBEAT_SECONDS = 365 * 24 * 3600
-"""Of TensorFlow's service for learners, which ends a learner that the service did not hear of for so long. It goes by
+"""Timeout of TensorFlow's service for learners, which ends a learner that it did not hear of for so long. It goes by
 the clock of the day, which may jump by any time in which a machine sleeps; `LearnerGroup` watches learners itself."""
 
 CPU_INFO = Path("/proc/cpuinfo")

@@ -27,7 +27,7 @@ EXCHANGE_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.UnknownError,
 )
-"""Of an update in which a learner is gone."""
+"""Errors of an update in which a learner is gone."""
 
 
 class ChiefSource:

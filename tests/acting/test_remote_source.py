@@ -210,7 +210,7 @@ def test_a_group_that_comes_twice_is_learned_from_once_and_one_that_never_came_i
 
 def test_batches_bring_what_a_gradient_at_the_weights_that_acted_needs(tmp_path):
     learned = tf.Variable(0.0)
-    run = Run(tmp_path, batch_size=2, acting=[learned], most_kept=1000)
+    run = Run(tmp_path, batch_size=2, acting=[learned], max_kept=1000)
     run.weights.publish(0)
     for update in range(1, 21):
         batch = run.source.next()
@@ -227,7 +227,7 @@ def test_batches_bring_what_a_gradient_at_the_weights_that_acted_needs(tmp_path)
 
 
 def test_an_unroll_whose_weights_were_given_up_is_passed_over_and_counted(tmp_path):
-    run = Run(tmp_path, count=2, batch_size=2, acting=[learned := tf.Variable(0.0)], most_kept=3)
+    run = Run(tmp_path, count=2, batch_size=2, acting=[learned := tf.Variable(0.0)], max_kept=3)
     for version in range(5):
         learned.assign(version)
         run.weights.publish(version)

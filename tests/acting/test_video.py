@@ -44,9 +44,10 @@ def read(path):
     return pictures, reader.get(cv2.CAP_PROP_FPS)
 
 
-def test_every_step_is_shown_and_the_last_state_too(tmp_path):
-    recording = record(tmp_path / "new" / "a.webm", fps=10)
-    pictures, fps = read(tmp_path / "new" / "a.webm")
+@pytest.mark.parametrize("name", ["a.webm", "a.mp4"])
+def test_every_step_is_shown_and_the_last_state_too(tmp_path, name):
+    recording = record(tmp_path / "new" / name, fps=10)
+    pictures, fps = read(tmp_path / "new" / name)
     steps = round(recording.seconds * 10)
     assert abs(recording.score) == 1
     assert (len(pictures), fps) == (steps + 1, 10)

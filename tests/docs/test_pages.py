@@ -129,3 +129,9 @@ def test_the_citation_names_the_papers_that_are_reproduced():
     printed = [json.loads(path.read_text()) for path in (ROOT / "paper_configs/published").glob("*.json")]
     assert found == {f"arXiv:{paper['citation'].rpartition(' ')[2]}": paper["title"] for paper in printed}
     assert f"version = {citation['version']}\n" in (ROOT / "setup.cfg").read_text()
+
+
+@pytest.mark.parametrize("folder", ["repro", "paper_configs"])
+def test_no_docstring_begins_with_of(folder):
+    files = (ROOT / folder).rglob("*.py")
+    assert [named(path) for path in files if re.search(r'^\s*"""Of\b', path.read_text(), re.M)] == []

@@ -306,8 +306,8 @@ VARIANTS = [
     Variant(
         "Q targets: targets pass gradients",
         Q_TARGETS,
-        "{name: tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for",
-        "{name: tf.convert_to_tensor(x, tf.float32) for",
+        "{name: tf.stop_gradient(x) for",
+        "{name: x for",
         f"{TEST_Q_TARGETS}::test_targets_are_constants",
     ),
     Variant(
@@ -477,6 +477,13 @@ VARIANTS = [
         "if not (tensor.shape.is_fully_defined() and first.shape.is_fully_defined()):",
         "if False:",
         f"{TEST_SHAPES}::test_unknown_shapes_in_a_graph",
+    ),
+    Variant(
+        "shapes: XLA does not compare dimensions that are unknown when a graph is traced",
+        SHAPES,
+        "_compare_in_xla(tensor, first, ",
+        "str(",
+        f"{TEST_SHAPES}::test_xla_does_not_broadcast_a_dimension_that_is_known_when_it_compiles",
     ),
     Variant(
         "masked mean: masked entries are multiplied by 0",

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from repro.ops import shapes
+
+
+def test_types():
+    found = shapes.convert("op", x=np.zeros([2, 3]), y=[1, 2], z=tf.zeros([3]))
+    assert [tensor.dtype for tensor in found.values()] == [tf.float32] * 3
+    with pytest.raises(
+        ValueError, match=r"^op: y must be float32, got float64; convert it by tf\.cast\(y, tf\.float32\)$"
+    ):
+        shapes.convert("op", x=tf.zeros([2]), y=tf.zeros([2], tf.float64))
+    with pytest.raises(ValueError, match=r"^op: y must be bool, got float32; convert it by tf\.cast\(y, tf\.bool\)$"):
+        shapes.convert("op", tf.bool, y=tf.zeros([2]))
+    with pytest.raises(ValueError, match=r"^op: x must be float32, got NoneType: "):
+        shapes.convert("op", x=None)
 
 
 def test_rank():
@@ -50,3 +64,15 @@ def test_unknown_shapes_in_a_graph():
     for shape in ([1, 3], [3, 3]):
         with pytest.raises(tf.errors.InvalidArgumentError, match="op: y must have the shape of x"):
             unknown_dimension(tf.zeros([2, 3]), tf.zeros(shape))
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bool])
+def test_xla_does_not_broadcast_a_dimension_that_is_known_when_it_compiles(dtype):
+    @tf.function(input_signature=[tf.TensorSpec([2, None]), tf.TensorSpec([2, None], dtype)], jit_compile=True)
+    def compiled(x, y):
+        shapes.assert_same_shape("op", x=x, y=y)
+        return tf.where(tf.cast(y, tf.bool), x, 0.0)
+
+    compiled(tf.zeros([2, 3]), tf.zeros([2, 3], dtype))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="op_y_must_have_the_shape_of_x"):
+        compiled(tf.zeros([2, 3]), tf.zeros([2, 1], dtype))

@@ -56,6 +56,18 @@ def test_the_page_says_what_every_verdict_means_and_how_many_there_are():
     assert "| IMPALA | 0 | 0 | 0 | 0 | 1 | 1 | 0 | 2 |" in page
 
 
+def test_verdicts_of_trained_agents_are_counted_apart(committed):
+    done = dataclasses.replace(ROW, finding="agrees", shortfalls=(), trained=True)
+    study = dataclasses.replace(done, trained=False)
+    page = results_page([done, study, study, dataclasses.replace(done, shortfalls=("3 of 5 runs",)), NOT_RUN])
+    assert (
+        "Verdicts from trained agents: reproduced 1 of 3, agrees 1 of 1, disagrees 0 of 0, contradicts 0 of 0." in page
+    )
+    trained = {row.experiment: row.trained for row in committed if row.finding == "agrees"}
+    assert trained["figure_1_ddpg"]
+    assert not any(trained[name] for name in ("theorems", "closed_form", "tabular_fig1", "online_theorem"))
+
+
 def test_main_claims_stand_first_with_their_own_findings(committed):
     page = results_page([NOT_RUN, CLAIM, dataclasses.replace(CLAIM, main=True, note="printed the wrong way round")])
     assert [line for line in section(page, "## Main claims").splitlines() if line.startswith("| IMPALA")] == [

@@ -15,7 +15,7 @@ RESULTS = records.ROOT / "results"
 
 
 def test_the_name_is_that_which_is_written():
-    assert videos.NAME.endswith(video.SUFFIX)
+    assert videos.NAME.endswith(tuple(video.CODECS))
 
 
 def test_a_video_stands_in_the_runs_of_its_agent(tmp_path):

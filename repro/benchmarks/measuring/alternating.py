@@ -26,9 +26,9 @@ COUNT = r"([\d.,]+[kMG]?)/[\d.,]+[kMG]? (?:frames|steps|updates)"
 SIZES = {"k": 1e3, "M": 1e6, "G": 1e9}
 READ_BYTES = 1 << 16
 KEPT_CHARACTERS = 4096
-"""Of a program's output, in which the newest count is looked for."""
+"""Last part of a program's output, in which the newest count is looked for."""
 COLUMNS = 200
-"""Of the terminal that a program writes on."""
+"""Width of the terminal that a program writes on."""
 CONFIDENCE = 0.95
 POLL_SECONDS = 0.1
 SETTLING_SECONDS = 0.05

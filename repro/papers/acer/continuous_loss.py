@@ -19,9 +19,9 @@ from repro.papers.acer.loss import correction_weight, truncated_weight
 from repro.papers.acer.trust_region import project, surrogate
 
 TRACES = ("root", "plain")
-"""Of Q_ret: min(1, rho^(1/d)) of Section 5.1, and min(1, rho) of Algorithm 2, which it is compared with."""
+"""Traces of Q_ret: min(1, rho^(1/d)) of Section 5.1, and min(1, rho) of Algorithm 2, which it is compared with."""
 POLICY_TARGETS = ("q_opc", "q_ret")
-"""Of the policy's gradient: Q_opc of Eq. 16, and Q_ret, which Appendix B compares it with."""
+"""Targets of the policy's gradient: Q_opc of Eq. 16, and Q_ret, which Appendix B compares it with."""
 
 
 class ContinuousLossSettings(NamedTuple):

@@ -201,8 +201,8 @@ class AcerExperiment(abc.ABC):
             ValueError: the weights of all unrolls that may be under way do not fit into memory.
         """
         acting = agent.acting_variables if self.replay_settings.on_policy else ()
-        most_kept = self._most_versions(acting)
-        weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, most_kept=most_kept)
+        max_kept = self._most_versions(acting)
+        weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, max_kept=max_kept)
         actors = ActorProcesses(launcher, self.config.runtime.num_actors, watched)
         parts = (actors, weights, episodes.append, agent.collect_data_spec, to_device)
         return weights, make_remote_source(self.config, *parts, evaluator=evaluator)

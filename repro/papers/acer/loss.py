@@ -205,9 +205,11 @@ def acer_loss(
     c) and, with a trust region, `kl` to pi from the average policy and `trust_region_active` (1 where z* is not g).
 
     Raises:
-        ValueError: shapes that do not fit, a truncation not above 0, or a negative delta.
+        ValueError: types or shapes that do not fit, a truncation not above 0, or a negative delta.
     """
-    logits, q = tf.convert_to_tensor(logits, tf.float32), tf.convert_to_tensor(q, tf.float32)
+    logits, q, behaviour_logits = shapes.convert(
+        "acer_loss", logits=logits, q=q, behaviour_logits=behaviour_logits
+    ).values()
     shapes.assert_rank_at_least("acer_loss", 3, logits=logits)
     shapes.assert_same_shape("acer_loss", logits=logits, q=q)
     q_ret = retrace_target(logits, q, behaviour_logits, actions, r_t, discount_t, is_boundary)  # [T, B]

@@ -18,7 +18,7 @@ from repro.ops.layout import time_major
 from repro.ops.masked import masked_mean
 from repro.optimizers.gradients import NO_CLIP, mean_over_replicas, reduce_and_clip
 from repro.papers.ctrace import alpha_update, targets
-from repro.papers.ctrace.dqn_loss import DqnLoss, SequenceLossSettings, dqn_loss
+from repro.papers.ctrace.loss import DqnLoss, SequenceLossSettings, dqn_loss
 
 TIME_REDUCTIONS = {"mean": tf.reduce_mean, "sum": tf.reduce_sum}
 """Reductions of the loss over the steps of a sequence."""

@@ -68,7 +68,7 @@ def contraction_estimate(
             number of steps that is 0 or, when a graph is traced, unknown.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
-    data = {"log_rho_t": tf.convert_to_tensor(log_rho_t, tf.float32)}
+    data = shapes.convert("contraction_estimate", log_rho_t=log_rho_t)
     alpha = tf.convert_to_tensor(alpha, tf.float32)
     shapes.assert_scalar("contraction_estimate", alpha=alpha)
     is_step, reads_next = _pieces("contraction_estimate", data, discount_t, gamma, is_boundary)
@@ -141,10 +141,10 @@ def _pieces(
     operator: str, data: dict[str, tf.Tensor], discount_t: tf.Tensor, gamma: float, is_boundary: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """After `operator`'s checks: whether row s is a step, and whether its piece goes on with row s + 1."""
-    discount_t = tf.convert_to_tensor(discount_t, tf.float32)
-    zeros = tf.zeros_like(discount_t, tf.bool)
-    boundary = zeros if is_boundary is None else tf.convert_to_tensor(is_boundary, tf.bool)
-    data = {"discount_t": discount_t, **data}
+    data = {**shapes.convert(operator, discount_t=discount_t), **data}
+    discount_t = data["discount_t"]
+    given = tf.zeros_like(discount_t, tf.bool) if is_boundary is None else is_boundary
+    boundary = shapes.convert(operator, tf.bool, is_boundary=given)["is_boundary"]
     shapes.assert_rank_at_least(operator, 2, **data)
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, discount_t=discount_t)

@@ -34,9 +34,9 @@ from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
 from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
-from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.exploration import Exploration
 from repro.papers.ctrace.initial_priority import InitialPriority
+from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.mixed_batches import available_bytes
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings

@@ -44,7 +44,7 @@ EXTREMES: dict[str, Extreme] = {
     "trade_off": "smallest",
 }
 HALVINGS = 30
-"""Of 1 - alpha, at most, until alpha-Retrace keeps the greedy policy."""
+"""Most halvings of 1 - alpha until alpha-Retrace keeps the greedy policy."""
 
 
 def run(
@@ -190,12 +190,12 @@ class Batch:
         return paths.endless(expected, self._problem.pi.size)
 
     def uncorrected(self, n: int) -> Operator:
-        """Of n-step returns, n at most T."""
+        """The operator of n-step returns, n at most T."""
         gamma = self._problem.mdp.discount
         return self._n_step(lambda sequences: targets.n_step(sequences, gamma, n).target)
 
     def importance(self, n: int) -> Operator:
-        """Of importance-weighted n-step returns, n at most T."""
+        """The operator of importance-weighted n-step returns, n at most T."""
 
         def target(sequences: targets.Sequences) -> tf.Tensor:
             r_t, discount_t, q_t, _, pi_t, _, log_rho_t, _ = sequences
@@ -244,7 +244,7 @@ class Batch:
         )
 
     def _expectation(self, target: tf.Tensor) -> np.ndarray:
-        """Of the targets of first pairs, [T, N K] to [SA, K]."""
+        """The expectation of the targets of first pairs, [T, N K] to [SA, K]."""
         first = target[0].numpy().reshape(self._pairs.shape[1], -1)
         return self._paths.expectation(first, self._problem.mdp).reshape(self._problem.pi.size, -1)
 

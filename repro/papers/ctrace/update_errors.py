@@ -25,7 +25,7 @@ METHODS = (
 FAR = 20.0
 """Std of the entries of a table that is far from every fixed point."""
 NUM_STEPS = 2
-"""Of the trajectory from each pair."""
+"""Length of the trajectory from each pair."""
 
 
 class UpdateErrors(NamedTuple):
@@ -51,12 +51,12 @@ class UpdateErrors(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """Of `error` (Proposition 2.1)."""
+        """The bound of `error` (Proposition 2.1)."""
         return self.variance**0.5 + self.rate * self.distance + self.bias
 
     @property
     def bound_of_square(self) -> float:
-        """Of `square` (Proposition B.2)."""
+        """The bound of `square` (Proposition B.2)."""
         return 3 * (self.variance + self.rate**2 * self.size * self.distance**2 + self.bias**2)
 
 
@@ -96,7 +96,7 @@ def sampled_updates(problem: Problem, rng: np.random.Generator) -> Iterator[Upda
 
 
 RULES = ("seen", "importance", "ignoring")
-"""Of `trade_offs`: what is seen as it is, without bias, and nothing at all."""
+"""Rules of `trade_offs`: what is seen as it is, without bias, and nothing at all."""
 RATES = (0.0, 0.1, 0.5)
 """Their contraction rates; from 0.5 on the term of the rate alone reaches the bound."""
 

@@ -198,8 +198,8 @@ def vracer_loss(
         variant: see `Variant`.
 
     Raises:
-        ValueError: wrong shapes, an unknown value target or a bound of ratios outside its range.
-        KeyError: unknown rule or form.
+        ValueError: wrong shapes, an unknown rule or value target, or a bound of ratios outside its range.
+        KeyError: unknown form.
     """
     log_rho = gaussian.log_ratio(action, *policies)
     rho = refer_rules.importance_ratio(log_rho, variant.max_log_ratio)
@@ -249,8 +249,7 @@ def ddpg_loss(
         rule: one of `refer_rules.RULES`.
 
     Raises:
-        ValueError: wrong shapes.
-        KeyError: unknown rule.
+        ValueError: wrong shapes, or an unknown rule.
     """
     rho, kl = _rho_and_kl(action, policies)
     td_error = q - one_step_target("ddpg_loss", r, discount, target_q_next)
@@ -311,8 +310,7 @@ def naf_loss(
         rule: one of `refer_rules.RULES`.
 
     Raises:
-        ValueError: wrong shapes.
-        KeyError: unknown rule.
+        ValueError: wrong shapes, or an unknown rule.
     """
     rho, kl = _rho_and_kl(action, policies)
     td_error = q - one_step_target("naf_loss", r, discount, target_v_next)

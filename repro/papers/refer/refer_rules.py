@@ -6,7 +6,7 @@ to be minimised, so its gradient is beta grad L + (1 - beta) grad KL: the penalt
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
@@ -93,9 +93,9 @@ def importance_weight(rho: tf.Tensor, rule: str) -> tf.Tensor:
         Of the shape of `rho`, without gradient.
 
     Raises:
-        KeyError: unknown rule.
+        ValueError: unknown rule.
     """
-    uses_rule_1, uses_rule_2 = RULES[rule]
+    uses_rule_1, uses_rule_2 = _find_rule("importance_weight", rule)
     return tf.stop_gradient(tf.minimum(rho, REFER_2_CLIP) if uses_rule_2 and not uses_rule_1 else rho)
 
 
@@ -117,13 +117,12 @@ def rule_1(loss: tf.Tensor, rho: tf.Tensor, c_max: Scalar, rule: str) -> tf.Tens
     Gradients: of far-policy samples zero, all others as they are.
 
     Raises:
-        ValueError: different shapes.
-        KeyError: unknown rule.
+        ValueError: another type than that of `loss`, different shapes, or an unknown rule.
     """
-    loss, rho = tf.convert_to_tensor(loss), tf.convert_to_tensor(rho)
+    loss, rho = _convert("rule_1", loss=loss, rho=rho)
     shapes.assert_rank_at_least("rule_1", 1, loss=loss)
     shapes.assert_same_shape("rule_1", loss=loss, rho=rho)
-    uses_rule_1, _ = RULES[rule]
+    uses_rule_1, _ = _find_rule("rule_1", rule)
     return tf.where(near_policy(rho, c_max), loss, tf.zeros_like(loss)) if uses_rule_1 else loss
 
 
@@ -160,19 +159,34 @@ def refer_loss(
     Gradients: to `loss` and `kl` as above, none to `rho`, `beta` and `c_max`.
 
     Raises:
-        ValueError: different shapes, or a `beta` or `c_max` that is no scalar.
-        KeyError: unknown rule.
+        ValueError: another type than that of `loss`, different shapes, a `beta` or `c_max` that is no scalar, or an
+            unknown rule.
     """
-    loss, kl, rho = (tf.convert_to_tensor(x) for x in (loss, kl, rho))
+    loss, kl, rho = _convert("refer_loss", loss=loss, kl=kl, rho=rho)
     shapes.assert_rank_at_least("refer_loss", 1, loss=loss)
     shapes.assert_same_shape("refer_loss", loss=loss, kl=kl, rho=rho)
     beta, c_max = (tf.stop_gradient(tf.cast(x, loss.dtype)) for x in (beta, c_max))
     shapes.assert_scalar("refer_loss", beta=beta, c_max=c_max)
-    _, uses_rule_2 = RULES[rule]
+    _, uses_rule_2 = _find_rule("refer_loss", rule)
     task, penalty = rule_1(loss, rho, c_max, rule), tf.zeros_like(kl)
     if uses_rule_2:
         task, penalty = beta * task, (1.0 - beta) * kl
     return ReferLoss(task + penalty, task, penalty, near_policy(rho, c_max))
+
+
+def _find_rule(function: str, rule: str) -> tuple[bool, bool]:
+    """Which of the two rules a variant follows."""
+    if rule not in RULES:
+        raise ValueError(f"{function}: rule must be one of {', '.join(RULES)}, got {rule!r}")
+    return RULES[rule]
+
+
+def _convert(function: str, loss: tf.Tensor, **others: Any) -> list[tf.Tensor]:
+    """The loss, and all others as tensors of its type, float32 or float64."""
+    loss = tf.convert_to_tensor(loss)
+    if not loss.dtype.is_floating:
+        raise ValueError(f"{function}: loss must be floating, got {loss.dtype.name}")
+    return [loss, *shapes.convert(function, loss.dtype, **others).values()]
 
 
 def annealed_c_max(step: float, c: float, annealing: float) -> float:

@@ -144,7 +144,7 @@ class SquashedGaussian:
         return {"std": tf.reduce_mean(std), "prior_kl": tf.reduce_mean(prior)}
 
     def _mean_and_std(self, outputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Of the Gaussian before the squashing, [..., A] each."""
+        """Mean and std of the Gaussian before the squashing, [..., A] each."""
         mean, std = tf.split(outputs, 2, axis=-1)
         return (
             squashed_gaussian.mean_from_raw(mean),

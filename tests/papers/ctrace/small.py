@@ -29,9 +29,9 @@ from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
 from repro.papers.ctrace.agent import SCALARS, CtraceAgent, SequenceOptimization
-from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.exploration import LinearEpsilon
 from repro.papers.ctrace.initial_priority import InitialPriority
+from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training.learner import Learner

@@ -10,7 +10,7 @@ from tf_agents.trajectories import StepType
 from repro.networks.sequence_network import unroll_after_burn_in
 from repro.papers.ctrace import targets
 from repro.papers.ctrace.agent import SCALARS
-from repro.papers.ctrace.dqn_loss import dqn_loss
+from repro.papers.ctrace.loss import dqn_loss
 from repro.training.learner import Learner
 from tests.papers.ctrace import small
 from tests.support import two_replicas

@@ -112,8 +112,22 @@ def test_wrong_shapes_and_rules():
         refer_loss(x, x, x, tf.zeros([3]), C_MAX, "refer")
     with pytest.raises(ValueError, match=r"^rule_1: rho must have the shape of loss"):
         rule_1(x, other, C_MAX, "refer")
-    with pytest.raises(KeyError, match="refer_3"):
-        refer_loss(x, x, x, BETA, C_MAX, "refer_3")
+    for function in (refer_loss, rule_1):
+        arguments = (x, x, x, BETA, C_MAX) if function is refer_loss else (x, x, C_MAX)
+        with pytest.raises(ValueError, match="rule must be one of refer, refer_1, refer_2, none, got 'refer_3'"):
+            function(*arguments, "refer_3")
+    with pytest.raises(ValueError, match="importance_weight: rule must be one of"):
+        refer_rules.importance_weight(x, "refer_3")
+
+
+def test_all_arguments_have_the_type_of_the_loss():
+    x = tf.zeros([3])
+    with pytest.raises(ValueError, match=r"^refer_loss: rho must be float32, got float64; convert it by tf\.cast"):
+        refer_loss(x, x, tf.zeros([3], tf.float64), BETA, C_MAX, "refer")
+    with pytest.raises(ValueError, match=r"^refer_loss: loss must be floating, got int32"):
+        refer_loss([1, 2, 3], x, x, BETA, C_MAX, "refer")
+    assert refer_loss(x, np.zeros(3), np.zeros(3), BETA, C_MAX, "refer").total.dtype == tf.float32
+    assert refer_loss(np.zeros(3), np.zeros(3), np.zeros(3), BETA, C_MAX, "refer").total.dtype == tf.float64
 
 
 @pytest.mark.parametrize("rule", RULES)

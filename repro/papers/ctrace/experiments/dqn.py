@@ -11,9 +11,9 @@ from repro.environments.batched import BatchedEnvironment
 from repro.networks.initializers import distinct_seeds
 from repro.networks.q_network import QNetwork
 from repro.networks.torsos import make_torso
-from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import Exploration, LinearEpsilon
+from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.sequences import SequenceSettings
 from repro.training.experiment import Experiment
 from repro.training.sequence_trainer import ReplayTrainingConfig

@@ -13,9 +13,9 @@ from repro.networks.initializers import distinct_seeds
 from repro.networks.recurrent_q import RecurrentQ
 from repro.networks.torsos import make_torso
 from repro.papers.ctrace.agent import SequenceOptimization
-from repro.papers.ctrace.dqn_loss import SequenceLossSettings
 from repro.papers.ctrace.experiment import SequenceExperiment
 from repro.papers.ctrace.exploration import ConstantEpsilons, Exploration
+from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.sequences import SequenceSettings
 from repro.training.experiment import Experiment
 from repro.training.sequence_trainer import ReplayTrainingConfig

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from repro.ops import traces
-from repro.papers.ctrace import alpha_update, dqn_loss, targets
+from repro.papers.ctrace import alpha_update, targets
+from repro.papers.ctrace.loss import DqnLoss, SequenceLossSettings, dqn_loss
 from repro.tabular import mdps
 from repro.tabular.operators import Method, fixed_point, operator
 from tests.tabular import problems
@@ -17,10 +18,8 @@ METHODS = ("double_dqn", "n_step", "retrace", "c_trace")
 INFINITY = float("inf")
 
 
-def settings(method: str, **changes) -> dqn_loss.SequenceLossSettings:
-    return dqn_loss.SequenceLossSettings(method, n=N, discount=GAMMA, clip_error=1.0, rescaling=None)._replace(
-        **changes
-    )
+def settings(method: str, **changes) -> SequenceLossSettings:
+    return SequenceLossSettings(method, n=N, discount=GAMMA, clip_error=1.0, rescaling=None)._replace(**changes)
 
 
 def random_batch(seed: int, num_steps: int = 8, batch: int = 60, num_actions: int = 3) -> dict[str, np.ndarray]:
@@ -58,8 +57,8 @@ def poisoned(data: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return found
 
 
-def compute(data: dict[str, np.ndarray], chosen: dqn_loss.SequenceLossSettings, alpha=ALPHA) -> dqn_loss.DqnLoss:
-    return dqn_loss.dqn_loss(**{name: tf.constant(x) for name, x in data.items()}, settings=chosen, alpha=alpha)
+def compute(data: dict[str, np.ndarray], chosen: SequenceLossSettings, alpha=ALPHA) -> DqnLoss:
+    return dqn_loss(**{name: tf.constant(x) for name, x in data.items()}, settings=chosen, alpha=alpha)
 
 
 def inverse(y: np.ndarray, epsilon: float | None) -> np.ndarray:
@@ -70,7 +69,7 @@ def inverse(y: np.ndarray, epsilon: float | None) -> np.ndarray:
     return np.sign(y) * (root**2 - 1)
 
 
-def loop(data: dict[str, np.ndarray], chosen: dqn_loss.SequenceLossSettings, alpha: float) -> dict[str, np.ndarray]:
+def loop(data: dict[str, np.ndarray], chosen: SequenceLossSettings, alpha: float) -> dict[str, np.ndarray]:
     """Every target from the paper's sums, one step of one sequence after the other, in float64."""
     q = data["q"].astype(np.float64)
     values = inverse(data["target_q"].astype(np.float64), chosen.rescaling)
@@ -228,7 +227,7 @@ class Exact:
         def step() -> None:
             with tf.GradientTape() as tape:
                 q = tf.gather(table, self.states)
-                loss = dqn_loss.dqn_loss(q, tf.stop_gradient(q), **rows, settings=chosen, alpha=ALPHA).total[0]
+                loss = dqn_loss(q, tf.stop_gradient(q), **rows, settings=chosen, alpha=ALPHA).total[0]
                 mean = tf.reduce_sum(self.probability.astype(np.float32) * loss)
             table.assign_sub(tf.convert_to_tensor(tape.gradient(mean, table)))
 
@@ -279,7 +278,7 @@ def test_the_search_for_alpha_reaches_the_target_rate() -> None:
     gaps = []
     for _ in range(30):
         with tf.GradientTape() as tape:
-            found = dqn_loss.dqn_loss(**data, settings=settings("c_trace"), alpha=tf.sigmoid(phi))
+            found = dqn_loss(**data, settings=settings("c_trace"), alpha=tf.sigmoid(phi))
             loss = alpha_update.alpha_loss(phi, found.extras["contraction"], aim, gamma=GAMMA)
             total = tf.reduce_mean(found.total) + tf.reduce_mean(loss)
         gaps.append(float(tf.reduce_mean(found.extras["contraction"] - aim)))
@@ -318,7 +317,7 @@ def test_only_the_taken_actions_online_value_receives_a_gradient(method: str, cl
     dead = [inputs[name] for name in ("target_q", "behaviour", "r_t", "discount_t")] + [alpha]
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([inputs["q"], *dead])
-        found = dqn_loss.dqn_loss(**inputs, settings=settings(method, clip_error=clip), alpha=alpha)
+        found = dqn_loss(**inputs, settings=settings(method, clip_error=clip), alpha=alpha)
         contraction, constants = found.extras.pop("contraction"), list(found.extras.values())
     error = np.clip(loop(data, settings(method), ALPHA)["td_error"], -clip, clip)
     expected = np.zeros_like(data["q"])
@@ -336,7 +335,7 @@ def test_eager_graph_and_xla_agree(method: str) -> None:
     chosen = settings(method, rescaling=1e-3)
 
     def total(alpha: tf.Tensor, **data: tf.Tensor) -> tf.Tensor:
-        return dqn_loss.dqn_loss(**data, settings=chosen, alpha=alpha).total
+        return dqn_loss(**data, settings=chosen, alpha=alpha).total
 
     eager = total(tf.constant(ALPHA), **data)
     for compiled in (False, True):
