@@ -38,14 +38,13 @@ def main(argv: list[str]) -> None:
     from tf_agents.policies.policy_saver import PolicySaver
 
     from repro.acting import video
-    from repro.acting.evaluation import configs_by_task, largest_divisor
     from repro.config import resolve, tasks
     from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
+    from repro.training.evaluation import EvaluationError, configs_by_task, evaluate_tasks, largest_divisor
     from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
-    from repro.training.task_evaluation import EvaluationError, evaluate_tasks
 
     run_dir = Path(RUN_DIR.value)
     if VIDEO.value and not VIDEO.value.endswith(video.SUFFIX):

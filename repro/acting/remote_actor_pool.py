@@ -8,7 +8,7 @@ from typing import Any
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode

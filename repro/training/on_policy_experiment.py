@@ -14,8 +14,7 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
-from repro.acting.evaluation import describe_games, score_unit
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.inference import DynamicBatching
 from repro.acting.remote import RemoteWeights
 from repro.acting.remote_source import RemoteSource
@@ -32,7 +31,8 @@ from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
 from repro.training import checkpoint, devices
-from repro.training.evaluating import make_evaluator
+from repro.training.evaluation import describe_games, score_unit
+from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup

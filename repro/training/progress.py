@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from repro.acting.evaluator import Evaluated
+from repro.acting.evaluator_process import Evaluated
 from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress

@@ -14,7 +14,7 @@ import ml_collections
 import numpy as np
 import tensorflow as tf
 
-from repro.acting.evaluator import Evaluated, Evaluator
+from repro.acting.evaluator_process import Evaluated, Evaluator
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, Interrupted, Supervision
 from repro.config import total_budget

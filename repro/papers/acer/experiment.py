@@ -14,8 +14,7 @@ from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
-from repro.acting.evaluation import describe_games, describe_window, score_unit
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.remote import RemoteWeights
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
@@ -27,7 +26,8 @@ from repro.papers.acer.unroll_agent import UnrollAgent
 from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
 from repro.training import checkpoint, devices
-from repro.training.evaluating import make_evaluator
+from repro.training.evaluation import describe_games, describe_window, score_unit
+from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer

@@ -16,8 +16,7 @@ from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import GroupSizes
-from repro.acting.evaluation import describe_games, score_unit
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
@@ -41,7 +40,8 @@ from repro.replay.mixed_batches import available_bytes
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
 from repro.training import checkpoint, devices
-from repro.training.evaluating import make_evaluator
+from repro.training.evaluation import describe_games, score_unit
+from repro.training.evaluator_setup import make_evaluator
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
