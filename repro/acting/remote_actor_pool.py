@@ -112,11 +112,8 @@ class RemoteActorPool:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
-        self._machines = {int(machine) for machine in state.get("machines", ())}  # not in checkpoints of before
-        if "starts" in state:  # checkpoints of before have these alone, or nothing
-            self._actors.set_state({"starts": state["starts"], "broken_off": 0})
-        if "actors" in state:
-            self._actors.set_state(state["actors"])
+        self._machines = {int(machine) for machine in state["machines"]}
+        self._actors.set_state(state["actors"])
 
     def close(self) -> None:
         if self._evaluator is not None:

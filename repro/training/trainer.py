@@ -106,9 +106,7 @@ class EpisodeLog:
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
-        collected = np.reshape(state.get("collected", ()), (-1, 2))
-        if len(collected) == len(self._collected):  # runs of before have none, or one sum over all tasks
-            self._collected = collected.tolist()
+        self._collected = state["collected"].tolist()
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
         if self.task_returns:
@@ -384,11 +382,11 @@ class Trainer(abc.ABC):
         state = checkpoint.restore(self._run.checkpoints, self._variables, self._run.warn, self._restore_more)
         if state is not None:
             self.updates = self.saved_updates = state["updates"]
-            self.skipped_updates = state.get("skipped_updates", 0)  # checkpoints of before have none
+            self.skipped_updates = state["skipped_updates"]
             self._seconds = state["seconds"]
             self._lag_sum, self._lag_max = map(float, state["lag"])
-            self._restarts_before = state.get("actor_restarts", 0)  # checkpoints of before have none
-            self._evaluator_restarts_before = state.get("evaluator_restarts", 0)
+            self._restarts_before = state["actor_restarts"]
+            self._evaluator_restarts_before = state["evaluator_restarts"]
             self._episodes.set_state(state["episodes"])
             self._episodes.frames = self.frames
             self._set_state(state)

@@ -801,7 +801,7 @@ VARIANTS = [
     Variant(
         "evaluator: its restarts before an interruption are not counted",
         TRAINER,
-        """self._evaluator_restarts_before = state.get("evaluator_restarts", 0)""",
+        'self._evaluator_restarts_before = state["evaluator_restarts"]',
         "pass",
         f"{TEST_EVALUATOR_SETUP}::test_restarts_are_of_the_whole_run",
     ),

@@ -16,8 +16,9 @@ from repro.acting.unrolls import UnrollGroup, stack_groups
 from repro.acting.weights import WeightsPublisher
 from repro.environments import specs
 from repro.environments.atari import make_atari
-from repro.replay.frame_stacks import OLDER, FrameRing, Frames, game_starts, to_frames, to_stacks, with_stacks
+from repro.replay.frame_stacks import OLDER, FrameRing, Frames, game_starts, to_stacks, with_stacks
 from repro.training.learner import Learner
+from tests.replay.stacks import to_frames
 
 STACK, HEIGHT, WIDTH = specs.STACK, 5, 3
 FIRST, MID, LAST = (int(x) for x in (StepType.FIRST, StepType.MID, StepType.LAST))
