@@ -198,17 +198,17 @@ class OnPolicyExperiment(ActorExperiment):
                 source = ChiefSource(source, group, episodes.append)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        settings = run_settings(config, run, warn, evaluator)
+        settings = run_settings(config, run, warn, evaluator, sampled_hparams)
         of_trainer = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
-            return ChiefTrainer(group, *of_trainer, sampled_hparams)
+            return ChiefTrainer(group, *of_trainer)
         if not num_replayed:
-            return OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
+            return OnPolicyTrainer(*of_trainer, at_acting_weights)
         batches = MixedBatches(
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
         rng = np.random.default_rng(seeds.replay)
-        return MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
+        return MixedReplayTrainer(*of_trainer, batches, rng)
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""

@@ -6,7 +6,7 @@ import abc
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,6 +137,7 @@ class RunSettings(NamedTuple):
     checkpoint_seconds: between two checkpoints.
     warn: called with one line when a broken checkpoint is passed over.
     evaluator: that plays beside training; None where there is none.
+    sampled_hparams: hyper-parameters that the seed sampled, by name, for the record; None or empty: it samples none.
     """
 
     budget: int
@@ -145,6 +146,7 @@ class RunSettings(NamedTuple):
     checkpoint_seconds: float
     warn: Callable[[str], None]
     evaluator: Evaluator | None = None
+    sampled_hparams: Mapping[str, float] | None = None
 
 
 def run_settings(
@@ -152,10 +154,11 @@ def run_settings(
     run: RunDirectory,
     warn: Callable[[str], None],
     evaluator: Evaluator | None = None,
+    sampled_hparams: Mapping[str, float] | None = None,
 ) -> RunSettings:
-    """Settings of an experiment's configuration, and the run's evaluator."""
-    unit, amount = total_budget(config)
-    return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn, evaluator)
+    """Settings of an experiment's configuration; other arguments as in `RunSettings`."""
+    (unit, amount), seconds = total_budget(config), config.runtime.checkpoint_seconds
+    return RunSettings(amount, unit, run.checkpoints, seconds, warn, evaluator, sampled_hparams)
 
 
 def supervision(config: ml_collections.ConfigDict, logs: Path, warn: Callable[[str], None]) -> Supervision:

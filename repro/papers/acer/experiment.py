@@ -123,12 +123,11 @@ class AcerExperiment(ActorExperiment):
             source,
             weights,
             episodes,
-            run_settings(config, run, warn, evaluator),
+            run_settings(config, run, warn, evaluator, sampled_hparams),
             self.frames_per_update,
             self.make_replay(agent),
             settings,
             np.random.default_rng(seeds.replay),
-            sampled_hparams=sampled_hparams,
         )
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
