@@ -96,7 +96,7 @@ def suggest_run(path: Path) -> str:
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:
-    """Returns mean and standard deviation in words."""
+    """Returns mean and std in words."""
     from repro.training.progress_line import format_score
 
     mean, std, episodes = (evaluation[name] for name in ("mean", "std", "episodes"))
