@@ -87,9 +87,6 @@ class RandomJob(RecordedJob):
         }
         records.write_record(self.record_paths[0], record)
 
-    def stop(self) -> None:
-        self._stopped = True
-
     def share_done(self) -> float:
         return len(self._returns) / EPISODES
 

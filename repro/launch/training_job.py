@@ -134,7 +134,7 @@ class TrainingJob(RecordedJob):
 
     def stop(self) -> None:
         """Asks the process that works on this job, if there is one, to save and end, and begins no other."""
-        self._stopped = True
+        super().stop()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -263,8 +263,6 @@ class TrainingJob(RecordedJob):
         take_saved(config, self._trained_dir)
         unit, _ = budget(config)
         counted = f"num_env_{unit}"
-        if counted not in complete:
-            raise JobError(f"{self.run_dir} holds a run of an older version; remove it, or give another --runs_dir.")
         number = len(self._tasks)
         amount, column = complete[counted] // number, return_of(task) if self._together else "mean_return"
         curve = [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]
