@@ -119,7 +119,7 @@ VARIANTS = [
     Variant(
         "async: new games begin where the first began",
         "repro/acting/async_source.py",
-        "self._actors.set_counters(counters)",
+        'self._actors.set_counters({index: counters for index, counters in state.items() if index != "restarts"})',
         "pass",
         "tests/environments/test_dmlab.py::test_an_interrupted_run_repeats_no_episode",
         slow=True,
