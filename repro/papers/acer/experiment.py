@@ -107,10 +107,13 @@ class AcerExperiment(ActorExperiment):
         episodes = EpisodeLog(TrailingReturns(config.window_frames, describe_window(config.env), self.evaluation.unit))
         watched = supervision(config, run.actors, warn)
         to_device = learner.to_device if settings.on_policy else None
-        launcher = launch or LocalLauncher(run.path, run.actors)
-        evaluator = make_evaluator(config, launcher, agent, watched)
+        weights: WeightsPublisher
+        source: BatchSource
+        evaluator: Evaluator | None = None
         if remote:
             environments[0].close()
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            evaluator = make_evaluator(config, launcher, agent, watched)
             parts = (agent, launcher, watched, episodes, to_device, evaluator)
             weights, source = self._make_remote_source(*parts)
         else:

@@ -176,11 +176,12 @@ class SequenceExperiment(ActorExperiment):
         environment.close()
         learner = Learner(agent, strategy, devices.use_xla(runtime.compile, strategy))
         episodes, watched = EpisodeLog(), supervision(config, run.actors, warn)
-        launcher = launch or LocalLauncher(run.path, run.actors)
-        evaluator = make_evaluator(config, launcher, agent, watched)
+        evaluator: Evaluator | None = None
         if runtime.schedule == "lockstep":
             pool, weights, replay = self._local_pool(seed, agent, episodes, watched)
         else:
+            launcher = launch or LocalLauncher(run.path, run.actors)
+            evaluator = make_evaluator(config, launcher, agent, watched)
             pool, weights, replay = self._remote_pool(run, agent, episodes, watched, launcher, evaluator)
         return SequenceTrainer(
             learner,
