@@ -25,7 +25,7 @@ def main(argv: list[str]) -> None:
 
     from repro.papers import find_experiment
     from repro.training import devices
-    from repro.training.evaluating import run_evaluator
+    from repro.training.evaluator_setup import run_evaluator
     from repro.training.experiment import RemoteActing
     from repro.training.run_directory import RunDirectoryError, read_settings
 

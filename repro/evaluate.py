@@ -38,14 +38,13 @@ def main(argv: list[str]) -> None:
     from tf_agents.policies.policy_saver import PolicySaver
 
     from repro.acting import video
-    from repro.acting.evaluation import configs_by_task, largest_divisor
     from repro.config import resolve, tasks
     from repro.evidence import migrations
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
+    from repro.training.evaluation import EvaluationError, configs_by_task, evaluate_tasks, largest_divisor
     from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
-    from repro.training.task_evaluation import EvaluationError, evaluate_tasks
 
     run_dir = Path(RUN_DIR.value)
     if VIDEO.value and Path(VIDEO.value).suffix not in video.CODECS:
@@ -97,7 +96,7 @@ def suggest_run(path: Path) -> str:
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:
-    """Returns mean and standard deviation in words."""
+    """Returns mean and std in words."""
     from repro.training.progress_line import format_score
 
     mean, std, episodes = (evaluation[name] for name in ("mean", "std", "episodes"))

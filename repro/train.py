@@ -152,7 +152,7 @@ def _open_run(run: RunDirectory, config: ml_collections.ConfigDict, seed: int) -
     """
     from repro.papers import find_experiment
     from repro.training import devices
-    from repro.training.evaluating import evaluator_episodes
+    from repro.training.evaluator_setup import evaluator_episodes
     from repro.training.experiment import SynchronousLearning
     from repro.training.progress import Progress
 
@@ -176,7 +176,7 @@ def _build_on_cluster(experiment: Experiment, seed: int, run: RunDirectory) -> T
         CheckpointError: no checkpoint is whole.
     """
     from repro.launch.ray_actors import RayActors
-    from repro.training.evaluating import evaluator_episodes
+    from repro.training.evaluator_setup import evaluator_episodes
     from repro.training.experiment import RemoteActing
 
     if not isinstance(experiment, RemoteActing):

@@ -117,8 +117,7 @@ def newest_checkpoint(checkpoints: Path) -> tuple[int, float]:
 
 
 def seconds_logged(checkpoints: Path) -> float:
-    progress = checkpoints.parent / "progress.csv"
-    rows = read_progress(progress) if progress.exists() else []
+    rows = read_progress(checkpoints.parent / "progress.csv")
     return rows[-1]["seconds"] if rows else 0.0
 
 

@@ -230,8 +230,7 @@ def break_evaluator(made: Machines, seconds: float) -> Iterator[Outcome]:
 
 def evaluations(run: CommandedRun) -> int:
     """That a run has logged."""
-    path = run.run_dir / "evaluations.csv"
-    return len(read_progress(path)) if path.exists() else 0
+    return len(read_progress(run.run_dir / "evaluations.csv"))
 
 
 def evaluate(run: CommandedRun, count: int = 1) -> None:

@@ -174,8 +174,7 @@ class Process:
     def count_work(self) -> Work:
         """What the run did; to be called once it has ended."""
         self._see_checkpoints()
-        progress = self.run_dir / "progress.csv"
-        rows = read_progress(progress) if progress.exists() else []
+        rows = read_progress(self.run_dir / "progress.csv")
         updates, games = (int(rows[-1][name]) if rows else 0 for name in ("updates", "games"))
         return Work(updates, games, len(self._checkpoints))
 

@@ -425,8 +425,7 @@ def test_a_run_whose_checkpoints_are_all_broken_says_so_in_one_sentence(tmp_path
 def wait_for_rows(run_dir: Path, rows: int) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        path = run_dir / "progress.csv"
-        if path.exists() and len(read_progress(path)) >= rows:
+        if len(read_progress(run_dir / "progress.csv")) >= rows:
             return
         time.sleep(0.1)
     raise AssertionError("the run logs nothing")

@@ -108,7 +108,7 @@ def test_an_evaluator_that_is_killed_is_replaced_and_its_file_goes_on_with_the_r
     evaluator = f"repro.actor --run_dir={run.run_dir} .*--evaluates=True"
 
     def rows():
-        return read_progress(file) if file.exists() else []
+        return read_progress(file)
 
     def wait_for_evaluations(count):
         target = len(rows()) + count

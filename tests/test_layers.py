@@ -64,7 +64,7 @@ def test_the_rule_sees_each_kind_of_fault():
     repro = ROOT / "repro"
     assert faults(repro / "ops/x.py", {"repro.networks.atari"})
     assert faults(repro / "networks/x.py", {"repro.acting.actor"})
-    assert faults(repro / "evidence/x.py", {"repro.acting.evaluation"})
+    assert faults(repro / "evidence/x.py", {"repro.acting.play"})
     assert faults(repro / "acting/x.py", {"repro.training.learner"})
     assert faults(repro / "training/x.py", {"repro.papers.impala.loss"})
     assert faults(repro / "papers/stac/loss.py", {"repro.papers.impala.loss"})

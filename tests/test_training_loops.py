@@ -80,8 +80,7 @@ def saved_updates(folder: Path) -> int:
 
 
 def rows(folder: Path) -> list[dict[str, float]]:
-    progress = folder / "run/progress.csv"
-    return read_progress(progress) if progress.exists() else []
+    return read_progress(folder / "run/progress.csv")
 
 
 @pytest.mark.parametrize("loop", LOOPS)

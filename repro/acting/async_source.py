@@ -93,10 +93,8 @@ class AsyncSource:
 
     def set_state(self, state: dict[str, Any]) -> None:
         """New games begin, behind those of `get_state`."""
-        counters = dict(state)
-        if (restarts := counters.pop("restarts", None)) is not None:  # checkpoints of before have none
-            self._actors.set_restarts(restarts)
-        self._actors.set_counters(counters)
+        self._actors.set_restarts(state["restarts"])
+        self._actors.set_counters({index: counters for index, counters in state.items() if index != "restarts"})
 
     def close(self) -> None:
         self._workers.close()

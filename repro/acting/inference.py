@@ -219,7 +219,7 @@ class SharedInference:
         """Continues where `get_state` was taken."""
         saved = state["policy_state"]
         self._state = tf.nest.pack_sequence_as(self._state, [saved[str(i)] for i in range(len(saved))])
-        self._batching.go_on_behind(state.get("calls", 0))  # checkpoints of before have none
+        self._batching.go_on_behind(state["calls"])
         self.version = -1
 
 

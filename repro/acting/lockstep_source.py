@@ -145,22 +145,19 @@ class LockstepSource:
         for i, actor_state in state["actors"].items():
             self._actors.places[int(i)].actor.set_state(actor_state)
         self._actors.set_counters(state.get("counters", {}))
-        if "restarts" in state:  # not in checkpoints of before
-            self._actors.set_restarts(state["restarts"])
+        self._actors.set_restarts(state["restarts"])
         self._begins_games = not state["actors"]
         for i, ended in state.get("ended", {}).items():
             self._ended[int(i)].extend(_restored_episodes(ended))
-        episodes = state.get("episodes", {})  # checkpoints of before have none: their games have counted
         for i in range(len(state["rounds"])):
             saved, acting = state["rounds"][str(i)], _restored_acting(state["acting"][str(i)])  # one of the whole round
             groups = [self._free.popleft() for _ in saved]
             for j, group in enumerate(groups):
                 _restore_group(group, saved[str(j)], acting)
-            self._rounds.append(_Round(groups, _restored_episodes(episodes.get(str(i), ()))))
-        left = state.get("left", {})
-        for i in range(len(left)):
-            group = self._free.popleft()
-            _restore_group(group, left[str(i)], _restored_acting(left[str(i)]["acting"]))
+            self._rounds.append(_Round(groups, _restored_episodes(state["episodes"][str(i)])))
+        for i in range(len(state["left"])):
+            group, saved = self._free.popleft(), state["left"][str(i)]
+            _restore_group(group, saved, _restored_acting(saved["acting"]))
             self._learning.append(group)
 
     def close(self) -> None:
@@ -271,7 +268,7 @@ def _episode_state(episodes: Sequence[Episode]) -> np.ndarray:
     return np.array(episodes, np.float64).reshape(-1, len(Episode._fields))
 
 
-def _restored_episodes(state: np.ndarray | Sequence[Any]) -> list[Episode]:
+def _restored_episodes(state: np.ndarray) -> list[Episode]:
     return [Episode(float(score), int(frames), int(task)) for score, frames, task in state]
 
 
@@ -285,6 +282,6 @@ def _restored_acting(state: dict[str, Any]) -> tuple[tf.Tensor, ...]:
 
 def _restore_group(group: UnrollGroup, state: dict[str, Any], acting: tuple[tf.Tensor, ...]) -> None:
     group.version, group.acting = int(state["version"]), acting
-    group.new_games = bool(state.get("new_games", False))  # not in checkpoints of before
+    group.new_games = bool(state["new_games"])
     saved = state["arrays"]
     group.set_all(saved[str(i)] for i in range(len(saved)))

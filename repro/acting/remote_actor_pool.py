@@ -8,7 +8,7 @@ from typing import Any
 
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import PlayedUnroll, RemoteWeights, Reports
 from repro.acting.rollout import Episode
@@ -112,11 +112,8 @@ class RemoteActorPool:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self._frames = state["frames"]
-        self._machines = {int(machine) for machine in state.get("machines", ())}  # not in checkpoints of before
-        if "starts" in state:  # checkpoints of before have these alone, or nothing
-            self._actors.set_state({"starts": state["starts"], "broken_off": 0})
-        if "actors" in state:
-            self._actors.set_state(state["actors"])
+        self._machines = {int(machine) for machine in state["machines"]}
+        self._actors.set_state(state["actors"])
 
     def close(self) -> None:
         if self._evaluator is not None:

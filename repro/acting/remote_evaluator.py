@@ -1,4 +1,4 @@
-"""What an evaluator's process does: take weights, play, and say what came of it, until the learner is gone."""
+"""What the process of an evaluator beside training does: take weights, play, report, until the learner is gone."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import reverb
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.evaluation import play_games
-from repro.acting.evaluator import OFFERED, PLAYED
+from repro.acting.evaluator_process import OFFERED, PLAYED
+from repro.acting.play import play_games
 from repro.acting.rollout import CompiledPolicy
 from repro.acting.weights import compile_assign
 from repro.environments.batched import BatchedEnvironment

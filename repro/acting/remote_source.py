@@ -12,7 +12,7 @@ import reverb
 from repro.acting import weights_relay
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import POLL_SECONDS, Batch, GroupSizes
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.machines import describe_totals, with_own_machine
 from repro.acting.remote import RemoteWeights, Reports, make_tables
 from repro.acting.remote_unrolls import Header, UnrollReader, make_queue

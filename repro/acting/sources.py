@@ -14,7 +14,7 @@ from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import BatchSource, GroupSizes
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter

@@ -11,7 +11,7 @@ from tf_agents.trajectories import Trajectory
 
 from repro.aligned import aligned_zeros, concatenated
 from repro.environments.specs import STACK, FrameStackSpec, unwrapped
-from repro.replay.frame_stacks import OLDER, Frames, game_starts, to_frames
+from repro.replay.frame_stacks import OLDER, Frames, game_starts
 
 
 class UnrollGroup:
@@ -73,14 +73,12 @@ class UnrollGroup:
         return copied
 
     def set_rows(self, rows: slice, values: Iterable[np.ndarray | int]) -> None:
-        """Writes time rows of every array, as `get_rows` gave them; also whole stacks, which older checkpoints hold."""
+        """Writes time rows of every array, as `get_rows` gave them."""
         for array, value in zip(tf.nest.flatten(self.arrays), values):
-            if isinstance(value, np.ndarray) and value.ndim > array.ndim and array.shape[1] != self._rows:
-                value = to_frames(value).pixels
             array[:, self._with_older(rows, array)] = value
 
     def set_all(self, values: Iterable[np.ndarray]) -> None:
-        """Writes every array, in the order of `tf.nest.flatten`; also whole stacks, as `set_rows`."""
+        """Writes every array, in the order of `tf.nest.flatten`."""
         self.set_rows(slice(0, self._rows), values)
 
     def _with_older(self, rows: slice, array: np.ndarray) -> slice:

@@ -59,7 +59,7 @@ class Workers:
 
     def close(self) -> None:
         """Ends the threads; one that hangs ends with the process."""
-        self._stop.set()
+        self.stop()
         deadline = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))

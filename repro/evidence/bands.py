@@ -4,7 +4,7 @@ A band is the prediction interval of one further run,
 
     mean -+ t s sqrt(1 + 1/n),
 
-with Student's quantile t. The spread s is the standard deviation of the n runs themselves where there are enough, and
+with Student's quantile t. The spread s is the std of the n runs themselves where there are enough, and
 otherwise that of their family: related groups of runs. Scores for which more is better count as log(score - random),
 with the score of a random player, where every run surpasses it: runs differ by factors rather than by points, and a
 score at the random level is then below any band. They reach `MIN_LOG_REACH` or more from the mean, because runs that
@@ -47,7 +47,7 @@ class Spread:
     """How far runs of one kind lie apart.
 
     Attributes:
-        std: standard deviation; an array where `spread_of` was given arrays.
+        std: an array where `spread_of` was given arrays.
         dof: degrees of freedom behind it.
     """
 
@@ -90,7 +90,7 @@ class Band:
 
 
 def spread_of(groups: Sequence[np.ndarray]) -> Spread:
-    """Returns the spread of a family: the largest standard deviation of its groups.
+    """Returns the spread of a family: the largest std of its groups.
 
     Groups of one family differ in their spread, so the average of all is too narrow for the widest. The degrees of
     freedom are Satterthwaite's for a sum of variances, (sum d s^2)^2 / sum d s^4: all d = n - 1 of a single group,

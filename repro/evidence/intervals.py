@@ -181,7 +181,7 @@ def average(values: Sequence[float], intervals: Sequence[Interval], dependent: b
     """Returns the interval of a mean of numbers from their own (Zou and Donner 2008).
 
     The squared distances from each number to the ends of its interval add up as variances do; those of numbers that
-    depend on each other, in whatever way, add up at most as standard deviations do.
+    depend on each other, in whatever way, add up at most as stds do.
 
     Args:
         values: one a task, or more.

@@ -264,17 +264,16 @@ def config_sha256(config: Mapping[str, Any] | ml_collections.ConfigDict) -> str:
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
-def thin_curve(curve: Sequence[Sequence[float]], max_points: int = MAX_CURVE_POINTS) -> list[list[float]]:
-    """Returns at most `max_points` evenly chosen points of a learning curve, the first and the last among them.
+def thin_curve(curve: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Returns at most `MAX_CURVE_POINTS` evenly chosen points of a learning curve, the first and the last among them.
 
     Points are chosen, not averaged, so that each is one that was logged. Points whose return is not finite
     (no game had ended yet) are left out first.
 
     Args:
         curve: [budget used, mean return] pairs in this order.
-        max_points: largest number of points, 2 or more.
     """
-    return thin([[int(used), float(value)] for used, value in curve if math.isfinite(value)], max_points)
+    return thin([[int(used), float(value)] for used, value in curve if math.isfinite(value)])
 
 
 def thin(points: Sequence[Any], max_points: int = MAX_CURVE_POINTS) -> list[Any]:

@@ -73,11 +73,10 @@ def train_piece(piece: Piece, stop: Callable[[], bool], warn: Warn) -> PieceResu
 
 
 def _read_result(piece: Piece) -> PieceResult | None:
-    """The result of a piece that ended before; None for one whose fields are those of an earlier version."""
+    """The result of a piece that ended before; None where the member's newest is of another piece, or there is none."""
     path = piece.folder / RESULT
     stored = json.loads(path.read_text()) if path.exists() else {"number": None}
-    is_of_piece = stored.pop("number") == piece.number and set(stored) == set(PieceResult._fields)
-    return PieceResult(**stored) if is_of_piece else None
+    return PieceResult(**stored) if stored.pop("number") == piece.number else None
 
 
 def _begin(piece: Piece, trainer: Trainer) -> None:

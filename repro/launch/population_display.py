@@ -60,8 +60,7 @@ class PopulationDisplay:
         assert self._bars is not None, "only a terminal is redrawn"
         while not self._end.wait(SECONDS_BETWEEN_DRAWINGS):
             for task, folder in zip(self._bars.tasks, self._folders, strict=True):
-                path = folder / "progress.csv"
-                rows = read_progress(path) if path.exists() else []
+                rows = read_progress(folder / "progress.csv")
                 frames = rows[-1][f"num_env_{self._unit}"] if rows else 0
                 played = f"{short(frames)}/{short(task.total or 0)} {self._unit}, "
                 self._bars.update(task.id, completed=frames, text=played + describe(self._lineage, int(task.id)))

@@ -43,11 +43,12 @@ class RandomJob(RecordedJob):
 
     def run(self, cores: list[int], quiet: bool) -> None:
         """Plays the games; see `RecordedJob.run`. What was interrupted starts again."""
-        from repro.acting.evaluation import describe_games, play, score_unit
+        from repro.acting.play import play
         from repro.acting.rollout import Episode
         from repro.acting.uniform_policy import UniformPolicy
         from repro.environments.make import make_evaluation_environment
         from repro.training import devices
+        from repro.training.evaluation import describe_games, score_unit
 
         devices.hide_gpus()
         started, began, commit = utc_now(), time.monotonic(), self.find_commit()
@@ -85,9 +86,6 @@ class RandomJob(RecordedJob):
             "finished": utc_now(),
         }
         records.write_record(self.record_paths[0], record)
-
-    def stop(self) -> None:
-        self._stopped = True
 
     def share_done(self) -> float:
         return len(self._returns) / EPISODES

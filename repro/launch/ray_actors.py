@@ -48,7 +48,7 @@ class Role:
         cli.quiet()
         from repro.papers import find_experiment
         from repro.training import devices
-        from repro.training.evaluating import run_evaluator
+        from repro.training.evaluator_setup import run_evaluator
 
         devices.configure_actor()
         run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)

@@ -71,9 +71,9 @@ class RecordedJob(abc.ABC):
             Stopped: it was interrupted.
         """
 
-    @abc.abstractmethod
     def stop(self) -> None:
         """Asks for an end before its own, from another thread; asking again does no harm."""
+        self._stopped = True
 
     def take_back_stop(self) -> None:
         """Lets a job that was asked to end be run again."""

@@ -95,10 +95,6 @@ class StudyJob(RecordedJob):
                 evaluation["exact"] = True
             records.write_record(path, identity | shared | series | {"evaluation": evaluation})
 
-    def stop(self) -> None:
-        """Asks the study to end at its next piece."""
-        self._stopped = True
-
     def figure_dir(self) -> Path | None:
         """Returns the folder of the first seed's figure, unless the study was recorded at a larger scale."""
         larger = records.SCALES[records.SCALES.index(self.config.scale) + 1 :]

@@ -134,7 +134,7 @@ class TrainingJob(RecordedJob):
 
     def stop(self) -> None:
         """Asks the process that works on this job, if there is one, to save and end, and begins no other."""
-        self._stopped = True
+        super().stop()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
@@ -146,7 +146,7 @@ class TrainingJob(RecordedJob):
 
     def share_done(self) -> float:
         """Share of the frames trained so far, from the run's log; 0 before its first row."""
-        rows = self._rows()
+        rows = read_progress(self.run_dir / "progress.csv")
         if not rows:
             return 0.0
         unit, amount = total_budget(resolve(self.config))
@@ -154,7 +154,7 @@ class TrainingJob(RecordedJob):
 
     def seconds_done(self) -> float:
         """Seconds of training so far, from the run's log."""
-        rows = self._rows()
+        rows = read_progress(self.run_dir / "progress.csv")
         return rows[-1]["seconds"] if rows else 0.0
 
     def refusal(self) -> str | None:
@@ -186,10 +186,6 @@ class TrainingJob(RecordedJob):
 
     def _was_begun(self) -> bool:
         return self._origin.exists() and has_saved(self.run_dir)
-
-    def _rows(self) -> list[dict[str, float]]:
-        path = self.run_dir / "progress.csv"
-        return read_progress(path) if path.exists() else []
 
     def _wait_until_free(self) -> None:
         """Waits for a process that a killed command left behind, and that saves this run.
@@ -257,14 +253,11 @@ class TrainingJob(RecordedJob):
 
     def _make_record(self, task: str, evaluation: Mapping[str, Any], cores: int) -> dict[str, object]:
         complete = json.loads((self._trained_dir / "complete.json").read_text())
-        progress = self._trained_dir / "progress.csv"
-        rows = read_progress(progress) if progress.exists() else []  # a run may diverge before the first row
+        rows = read_progress(self._trained_dir / "progress.csv")  # none where it diverged before the first
         config = resolve(self.config)
         take_saved(config, self._trained_dir)
         unit, _ = budget(config)
         counted = f"num_env_{unit}"
-        if counted not in complete:
-            raise JobError(f"{self.run_dir} holds a run of an older version; remove it, or give another --runs_dir.")
         number = len(self._tasks)
         amount, column = complete[counted] // number, return_of(task) if self._together else "mean_return"
         curve = [[row[counted] // number, row[column]] for row in rows if math.isfinite(row[column])]

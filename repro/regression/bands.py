@@ -4,7 +4,7 @@ A measure lies in its band where
 
     |x - mean| <= max(WIDTH std sqrt(1 + 1 / n), FLOOR |mean|, FRACTION_FLOOR for fractions),
 
-with the mean and standard deviation of n seeds, of logarithms where the values differ by more than a factor of
+with the mean and std of n seeds, of logarithms where the values differ by more than a factor of
 `LOG_RATIO` and the measure cannot be negative, as its name says. A run is a regression where one measure lies beyond
 the same end of its band for `TRIES` seeds, each of which is trained only if those before were out: hundreds of measures
 are looked at, and what is rare once in a hundred measures is not so five times in the same one. `false_alarm_rate`
@@ -23,7 +23,7 @@ TRIES = 5
 """Seeds that must agree before a run is called a regression."""
 
 WIDTH = 3.0
-"""Standard deviations from the mean to either end."""
+"""Stds from the mean to either end."""
 
 FLOOR = 0.02
 """Smallest half width, as a fraction of the mean: processors round differently, and some measures hardly vary."""

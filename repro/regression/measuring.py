@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from repro.acting.evaluation import play
+from repro.acting.play import play
 from repro.papers import find_experiment
 from repro.regression.reference_runs import ReferenceRun
 from repro.training.run_directory import RunDirectory

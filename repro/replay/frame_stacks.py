@@ -35,12 +35,6 @@ def game_starts(step_type: Any) -> Any:
     return (step_type[:, 1:] == StepType.FIRST) & (step_type[:, :-1] == StepType.LAST)
 
 
-def to_frames(stacks: np.ndarray) -> Frames:
-    """`Frames` of the stacks of rows that follow each other, uint8 [B, rows, height, width, STACK]."""
-    older = np.moveaxis(stacks[:, 0, ..., :OLDER], -1, 1)
-    return Frames(np.concatenate([older, stacks[..., -1]], axis=1))
-
-
 @tf.function(jit_compile=True, autograph=False)
 def to_stacks(frames: Frames, step_type: tf.Tensor) -> tf.Tensor:
     """Stacks of `Frames`, uint8 [B, rows, height, width, STACK], to the bit those that were played.

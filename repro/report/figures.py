@@ -16,6 +16,7 @@ from repro.report.tables import amount
 WIDTH, HEIGHT = 360, 240
 """Points of a figure without its legend; the page scales it to its column."""
 POINTS_PER_INCH = 72
+PNG_DPI = 220
 LEGEND_LINE = 15
 """Points that a line of the legend below the axes takes."""
 INK, GRID, MUTED = "#2b2b2a", "#dbdad2", "#7b7a74"
@@ -116,19 +117,18 @@ def svg_text(figure: Figure) -> str:
     return text.replace(style, f"{style}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}", 1)
 
 
-def save_png(figure: Figure, path_png: str | os.PathLike[str], dpi: int = 220) -> None:
+def save_png(figure: Figure, path_png: str | os.PathLike[str]) -> None:
     """Writes a figure on white as a PNG, the same bytes each time.
 
     Args:
         figure: of any of the functions that plot.
         path_png: file to write.
-        dpi: pixels per inch; `WIDTH` is 5 inches.
 
     Raises:
         OSError: the file cannot be written.
     """
     with matplotlib.rc_context(STYLE):
-        figure.savefig(path_png, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
+        figure.savefig(path_png, format="png", dpi=PNG_DPI, facecolor="white", metadata={"Software": None})
 
 
 def _hundredths(found: re.Match[str]) -> str:

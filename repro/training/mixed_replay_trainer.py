@@ -27,7 +27,6 @@ class MixedReplayTrainer(OnPolicyTrainer):
         frames_per_update: units of the budget in the new unrolls of a batch.
         batches: adds the replayed ones.
         rng: samples them.
-        sampled_hparams: as for `OnPolicyTrainer`.
     """
 
     def __init__(
@@ -40,12 +39,11 @@ class MixedReplayTrainer(OnPolicyTrainer):
         frames_per_update: int,
         batches: MixedBatches,
         rng: np.random.Generator,
-        sampled_hparams: dict[str, float] | None = None,
     ) -> None:
         self._batches = batches
         self._rng = rng
         self._replay_lag_sum = self._replay_lag_max = 0.0
-        super().__init__(learner, source, weights, episodes, run, frames_per_update, sampled_hparams)
+        super().__init__(learner, source, weights, episodes, run, frames_per_update)
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
-import ml_collections
 import numpy as np
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
-from repro.acting.evaluation import describe_games, score_unit
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.inference import DynamicBatching
 from repro.acting.remote import RemoteWeights
 from repro.acting.remote_source import RemoteSource
@@ -25,15 +23,17 @@ from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
-from repro.environments.make import make_environment, make_evaluation_environment
+from repro.environments.make import make_environment
 from repro.environments.names import task_names
 from repro.evidence import published
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.optimizers.schedules import LinearOnFrames
 from repro.replay.mixed_batches import MixedBatches
-from repro.training import checkpoint, devices
-from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, TrainedPolicy, Warn
+from repro.training import devices
+from repro.training.actor_experiment import ActorExperiment
+from repro.training.evaluation import describe_games
+from repro.training.evaluator_setup import make_evaluator
+from repro.training.experiment import Warn
 from repro.training.learner import Learner
 from repro.training.learner_group import ChiefLink, LearnerGroup
 from repro.training.mixed_replay_trainer import MixedReplayTrainer
@@ -45,36 +45,12 @@ from repro.training.task_returns import TaskReturns
 from repro.training.trainer import RECENT_GAMES, EpisodeLog, run_settings, supervision
 
 
-class OnPolicyExperiment(abc.ABC):
-    """Builds a run; subclasses say which network and agent.
-
-    Attributes:
-        is_continuous: whether actions are; they are discrete otherwise.
-
-    Args:
-        config: resolved.
-    """
-
-    is_continuous = False
-
-    def __init__(self, config: ml_collections.ConfigDict) -> None:
-        self.config = config
-
-    @abc.abstractmethod
-    def make_agent(self, environment: BatchedEnvironment, seed: int) -> tf_agent.TFAgent:
-        """Returns the agent with newly initialised weights; call it under the strategy's scope.
-
-        Raises:
-            ValueError: a field has an impossible value; the message names it.
-        """
+class OnPolicyExperiment(ActorExperiment):
+    """Builds a run; subclasses say which network and agent."""
 
     @abc.abstractmethod
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
         """Returns a collect policy with variables of its own, which the actor overwrites with the published ones."""
-
-    @property
-    def evaluation(self) -> Evaluation:
-        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
 
     @property
     def frames_per_update(self) -> int:
@@ -144,15 +120,6 @@ class OnPolicyExperiment(abc.ABC):
         best = "median actions" if self.is_continuous else "most probable action"
         actions = best if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions)
-
-    def sample_hparams(self, seed: int) -> dict[str, float]:
-        """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the configuration's."""
-        return {}
-
-    def with_hparams(self, sampled_hparams: dict[str, float]) -> Self:
-        """Returns the experiment with what `sample_hparams` returned in place of the configuration's own values."""
-        assert not sampled_hparams, "a subclass that samples says where the values belong"
-        return self
 
     def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
         return make_environment(self.config, num_envs, seed, self.is_continuous, shard)
@@ -231,17 +198,17 @@ class OnPolicyExperiment(abc.ABC):
                 source = ChiefSource(source, group, episodes.append)
         else:
             weights, source = self._make_local_source(agent, environments, seeds.actions, watched, episodes, to_device)
-        settings = run_settings(config, run, warn, evaluator)
+        settings = run_settings(config, run, warn, evaluator, sampled_hparams)
         of_trainer = (learner, source, weights, episodes, settings, self.frames_per_update)
         if group is not None:
-            return ChiefTrainer(group, *of_trainer, sampled_hparams)
+            return ChiefTrainer(group, *of_trainer)
         if not num_replayed:
-            return OnPolicyTrainer(*of_trainer, sampled_hparams, at_acting_weights)
+            return OnPolicyTrainer(*of_trainer, at_acting_weights)
         batches = MixedBatches(
             agent.collect_data_spec, config.learner.unroll_length, config.replay.capacity, num_replayed
         )
         rng = np.random.default_rng(seeds.replay)
-        return MixedReplayTrainer(*of_trainer, batches, rng, sampled_hparams)
+        return MixedReplayTrainer(*of_trainer, batches, rng)
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
@@ -342,12 +309,3 @@ class OnPolicyExperiment(abc.ABC):
         references = published.normaliser(config.evaluation.normaliser)
         names = task_names(config.env.name, tasks(config))
         return EpisodeLog(task_returns=TaskReturns(names, references, RECENT_GAMES))
-
-    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
-        agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
-
-    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[tf_agent.TFAgent, BatchedEnvironment]:
-        """See `RemoteActing`."""
-        environment = make_evaluation_environment(self.config, num_envs, seed)
-        return self.make_agent(environment, seed=0), environment

@@ -21,7 +21,6 @@ class OnPolicyTrainer(Trainer):
         episodes: filled by the actors.
         run: see `RunSettings`.
         frames_per_update: units of the budget in one batch.
-        sampled_hparams: hyper-parameters by name, for the record; None or empty where none are sampled.
         at_acting_weights: whether gradients are taken at the weights that acted, by `train_on_policy` of the agent;
             `weights` then keeps its `acting_variables`.
     """
@@ -34,7 +33,6 @@ class OnPolicyTrainer(Trainer):
         episodes: EpisodeLog,
         run: RunSettings,
         frames_per_update: int,
-        sampled_hparams: dict[str, float] | None = None,
         at_acting_weights: bool = False,
     ) -> None:
         super().__init__(tf.train.Checkpoint(agent=learner.agent), episodes, run, frames_per_update)
@@ -42,7 +40,6 @@ class OnPolicyTrainer(Trainer):
         self._at_acting_weights = at_acting_weights
         self._source = source
         self._weights = weights
-        self._sampled_hparams = sampled_hparams or {}
         self._gradient_steps = 0
         self._restore()
 
@@ -68,8 +65,8 @@ class OnPolicyTrainer(Trainer):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        own = super().summary() | self._source.totals()
-        return own | ({"sampled_hparams": self._sampled_hparams} if self._sampled_hparams else {})
+        own, sampled_hparams = super().summary() | self._source.totals(), self._run.sampled_hparams
+        return own | ({"sampled_hparams": sampled_hparams} if sampled_hparams else {})
 
     def _begin(self) -> None:
         self._weights.publish(self._gradient_steps)

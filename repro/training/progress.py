@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from repro.acting.evaluator import Evaluated
+from repro.acting.evaluator_process import Evaluated
 from repro.files import reason, write_whole
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
@@ -157,12 +157,11 @@ class Progress:
 
 def _keep_rows_until(path: Path, update: int) -> None:
     """Leaves out rows of later updates, and a file without any other."""
-    if path.exists():
-        rows = [row for row in read_progress(path) if row["updates"] <= update]
-        if rows:
-            write_whole(path, _csv(rows, header=True))
-        else:
-            path.unlink()
+    rows = [row for row in read_progress(path) if row["updates"] <= update]
+    if rows:
+        write_whole(path, _csv(rows, header=True))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _csv(rows: Sequence[Mapping[str, float]], header: bool) -> str:

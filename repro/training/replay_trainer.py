@@ -41,7 +41,6 @@ class ReplayTrainer(OnPolicyTrainer):
         replay: of the same unrolls; None: nothing is stored, for a ratio of 0.
         settings: see `ReplaySettings`.
         rng: samples the number of replayed batches, and the batches.
-        sampled_hparams: as for `OnPolicyTrainer`.
 
     Raises:
         ValueError: a ratio without a replay, nothing to learn from, or an impossible `steps_per_call`.
@@ -58,7 +57,6 @@ class ReplayTrainer(OnPolicyTrainer):
         replay: UnrollReplay | None,
         settings: ReplaySettings,
         rng: np.random.Generator,
-        sampled_hparams: dict[str, float] | None = None,
     ) -> None:
         if settings.ratio > 0 and replay is None:
             raise ValueError(f"A replay ratio of {settings.ratio} needs a replay.")
@@ -71,8 +69,7 @@ class ReplayTrainer(OnPolicyTrainer):
         self._settings = settings
         self._rng = rng
         self._scalars: dict[str, float] = {}
-        # Last: it restores.
-        super().__init__(learner, source, weights, episodes, run, frames_per_update, sampled_hparams)
+        super().__init__(learner, source, weights, episodes, run, frames_per_update)  # last: it restores
 
     def _update(self) -> tuple[dict[str, float], float]:
         batch = self._source.next()

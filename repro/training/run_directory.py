@@ -236,8 +236,8 @@ def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
 
 
 def read_progress(path: Path) -> list[dict[str, float]]:
-    """The rows of a `progress.csv` or `evaluations.csv`; a last line cut short by a kill is left out."""
-    whole, _, _ = path.read_text().rpartition("\n")
+    """The rows of a `progress.csv` or `evaluations.csv`, if any; a last line cut short by a kill is left out."""
+    whole, _, _ = (path.read_text() if path.exists() else "").rpartition("\n")
     return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(whole.splitlines())]
 
 

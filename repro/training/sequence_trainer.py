@@ -160,9 +160,8 @@ class SequenceTrainer(Trainer):
 
     def _set_state(self, state: dict[str, Any]) -> None:
         self._actor_pool.set_state(state["actor_pool"])
-        self._replay.set_state(state.get("replay", {}))  # not in checkpoints of before
-        if "weights" in state:
-            self._weights.set_latest(state["weights"])
+        self._replay.set_state(state["replay"])
+        self._weights.set_latest(state["weights"])
         self._gradient_steps = state["gradient_steps"]
         self._scalars = state["scalars"]
 

@@ -6,7 +6,7 @@ import abc
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ import ml_collections
 import numpy as np
 import tensorflow as tf
 
-from repro.acting.evaluator import Evaluated, Evaluator
+from repro.acting.evaluator_process import Evaluated, Evaluator
 from repro.acting.rollout import Episode
 from repro.acting.supervision import SILENT_SECONDS, ActorPoolError, Interrupted, Supervision
 from repro.config import total_budget
@@ -106,9 +106,7 @@ class EpisodeLog:
     def set_state(self, state: dict[str, Any]) -> None:
         self.games = state["games"]
         self._recent.extend(Episode(float(score), int(frames)) for score, frames in state["recent"])
-        collected = np.reshape(state.get("collected", ()), (-1, 2))
-        if len(collected) == len(self._collected):  # runs of before have none, or one sum over all tasks
-            self._collected = collected.tolist()
+        self._collected = state["collected"].tolist()
         if self.trailing_returns:
             self.trailing_returns.set_state(state["window"])
         if self.task_returns:
@@ -139,6 +137,7 @@ class RunSettings(NamedTuple):
     checkpoint_seconds: between two checkpoints.
     warn: called with one line when a broken checkpoint is passed over.
     evaluator: that plays beside training; None where there is none.
+    sampled_hparams: hyper-parameters that the seed sampled, by name, for the record; None or empty: it samples none.
     """
 
     budget: int
@@ -147,6 +146,7 @@ class RunSettings(NamedTuple):
     checkpoint_seconds: float
     warn: Callable[[str], None]
     evaluator: Evaluator | None = None
+    sampled_hparams: Mapping[str, float] | None = None
 
 
 def run_settings(
@@ -154,10 +154,11 @@ def run_settings(
     run: RunDirectory,
     warn: Callable[[str], None],
     evaluator: Evaluator | None = None,
+    sampled_hparams: Mapping[str, float] | None = None,
 ) -> RunSettings:
-    """Settings of an experiment's configuration, and the run's evaluator."""
-    unit, amount = total_budget(config)
-    return RunSettings(amount, unit, run.checkpoints, config.runtime.checkpoint_seconds, warn, evaluator)
+    """Settings of an experiment's configuration; other arguments as in `RunSettings`."""
+    (unit, amount), seconds = total_budget(config), config.runtime.checkpoint_seconds
+    return RunSettings(amount, unit, run.checkpoints, seconds, warn, evaluator, sampled_hparams)
 
 
 def supervision(config: ml_collections.ConfigDict, logs: Path, warn: Callable[[str], None]) -> Supervision:
@@ -384,11 +385,11 @@ class Trainer(abc.ABC):
         state = checkpoint.restore(self._run.checkpoints, self._variables, self._run.warn, self._restore_more)
         if state is not None:
             self.updates = self.saved_updates = state["updates"]
-            self.skipped_updates = state.get("skipped_updates", 0)  # checkpoints of before have none
+            self.skipped_updates = state["skipped_updates"]
             self._seconds = state["seconds"]
             self._lag_sum, self._lag_max = map(float, state["lag"])
-            self._restarts_before = state.get("actor_restarts", 0)  # checkpoints of before have none
-            self._evaluator_restarts_before = state.get("evaluator_restarts", 0)
+            self._restarts_before = state["actor_restarts"]
+            self._evaluator_restarts_before = state["evaluator_restarts"]
             self._episodes.set_state(state["episodes"])
             self._episodes.frames = self.frames
             self._set_state(state)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from paper_configs.impala import atari_shallow, dmlab_table2
-from repro.acting import evaluation
+from repro.acting.play import play as play_evaluation
 from repro.acting.rollout import Rollout
 from repro.environments import dmlab_language
 from repro.environments.dmlab import MAX_FAILURES, make_dmlab
@@ -602,7 +602,7 @@ def test_impala_trains_and_is_evaluated(tmp_path, agent, task, instruction_lengt
     assert len(losses) == 3
     assert np.isfinite(losses).all()
     policy, environment, _ = experiment.load_policy(tmp_path / "run/checkpoints", 2, 1, print)
-    games = evaluation.play(policy, environment, 4, 0, lambda game: None)
+    games = play_evaluation(policy, environment, 4, 0, lambda game: None)
     assert [game.frames for game in games] == [12] * 4
     environment.close()
 

@@ -93,8 +93,7 @@ def test_a_piece_ends_at_its_boundary_and_is_not_trained_twice(begun, monkeypatc
     assert [path.name for path in folder.glob("checkpoints/*")] == ["checkpoint_000000001"]
     monkeypatch.setattr(Trainer, "__iter__", None)
     assert train(make_piece(folder)) == result
-    earlier = {"number": 0, "updates": 1, "episodes": result.episodes, "mean_return": 0.5, "diverged": False}
-    (folder / RESULT).write_text(json.dumps(earlier))
+    (folder / RESULT).unlink()
     assert train(make_piece(folder)) == result  # read from the checkpoint
 
 

@@ -18,7 +18,7 @@ from repro.config import PROCESSES, use_processes
 from repro.launch import ray_actors, ray_cluster
 from repro.launch.ray_actors import RayActors
 from repro.launch.ray_cluster import ClusterError
-from repro.training import devices, evaluating
+from repro.training import devices, evaluator_setup
 
 LONGEST_SECONDS = 120.0
 OPTIONS = {"num_cpus": 1, "num_gpus": 0, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": "SPREAD"}
@@ -181,7 +181,9 @@ def test_an_evaluator_plays_where_no_gpu_is_visible(monkeypatch):
     called = []
     monkeypatch.setattr(devices, "configure_actor", lambda: called.append("no GPU"))
     monkeypatch.setattr(cli, "quiet", lambda: None)
-    monkeypatch.setattr(evaluating, "run_evaluator", lambda find, config, *run: called.append((config.agent, *run)))
+    monkeypatch.setattr(
+        evaluator_setup, "run_evaluator", lambda find, config, *run: called.append((config.agent, *run))
+    )
     ray_actors.Role().evaluate(CONFIG, 7, "10.0.0.1:1234")
     assert called == ["no GPU", ("impala", 7, "10.0.0.1:1234")]
 

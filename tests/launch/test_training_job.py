@@ -18,18 +18,6 @@ from repro.training import run_directory
 from repro.training.run_directory import RunDirectory, checkpoint_name
 
 
-def test_a_run_of_an_older_version_is_refused(tmp_path):
-    """It is complete and evaluated, so that only its record is missing, and its budget has another name."""
-    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
-    job.run_dir.mkdir(parents=True)
-    complete = {"frames": 20_000, "seconds": 1.0, "evaluation": {"episodes": 1}}
-    (job.run_dir / "complete.json").write_text(json.dumps(complete))
-    (job.run_dir / "progress.csv").write_text("updates,frames\n1,20000\n")
-    with pytest.raises(JobError, match=r"holds a run of an older version; remove it, or give another --runs_dir\.$"):
-        job.run([0], quiet=True)
-    assert not (tmp_path / "results").exists()
-
-
 @pytest.mark.parametrize("restarts", [0, 2])
 def test_a_record_names_restarted_actors_where_there_are_some(tmp_path, restarts):
     job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")

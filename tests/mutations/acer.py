@@ -212,8 +212,8 @@ VARIANTS = [
     Variant(
         "continuous ACER: settings of the loss not passed on",
         "repro/papers/acer/experiments/continuous.py",
-        """loss.truncation, sampled_hparams["delta"], loss.traces, loss.policy_target""",
-        """loss.truncation, sampled_hparams["delta"]""",
+        "loss.truncation, loss.delta, loss.traces, loss.policy_target",
+        "loss.truncation, loss.delta",
         f"{TEST_EXPERIMENT}::test_parts_of_acer_are_settings_of_its_loss",
     ),
     Variant(

@@ -30,13 +30,13 @@ TEST_RAY_RUNS = "tests/launch/test_ray_runs.py"
 TEST_DEVICES = "tests/training/test_devices.py"
 TEST_AGAIN = "tests/training/test_starting_again.py"
 
-EVALUATOR = "repro/acting/evaluator.py"
+EVALUATOR_PROCESS = "repro/acting/evaluator_process.py"
 REMOTE_EVALUATOR = "repro/acting/remote_evaluator.py"
-EVALUATING = "repro/training/evaluating.py"
+EVALUATOR_SETUP = "repro/training/evaluator_setup.py"
 TRAINER = "repro/training/trainer.py"
 PROGRESS = "repro/training/progress.py"
-TEST_EVALUATOR = "tests/acting/test_evaluator.py"
-TEST_EVALUATING = "tests/training/test_evaluating.py"
+TEST_EVALUATOR_PROCESS = "tests/acting/test_evaluator_process.py"
+TEST_EVALUATOR_SETUP = "tests/training/test_evaluator_setup.py"
 TEST_PROGRESS = "tests/training/test_progress.py"
 
 VARIANTS = [
@@ -707,66 +707,66 @@ VARIANTS = [
     ),
     Variant(
         "evaluator: an evaluation that comes twice is logged twice",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "and updates > self._last:",
         "and updates >= self._last:",
-        f"{TEST_EVALUATOR}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
+        f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
     Variant(
         "evaluator: what one of another learner's process played counts",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "returns.size and token == self._token and",
         "returns.size and",
-        f"{TEST_EVALUATOR}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
+        f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
     Variant(
         "evaluator: the same weights are played with again",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "            max_times_sampled=1,\n",
         "",
-        f"{TEST_EVALUATOR}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
+        f"{TEST_EVALUATOR_PROCESS}::test_the_newest_weights_of_every_hundredth_are_taken_once_and_come_back_with_their_updates",
     ),
     Variant(
         "evaluator: it begins before actors have their cores",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "        self._may_run = threading.Event()\n",
         "        self._may_run = threading.Event()\n        self._may_run.set()\n",
-        f"{TEST_EVALUATOR}::test_it_begins_after_the_first_update_and_one_that_is_killed_is_replaced",
+        f"{TEST_EVALUATOR_PROCESS}::test_it_begins_after_the_first_update_and_one_that_is_killed_is_replaced",
     ),
     Variant(
         "evaluator: the run ends with one that cannot begin",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "except ActorPoolError as error:",
         "except KeyError as error:",
-        f"{TEST_EVALUATOR}::test_a_run_goes_on_without_one_that_cannot_begin",
+        f"{TEST_EVALUATOR_PROCESS}::test_a_run_goes_on_without_one_that_cannot_begin",
     ),
     Variant(
         "evaluator: one that is alive counts as one that has finished an evaluation",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "0 if self.has_finished else before",
         "0 if self.has_finished or i in self._reported else before",
-        f"{TEST_EVALUATOR}::test_only_a_finished_evaluation_ends_failures_in_a_row",
+        f"{TEST_EVALUATOR_PROCESS}::test_only_a_finished_evaluation_ends_failures_in_a_row",
     ),
     Variant(
         "evaluator: it keeps the core that an actor waits for",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "                self._process.pause()\n",
         "                pass\n",
-        f"{TEST_EVALUATOR}::test_it_leaves_its_core_while_the_run_stands_still",
+        f"{TEST_EVALUATOR_PROCESS}::test_it_leaves_its_core_while_the_run_stands_still",
     ),
     Variant(
         "evaluator: one that left its core is said to be silent",
-        EVALUATOR,
+        EVALUATOR_PROCESS,
         "            del self._processes[0]  # whose silence says nothing from now on\n",
         "",
-        f"{TEST_EVALUATOR}::test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is",
+        f"{TEST_EVALUATOR_PROCESS}::test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is",
     ),
     Variant(
         "evaluator: a long evaluation is taken for a hang",
         REMOTE_EVALUATOR,
         "episodes, on_step=link.live)",
         "episodes)",
-        f"{TEST_EVALUATOR}::test_it_plays_what_an_evaluation_of_the_same_weights_plays",
+        f"{TEST_EVALUATOR_PROCESS}::test_it_plays_what_an_evaluation_of_the_same_weights_plays",
     ),
     Variant(
         "evaluator: actions go on from the evaluation before",
@@ -774,36 +774,36 @@ VARIANTS = [
         """            act.set_state(beginning | {"seed": np.array([own_seed, 0], np.int32)})
 """,
         "",
-        f"{TEST_EVALUATOR}::test_it_plays_what_an_evaluation_of_the_same_weights_plays",
+        f"{TEST_EVALUATOR_PROCESS}::test_it_plays_what_an_evaluation_of_the_same_weights_plays",
     ),
     Variant(
         "evaluator: every evaluation plays the same games",
         REMOTE_EVALUATOR,
         "spawn_key=(SEED_KEY, updates)",
         "spawn_key=(SEED_KEY,)",
-        f"{TEST_EVALUATOR}::test_games_are_others_than_before_and_than_those_of_other_runs",
+        f"{TEST_EVALUATOR_PROCESS}::test_games_are_others_than_before_and_than_those_of_other_runs",
     ),
     Variant(
         "evaluator: it plays as actors do",
-        EVALUATING,
+        EVALUATOR_SETUP,
         "policy, variables = agent.policy,",
         "policy, variables = agent.collect_policy,",
-        f"{TEST_EVALUATING}::test_several_tasks_are_played_one_after_the_other_by_one_agent",
+        f"{TEST_EVALUATOR_SETUP}::test_several_tasks_are_played_one_after_the_other_by_one_agent",
     ),
     Variant(
         "evaluator: its weights are said to be of the update before",
         TRAINER,
         "self._run.evaluator.follow(self.updates, self.frames, self.total_updates)",
         "self._run.evaluator.follow(self.updates - 1, self.frames - self.frames_per_update, self.total_updates)",
-        f"{TEST_EVALUATING}::test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_weights",
+        f"{TEST_EVALUATOR_SETUP}::test_a_run_is_the_same_with_and_without_an_evaluator_that_plays_with_its_weights",
         slow=True,
     ),
     Variant(
         "evaluator: its restarts before an interruption are not counted",
         TRAINER,
-        """self._evaluator_restarts_before = state.get("evaluator_restarts", 0)""",
+        'self._evaluator_restarts_before = state["evaluator_restarts"]',
         "pass",
-        f"{TEST_EVALUATING}::test_restarts_are_of_the_whole_run",
+        f"{TEST_EVALUATOR_SETUP}::test_restarts_are_of_the_whole_run",
     ),
     Variant(
         "evaluator: a resumed run keeps evaluations of weights that it has lost",

@@ -167,7 +167,7 @@ VARIANTS = [
     Variant(
         "faults: restarts are counted from the last resume",
         TRAINER,
-        'self._restarts_before = state.get("actor_restarts", 0)',
+        'self._restarts_before = state["actor_restarts"]',
         "self._restarts_before = 0",
         f"{TEST}::test_a_run_goes_on_after_failures_and_says_how_many",
         slow=True,
@@ -199,7 +199,7 @@ VARIANTS = [
     Variant(
         "faults: in lockstep an unroll that waits is no more of new games",
         LOCKSTEP,
-        'bool(state.get("new_games", False))',
+        'bool(state["new_games"])',
         "False",
         f"{TEST}::test_an_unroll_that_waits_keeps_that_its_games_are_new",
         slow=True,

@@ -2,7 +2,7 @@
 
 from tests.mutations.variant import Variant
 
-EVALUATION = "repro/acting/evaluation.py"
+PLAY = "repro/acting/play.py"
 WINDOW = "repro/training/trailing_returns.py"
 STATISTICS = "repro/evidence/statistics.py"
 SIMULATION = "repro/tabular/simulation.py"
@@ -23,10 +23,10 @@ TEST_PRIORITY = "tests/papers/ctrace/test_initial_priority.py"
 VARIANTS = [
     Variant(
         "evaluation: the first games to end",
-        EVALUATION,
+        PLAY,
         "if len(games[i]) < episodes // num_envs:",
         "if left:",
-        "tests/acting/test_evaluation.py::test_every_environment_counts_the_same_number_of_games",
+        "tests/acting/test_play.py::test_every_environment_counts_the_same_number_of_games",
     ),
     Variant(
         "evaluation by training: games of earlier windows",

@@ -201,13 +201,6 @@ VARIANTS = [
         f"{TEST_STACKS}::test_rows_of_an_unroll_go_to_the_next",
     ),
     Variant(
-        "stacks: older checkpoints are read as frames",
-        GROUPS,
-        "if isinstance(value, np.ndarray) and value.ndim > array.ndim and array.shape[1] != self._rows:",
-        "if False:",
-        f"{TEST_STACKS}::test_lockstep_checkpoints_hold_frames_and_older_ones_with_whole_stacks_are_read",
-    ),
-    Variant(
         "sequences: a game's first stack shows the game before",
         WRITER,
         "np.zeros_like(self._images[:OLDER]) if older is None else older",
@@ -435,8 +428,8 @@ VARIANTS = [
     Variant(
         "sequence memory: actors take the newest weights when a run goes on",
         "repro/training/sequence_trainer.py",
-        'if "weights" in state:',
-        "if False:",
+        'self._weights.set_latest(state["weights"])',
+        "pass",
         f"{TEST_SEQUENCE_TRAINER}::test_2n_updates_equal_n_stop_resume_n_bit_for_bit",
         slow=True,
     ),

@@ -119,7 +119,7 @@ VARIANTS = [
     Variant(
         "async: new games begin where the first began",
         "repro/acting/async_source.py",
-        "self._actors.set_counters(counters)",
+        'self._actors.set_counters({index: counters for index, counters in state.items() if index != "restarts"})',
         "pass",
         "tests/environments/test_dmlab.py::test_an_interrupted_run_repeats_no_episode",
         slow=True,
@@ -229,8 +229,8 @@ VARIANTS = [
     Variant(
         "A2C: unrolls that are left are lost in a checkpoint",
         "repro/acting/lockstep_source.py",
-        'left = state.get("left", {})',
-        "left: dict[str, Any] = {}",
+        'for i in range(len(state["left"])):',
+        "for i in range(0):",
         f"{TEST_TRAINING}::test_lockstep_2n_updates_equal_n_stop_resume_n_bit_for_bit",
         slow=True,
     ),
@@ -258,8 +258,8 @@ VARIANTS = [
     Variant(
         "lockstep: games that wait are lost in a checkpoint",
         LOCKSTEP,
-        'episodes = state.get("episodes", {})',
-        "episodes: dict[str, Any] = {}",
+        '_restored_episodes(state["episodes"][str(i)])',
+        "[]",
         f"{TEST_LOCKSTEP}::test_games_of_a_round_that_waits_are_saved_with_it",
     ),
     Variant(

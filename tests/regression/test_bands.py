@@ -68,7 +68,7 @@ DISTRIBUTIONS = {
     "normal": (lambda rng, shape: rng.normal(size=shape), False),
     "Student's, 5 degrees of freedom": (lambda rng, shape: rng.standard_t(5, size=shape), False),
     "lognormal, sigma 0.5": (lambda rng, shape: np.exp(0.5 * rng.normal(size=shape)), True),
-    "normal, but 3 % of seeds fail by ten standard deviations": (
+    "normal, but 3 % of seeds fail by ten stds": (
         lambda rng, shape: rng.normal(size=shape) - 10 * (rng.random(shape) < 0.03),
         False,
     ),

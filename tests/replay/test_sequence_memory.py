@@ -11,12 +11,13 @@ from tf_agents.trajectories import StepType, Trajectory
 
 from repro.aligned import ALIGNMENT
 from repro.environments.specs import STACK, FrameStackSpec
-from repro.replay.frame_stacks import Frames, to_frames
+from repro.replay.frame_stacks import Frames
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import TABLE, SequenceReplay, SequenceSettings
 from repro.replay.shared_rows import SharedRows
 from repro.replay.step_layout import FRAME, STATE, STEP, StepLayout
 from repro.replay.sum_tree import SumTree
+from tests.replay.stacks import to_frames
 
 SIZE, UNITS, ENVS, UNROLL = 5, 3, 3, 7
 SPEC = Trajectory(

@@ -6,9 +6,10 @@ import tensorflow as tf
 from tf_agents.trajectories import StepType, Trajectory
 
 from repro.environments.specs import STACK, FrameStackSpec
-from repro.replay.frame_stacks import Frames, to_frames, with_stacks
+from repro.replay.frame_stacks import Frames, with_stacks
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
+from tests.replay.stacks import to_frames
 
 HEIGHT, WIDTH, UNITS = 6, 4, 3
 

@@ -92,7 +92,7 @@ class CommandedRun:
     @property
     def rows(self) -> int:
         """That it has logged."""
-        return len(read_progress(self.progress)) if self.progress.exists() else 0
+        return len(read_progress(self.progress))
 
     @property
     def saved_updates(self) -> int:

@@ -13,7 +13,7 @@ from tf_agents.trajectories.time_step import time_step_spec
 
 from repro.acting.async_source import AsyncSource
 from repro.acting.batches import GroupSizes
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.inference import DynamicBatching
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.supervision import SILENT_SECONDS, Supervision, make_actors

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from repro.acting.rollout import Episode
-from repro.training.task_returns import TaskReturns
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog
 
@@ -50,17 +49,6 @@ def test_a_game_is_cleared_whole():
     log, _ = read_while_counting(lambda log: log.clear_collected())
     np.testing.assert_equal(log.collected, (0, [math.nan]))
     np.testing.assert_array_equal(log.get_state()["collected"], [[0, 0]])
-
-
-def test_a_state_of_before_holds_one_sum_or_none():
-    for tasks, collected in ((None, (5, [3.0])), (("a", "b"), (1, [math.nan, 5.0]))):
-        log = EpisodeLog(task_returns=TaskReturns(tasks, {}, recent=2) if tasks else None)
-        log.set_state(log.get_state() | {"collected": np.array([4.0, 10.0])})
-        log.append(Episode(5.0, 40, 1))
-        np.testing.assert_equal(log.collected, collected)
-    log = EpisodeLog()
-    log.set_state({"games": 4, "recent": np.zeros((0, 2))})
-    assert log.collected[0] == 0
 
 
 def test_a_log_without_a_window_has_no_evaluation():

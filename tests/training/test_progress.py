@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.acting.evaluator import Evaluated
+from repro.acting.evaluator_process import Evaluated
 from repro.training.progress import POINTS, Progress
 from repro.training.run_directory import RunDirectory, RunDirectoryError, read_progress
 from repro.training.trainer import Update

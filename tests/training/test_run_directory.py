@@ -105,6 +105,7 @@ def test_settings_keep_when_the_run_began(tmp_path):
 
 def test_a_last_row_cut_short_is_left_out(tmp_path):
     path = tmp_path / "progress.csv"
+    assert run_directory.read_progress(path) == []
     for cut in ("", "3", "3,30", "3,30,", "3,30,0.2"):  # the last one may have lost digits
         path.write_text(f"updates,frames,loss\n1,10,0.5\n2,20,nan\n{cut}")
         assert [row["updates"] for row in run_directory.read_progress(path)] == [1, 2]

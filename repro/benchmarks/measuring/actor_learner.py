@@ -190,7 +190,7 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
     ]
 
     def make_agent() -> tf_agent.TFAgent:
-        return experiment.make_agent(environments[0], 0, experiment.sample_hparams(0))
+        return experiment.with_hparams(experiment.sample_hparams(0)).make_agent(environments[0], 0)
 
     agent = make_agent()
     replay = experiment.make_replay(agent)

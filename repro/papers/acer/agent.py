@@ -25,7 +25,6 @@ class AcerAgent(UnrollAgent):
         learning: see `OptimizationConfig`.
         loss_settings: c, delta and the weight of the entropy.
         train_step_counter: int64 variable, incremented at each update.
-        greedy: whether `policy` (not `collect_policy`) takes the most probable action.
     """
 
     def __init__(
@@ -38,7 +37,6 @@ class AcerAgent(UnrollAgent):
         learning: OptimizationConfig,
         loss_settings: AcerLossSettings,
         train_step_counter: tf.Variable,
-        greedy: bool = False,
     ) -> None:
         self._network = network
         self._average_network = average_network
@@ -56,7 +54,7 @@ class AcerAgent(UnrollAgent):
             averaged,
             time_step_spec=time_step_spec,
             action_spec=action_spec,
-            policy=ActorCriticPolicy(time_step_spec, action_spec, network, greedy),
+            policy=ActorCriticPolicy(time_step_spec, action_spec, network),
             collect_policy=ActorCriticPolicy(time_step_spec, action_spec, network),
             train_step_counter=train_step_counter,
         )

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-import ml_collections
 import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import BatchSource
-from repro.acting.evaluation import describe_games, describe_window, score_unit
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.remote import RemoteWeights
 from repro.acting.sources import make_remote_source, make_source, run_remote_actor
 from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step
 from repro.environments.batched import BatchedEnvironment
-from repro.environments.make import make_environment, make_evaluation_environment
 from repro.papers.acer.unroll_agent import UnrollAgent
 from repro.replay.mixed_batches import available_bytes
 from repro.replay.unrolls import UnrollReplay
-from repro.training import checkpoint, devices
-from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, TrainedPolicy, Warn
+from repro.training import devices
+from repro.training.actor_experiment import ActorExperiment
+from repro.training.evaluation import describe_games, describe_window, score_unit
+from repro.training.evaluator_setup import make_evaluator
+from repro.training.experiment import Evaluation, Warn
 from repro.training.learner import Learner
 from repro.training.replay_trainer import ReplaySettings, ReplayTrainer
 from repro.training.run_directory import RunDirectory
@@ -40,28 +38,15 @@ EPISODES, NUM_ENVS = 50, 25
 """Episodes and environments of an evaluation after training; the paper's is made of training's last games."""
 
 
-class AcerExperiment(abc.ABC):
+class AcerExperiment(ActorExperiment):
     """Builds a run of ACER or one of its baselines; subclasses say which network and agent.
-
-    Attributes:
-        is_continuous: whether actions are, whose mean is then taken after training.
 
     Args:
         config: of `paper_configs/acer`, or another paper's that has ACER as a baseline, resolved.
     """
 
-    is_continuous = False
-
-    def __init__(self, config: ml_collections.ConfigDict) -> None:
-        self.config = config
-
     @abc.abstractmethod
-    def make_agent(self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]) -> UnrollAgent:
-        """Returns the agent with newly initialised weights; call it under the strategy's scope.
-
-        Raises:
-            ValueError: a field has an impossible value; the message names it.
-        """
+    def make_agent(self, environment: BatchedEnvironment, seed: int) -> UnrollAgent: ...
 
     @abc.abstractmethod
     def make_local_policy(self, environment: BatchedEnvironment) -> tf_policy.TFPolicy:
@@ -85,13 +70,6 @@ class AcerExperiment(abc.ABC):
         """When a batch is learned from (Algorithm 1)."""
         steps_per_call = self.config.runtime.get("steps_per_call", 1)
         return ReplaySettings(self.config.learner.on_policy, self.config.replay.ratio, steps_per_call=steps_per_call)
-
-    def sample_hparams(self, seed: int) -> dict[str, float]:
-        """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the same."""
-        return {}
-
-    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, self.is_continuous)
 
     def make_replay(self, agent: tf.Module) -> UnrollReplay | None:
         """Returns the replay, whose size is in frames or steps of the environment; None for a ratio of 0.
@@ -121,7 +99,7 @@ class AcerExperiment(abc.ABC):
         environments = [self.make_environment(runtime.envs_per_actor, x) for x in local]
         strategy = devices.make_strategy()
         with strategy.scope():
-            agent = self.make_agent(environments[0], seeds.weights, sampled_hparams)
+            agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
         devices.check_batch_size(config.learner.batch_size, strategy)
         if strategy.num_replicas_in_sync > 1:
             settings = settings._replace(steps_per_call=1)
@@ -145,12 +123,11 @@ class AcerExperiment(abc.ABC):
             source,
             weights,
             episodes,
-            run_settings(config, run, warn, evaluator),
+            run_settings(config, run, warn, evaluator, sampled_hparams),
             self.frames_per_update,
             self.make_replay(agent),
             settings,
             np.random.default_rng(seeds.replay),
-            sampled_hparams=sampled_hparams,
         )
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
@@ -223,12 +200,3 @@ class AcerExperiment(abc.ABC):
                 f"and {held * size / 1e9:.1f} GB may be used; take fewer, or larger batches."
             )
         return held
-
-    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
-        agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
-
-    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[UnrollAgent, BatchedEnvironment]:
-        """See `RemoteActing`."""
-        environment = make_evaluation_environment(self.config, num_envs, seed)
-        return self.make_agent(environment, 0, self.sample_hparams(0)), environment

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from pathlib import Path
 
-import ml_collections
 import numpy as np
 import reverb
 import tensorflow as tf
@@ -16,8 +14,7 @@ from repro.acting.actor import Actor
 from repro.acting.actor_pool import ActorPool, LocalActorPool
 from repro.acting.actor_processes import ActorProcesses, Launcher, LocalLauncher
 from repro.acting.batches import GroupSizes
-from repro.acting.evaluation import describe_games, score_unit
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.lockstep_source import LockstepSource
 from repro.acting.machines import own_machine
 from repro.acting.remote import PulledWeights, RemoteWeights, Reporter, make_tables
@@ -28,7 +25,6 @@ from repro.acting.unrolls import UnrollGroup
 from repro.acting.weights import WeightsPublisher
 from repro.config import check_schedule, frames_per_step
 from repro.environments.batched import BatchedEnvironment
-from repro.environments.make import make_environment, make_evaluation_environment
 from repro.networks.epsilon_greedy_policy import EpsilonGreedyPolicy
 from repro.networks.q_network import QNetwork
 from repro.networks.recurrent_q import RecurrentQ
@@ -40,9 +36,11 @@ from repro.papers.ctrace.loss import SequenceLossSettings
 from repro.replay.mixed_batches import available_bytes
 from repro.replay.sequence_memory import SequenceMemory
 from repro.replay.sequences import SequenceReplay, SequenceSettings
-from repro.training import checkpoint, devices
-from repro.training.evaluating import make_evaluator
-from repro.training.experiment import Evaluation, TrainedPolicy, Warn
+from repro.training import devices
+from repro.training.actor_experiment import ActorExperiment
+from repro.training.evaluation import describe_games
+from repro.training.evaluator_setup import make_evaluator
+from repro.training.experiment import Warn
 from repro.training.learner import Learner
 from repro.training.run_directory import RunDirectory
 from repro.training.seeds import make_run_seeds
@@ -53,7 +51,7 @@ WORKING = "replay_being_saved"
 """Folder in a run's, in which the replay is written before it becomes part of a checkpoint."""
 
 
-class SequenceExperiment(abc.ABC):
+class SequenceExperiment(ActorExperiment):
     """Builds a run of DQN or R2D2; subclasses say which network, exploration and settings.
 
     Attributes:
@@ -66,9 +64,6 @@ class SequenceExperiment(abc.ABC):
 
     SCHEDULES: tuple[str, ...] = ("lockstep",)
     CAPACITY: str
-
-    def __init__(self, config: ml_collections.ConfigDict) -> None:
-        self.config = config
 
     @property
     @abc.abstractmethod
@@ -133,10 +128,6 @@ class SequenceExperiment(abc.ABC):
         return InitialPriority(n, loss.discount, loss.rescaling, replay.priority_of_max, replay.burn_in)
 
     @property
-    def evaluation(self) -> Evaluation:
-        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
-
-    @property
     def frames_per_update(self) -> int:
         """Environment frames that all actors play between two gradient steps."""
         steps = self.num_actors * self.envs_per_actor * self.config.learner.steps_per_update
@@ -145,11 +136,7 @@ class SequenceExperiment(abc.ABC):
     def describe_evaluation(self, episodes: int) -> str:
         return describe_games(self.config.env, episodes, f"epsilon {self.config.evaluation.epsilon:g}")
 
-    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, is_continuous=False)
-
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> CtraceAgent:
-        """Returns the agent with newly initialised weights; call it under the strategy's scope."""
         return CtraceAgent(
             environment.time_step_spec,
             environment.action_spec,
@@ -218,15 +205,6 @@ class SequenceExperiment(abc.ABC):
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
-
-    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
-        agent, environment = self.make_evaluation_agent(num_envs, seed)
-        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
-
-    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[CtraceAgent, BatchedEnvironment]:
-        """See `RemoteActing`."""
-        environment = make_evaluation_environment(self.config, num_envs, seed)
-        return self.make_agent(environment, seed=0), environment
 
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision

@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 from tf_agents.policies import tf_policy
 
-from repro.acting.evaluation import describe_games, score_unit
 from repro.environments.batched import VectorEnvironment
 from repro.environments.make import make_vector_environment
 from repro.training import checkpoint
+from repro.training.evaluation import describe_games, score_unit
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
 from repro.training.trailing_returns import TrailingReturns
 from repro.training.trainer import EpisodeLog

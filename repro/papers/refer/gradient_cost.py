@@ -32,9 +32,7 @@ def replay_cost(agent: FusedAgent, batch_size: int, state_size: int) -> int:
 class MakesUnrollAgent(Protocol):
     """What is read of ACER's experiment."""
 
-    def make_agent(
-        self, environment: MujocoEnvironment, seed: int, sampled_hparams: dict[str, float]
-    ) -> tf_agent.TFAgent: ...
+    def make_agent(self, environment: MujocoEnvironment, seed: int) -> tf_agent.TFAgent: ...
 
 
 def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
@@ -49,7 +47,7 @@ def acer_cost(experiment: Experiment, environment: MujocoEnvironment) -> int:
     """
     if not isinstance(experiment, MakesUnrollAgent):
         raise TypeError(f"{type(experiment).__name__} makes no agent that learns from unrolls.")
-    agent, config = experiment.make_agent(environment, 0, {}), experiment.config
+    agent, config = experiment.make_agent(environment, 0), experiment.config
     shape = [config.replay.batch_size, environment.max_steps + 1]
     experience = tf.nest.map_structure(
         lambda spec: tf.TensorSpec([*shape, *spec.shape], spec.dtype), specs.unwrapped(agent.collect_data_spec)

@@ -42,7 +42,7 @@ def test_names_of_atari_agents_say_ratio_and_trust_region():
 def test_the_trust_region_needs_an_average_network(agent, has_region):
     experiment = find_experiment(_small_atari(agent))
     environment = experiment.make_environment(1, 0)
-    made = experiment.make_agent(environment, 0, experiment.sample_hparams(0))
+    made = experiment.make_agent(environment, 0)
     assert (made._average_network is not None) == has_region
     environment.close()
 
@@ -96,7 +96,8 @@ def test_parts_of_acer_are_settings_of_its_loss():
     for name in names:
         experiment = find_experiment(_small_continuous(name))
         environment = experiment.make_environment(1, 0)
-        settings = experiment.make_agent(environment, 0, {"learning_rate": 1e-4, "delta": 0.5})._loss_settings
+        sampled = experiment.with_hparams({"learning_rate": 1e-4, "delta": 0.5})
+        settings = sampled.make_agent(environment, 0)._loss_settings
         found.append((settings.truncation, settings.delta, settings.traces, settings.policy_target))
         environment.close()
     usual = (5.0, 0.5, "root", "q_opc")
@@ -127,7 +128,7 @@ def test_a_replay_too_small_for_a_batch_is_refused():
     config.replay.frames, config.learner.batch_size = 100, 4
     experiment = find_experiment(config)
     environment = experiment.make_environment(1, 0)
-    agent = experiment.make_agent(environment, 0, {})
+    agent = experiment.make_agent(environment, 0)
     with pytest.raises(ValueError, match=r"replay\.frames=100 holds 1 unrolls, less than one batch"):
         experiment.make_replay(agent)
     environment.close()

@@ -34,7 +34,7 @@ def test_baselines_are_the_other_papers_and_agents_are_its_own():
 def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
     experiment = experiment_of(agent)
     environment = experiment.make_environment(1, 0)
-    made = experiment.make_agent(environment, 0, {})
+    made = experiment.make_agent(environment, 0)
     before = [v.numpy() for v in made._network.trainable_variables]
     policy = {v.ref() for v in made._network.policy_weights}
     learner = Learner(made, tf.distribute.get_strategy())
@@ -51,7 +51,7 @@ def test_the_policy_has_a_learning_rate_of_its_own(agent, rate):
 def test_the_logged_divergence_is_that_from_the_behaviour():
     experiment = experiment_of("acer")
     environment = experiment.make_environment(1, 0)
-    made = experiment.make_agent(environment, 0, {})
+    made = experiment.make_agent(environment, 0)
     unrolls = tf.nest.map_structure(tf.convert_to_tensor, random_batch(made, 2, seed=0))
     extras = made._per_step_loss(unrolls).extras
     mean = made._network.mean(unrolls.observation[:, :-1]).numpy()

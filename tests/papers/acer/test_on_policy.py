@@ -102,7 +102,7 @@ def algorithm_2(config, start, calls, *, stale):
     """
     experiment = find_experiment(config)
     environment = experiment.make_environment(1, 0)
-    agent = experiment.make_agent(environment, 0, experiment.sample_hparams(3))
+    agent = experiment.with_hparams(experiment.sample_hparams(3)).make_agent(environment, 0)
     environment.close()
     rate = float(agent._optimizer.learning_rate)
     theta, average = start

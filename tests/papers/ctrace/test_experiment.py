@@ -9,6 +9,7 @@ from repro.config import resolve
 from repro.papers import find_experiment
 from repro.papers.ctrace import experiment as experiment_module
 from repro.replay.sequence_memory import SequenceMemory
+from repro.training import actor_experiment
 from repro.training.run_directory import RunDirectory
 
 
@@ -55,8 +56,8 @@ def test_only_the_environments_of_actors_stay_open(tmp_path, monkeypatch):
         monkeypatch.setattr(environment, "close", lambda: closed.append(environment))
         return environment
 
-    make_environment = experiment_module.make_environment
-    monkeypatch.setattr(experiment_module, "make_environment", make_noting)
+    make_environment = actor_experiment.make_environment
+    monkeypatch.setattr(actor_experiment, "make_environment", make_noting)
     experiment, trainer = build(tmp_path, "retrace")
     assert len(made) - len(closed) == experiment.num_actors
     trainer.close()

@@ -74,7 +74,7 @@ def _actors(run: Path) -> list[int]:
 
 
 def _frames(run: Path) -> int:
-    rows = read_progress(run / "progress.csv") if (run / "progress.csv").exists() else []
+    rows = read_progress(run / "progress.csv")
     return int(rows[-1]["num_env_frames"]) if rows else 0
 
 

@@ -19,14 +19,14 @@ from paper_configs.impala import (
     dmlab_table1_throughput,
     dmlab_table2,
 )
-from repro.acting.evaluation import configs_by_task
 from repro.config import budget, flatten, of_task, resolve, tasks, total_budget
 from repro.environments.dmlab_levels import DMLAB30
 from repro.evidence import published
 from repro.evidence.records import plain_config
 from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
-from repro.training import task_evaluation
+from repro.training import evaluation
+from repro.training.evaluation import configs_by_task
 from repro.training.experiment import TrainedPolicy
 from repro.training.run_directory import RunDirectory
 
@@ -145,12 +145,12 @@ def test_an_error_on_a_task_is_a_sentence_and_the_tasks_before_it_are_kept(tmp_p
         return {"mean": 1.0}
 
     environment = types.SimpleNamespace(num_envs=2, close=lambda: None)
-    monkeypatch.setattr(task_evaluation, "evaluate_task", play)
-    monkeypatch.setattr(task_evaluation, "make_evaluation_environment", lambda *_: environment)
+    monkeypatch.setattr(evaluation, "evaluate_task", play)
+    monkeypatch.setattr(evaluation, "make_evaluation_environment", lambda *_: environment)
     experiments = {name: types.SimpleNamespace(config=name) for name in ("pong", "qbert")}
     sentence = "the evaluation on qbert failed with RuntimeError: the level is gone; see .*; .* has the tasks before it"
-    with pytest.raises(task_evaluation.EvaluationError, match=sentence):
-        task_evaluation.evaluate_tasks(experiments, TrainedPolicy(None, environment, 7), 2, 1, tmp_path, together=True)
+    with pytest.raises(evaluation.EvaluationError, match=sentence):
+        evaluation.evaluate_tasks(experiments, TrainedPolicy(None, environment, 7), 2, 1, tmp_path, together=True)
     kept = {"updates": 7, "tasks": {"pong": {"mean": 1.0}}}
     assert json.loads((tmp_path / "evaluation.json").read_text()) == kept
     assert "Traceback" in (tmp_path / "evaluation_errors.txt").read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import ml_collections
 import numpy as np
 import tensorflow as tf
@@ -26,6 +28,7 @@ class ContinuousExperiment(AcerExperiment):
     """
 
     AGENT: type[ContinuousAgent] = ContinuousAgent
+    SAMPLED: Mapping[str, str] = {"learning_rate": "learner", "delta": "loss"}
     is_continuous = True
 
     def sample_hparams(self, seed: int) -> dict[str, float]:
@@ -50,18 +53,12 @@ class ContinuousExperiment(AcerExperiment):
             mean_bound=network.mean_bound,
         )
 
-    def make_optimizer(
-        self, network: GaussianActorCritic, sampled_hparams: dict[str, float]
-    ) -> tf.keras.optimizers.Optimizer:
+    def make_optimizer(self, network: GaussianActorCritic) -> tf.keras.optimizers.Optimizer:
         """Returns the optimizer of a network's weights."""
         learner = self.config.learner
-        return RMSPropTF1(
-            sampled_hparams["learning_rate"], decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon
-        )
+        return RMSPropTF1(learner.learning_rate, decay=learner.rmsprop_decay, epsilon=learner.rmsprop_epsilon)
 
-    def make_agent(
-        self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]
-    ) -> ContinuousAgent:
+    def make_agent(self, environment: BatchedEnvironment, seed: int) -> ContinuousAgent:
         loss, network = self.config.loss, self.make_network(environment, seed)
         return self.AGENT(
             environment.time_step_spec,
@@ -72,14 +69,12 @@ class ContinuousExperiment(AcerExperiment):
             std=self.config.network.std,
             dueling_samples=self.config.network.dueling_samples,
             learning=OptimizationConfig(
-                self.make_optimizer(network, sampled_hparams),
+                self.make_optimizer(network),
                 loss.discount,
                 loss.average_decay,
                 self.config.learner.clip_global_norm,
             ),
-            loss_settings=ContinuousLossSettings(
-                loss.truncation, sampled_hparams["delta"], loss.traces, loss.policy_target
-            ),
+            loss_settings=ContinuousLossSettings(loss.truncation, loss.delta, loss.traces, loss.policy_target),
             train_step_counter=tf.Variable(0, dtype=tf.int64, trainable=False, name="updates"),
             seed=seed,
         )

@@ -32,7 +32,7 @@ class DiscreteExperiment(AcerExperiment):
         torso = make_torso(self.config.network, next(seeds), TORSOS, environment.time_step_spec.observation)
         return PolicyQ(torso, environment.num_actions, seed=next(seeds))
 
-    def make_agent(self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]) -> AcerAgent:
+    def make_agent(self, environment: BatchedEnvironment, seed: int) -> AcerAgent:
         learner, loss = self.config.learner, self.config.loss
         return AcerAgent(
             environment.time_step_spec,

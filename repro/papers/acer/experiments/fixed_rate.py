@@ -6,7 +6,6 @@ import ml_collections
 import tensorflow as tf
 
 from repro.distributions import gaussian
-from repro.environments.batched import BatchedEnvironment
 from repro.networks.gaussian_actor_critic import GaussianActorCritic
 from repro.optimizers.fused_adam import FusedAdam
 from repro.papers.acer.continuous_agent import ContinuousAgent
@@ -42,19 +41,12 @@ class FixedRateExperiment(ContinuousExperiment):
         """Returns {}: every seed has the same hyper-parameters."""
         return {}
 
-    def make_optimizer(
-        self, network: GaussianActorCritic, sampled_hparams: dict[str, float]
-    ) -> tf.keras.optimizers.Optimizer:
+    def make_optimizer(self, network: GaussianActorCritic) -> tf.keras.optimizers.Optimizer:
         """Returns Adam, with a learning rate of its own for the policy."""
         learner, policy = self.config.learner, {weights.ref() for weights in network.policy_weights}
         scale = learner.policy_learning_rate / learner.learning_rate
         scales = [scale if weights.ref() in policy else 1.0 for weights in network.trainable_variables]
         return FusedAdam(learner.learning_rate, scales=scales)
-
-    def make_agent(
-        self, environment: BatchedEnvironment, seed: int, sampled_hparams: dict[str, float]
-    ) -> ContinuousAgent:
-        return super().make_agent(environment, seed, {"delta": self.config.loss.delta})
 
 
 def make_experiment(config: ml_collections.ConfigDict) -> Experiment:

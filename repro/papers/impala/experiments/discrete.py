@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
 
 import ml_collections
 import numpy as np
@@ -22,11 +21,11 @@ from repro.training.experiment import Experiment
 from repro.training.on_policy_experiment import OnPolicyExperiment
 
 TORSOS = ("shallow", "deep")
-SAMPLED = {"learning_rate": "learner", "rmsprop_epsilon": "learner", "entropy_cost": "loss"}
-"""Hyper-parameters of a sweep (Table C.1), with the sections of a configuration that they are read from."""
 
 
 class DiscreteExperiment(OnPolicyExperiment):
+    SAMPLED: Mapping[str, str] = {"learning_rate": "learner", "rmsprop_epsilon": "learner", "entropy_cost": "loss"}
+
     def make_network(self, environment: BatchedEnvironment, seed: int) -> ActorCritic:
         """Returns a new network; it reads instructions where the environment gives some and the config has a width.
 
@@ -56,12 +55,6 @@ class DiscreteExperiment(OnPolicyExperiment):
         )
         epsilon = float(rng.choice(sweep.rmsprop_epsilon))
         return {"learning_rate": learning_rate, "rmsprop_epsilon": epsilon, "entropy_cost": entropy_cost}
-
-    def with_hparams(self, sampled_hparams: dict[str, float]) -> Self:
-        config = self.config.copy_and_resolve_references()
-        for name, value in sampled_hparams.items():
-            config[SAMPLED[name]][name] = value
-        return type(self)(config)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> ImpalaAgent:
         config = self.config

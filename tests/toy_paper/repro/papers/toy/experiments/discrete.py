@@ -6,7 +6,6 @@ import numpy as np
 import tensorflow as tf
 from repro.papers.toy.agent import ToyAgent
 
-from repro.acting.evaluation import describe_games, score_unit
 from repro.acting.sources import make_source
 from repro.acting.supervision import make_actors
 from repro.acting.weights import WeightsPublisher
@@ -15,6 +14,7 @@ from repro.networks.actor_critic import ActorCritic
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.networks.torsos import make_torso
 from repro.training import checkpoint, devices
+from repro.training.evaluation import describe_games, score_unit
 from repro.training.experiment import Evaluation, TrainedPolicy
 from repro.training.learner import Learner
 from repro.training.on_policy_trainer import OnPolicyTrainer

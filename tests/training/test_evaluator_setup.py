@@ -13,14 +13,14 @@ import tensorflow as tf
 from tf_agents.trajectories.time_step import restart
 
 from repro.acting.actor_processes import LocalProcess
-from repro.acting.evaluation import play
-from repro.acting.evaluator import OFFERED, PLAYED, Evaluator
+from repro.acting.evaluator_process import OFFERED, PLAYED, Evaluator
+from repro.acting.play import play
 from repro.acting.remote_evaluator import seed_of
 from repro.acting.supervision import Supervision
 from repro.config import PROCESSES, resolve
 from repro.papers import find_experiment
-from repro.training import evaluating
-from repro.training.evaluating import evaluator_episodes
+from repro.training import evaluator_setup
+from repro.training.evaluator_setup import evaluator_episodes
 from repro.training.experiment import RemoteActing
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import RunDirectory
@@ -209,9 +209,9 @@ def test_several_tasks_are_played_one_after_the_other_by_one_agent(monkeypatch):
     config, called = CASES["impala.multitask"].config(), []
     config.runtime.update(schedule=PROCESSES, evaluator_episodes=4)
     config.evaluation.num_envs, config.evaluation.greedy = 3, True
-    monkeypatch.setattr(evaluating, "end_with", called.append)
-    monkeypatch.setattr(evaluating, "evaluate_offers", lambda *parts: called.append(parts))
-    evaluating.run_evaluator(find_experiment, config, 7, "localhost:1")
+    monkeypatch.setattr(evaluator_setup, "end_with", called.append)
+    monkeypatch.setattr(evaluator_setup, "evaluate_offers", lambda *parts: called.append(parts))
+    evaluator_setup.run_evaluator(find_experiment, config, 7, "localhost:1")
     address, (policy, _, make_environments, num_envs, episodes, seed, _) = called
     assert (address, num_envs, episodes, seed) == ("localhost:1", 2, 4, 7)
     assert len(make_environments) == 2

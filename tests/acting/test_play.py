@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from repro.acting.evaluation import play
+from repro.acting.play import play
 from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
 from tests.support.training import make_network

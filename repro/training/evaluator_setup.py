@@ -1,4 +1,4 @@
-"""An evaluator beside training, from an experiment's configuration."""
+"""Sets up an evaluator beside training from a configuration, at the learner's end and in its own process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import ml_collections
 from tf_agents.agents import tf_agent
 
 from repro.acting.actor_processes import Launcher
-from repro.acting.evaluation import configs_by_task, largest_divisor
-from repro.acting.evaluator import Evaluator
+from repro.acting.evaluator_process import Evaluator
 from repro.acting.remote_actor import end_with
 from repro.acting.remote_evaluator import LearnerLink, evaluate_offers
 from repro.acting.supervision import Supervision
 from repro.config import PROCESSES, tasks
 from repro.environments.make import make_evaluation_environment
 from repro.environments.names import task_names
+from repro.training.evaluation import configs_by_task, largest_divisor
 from repro.training.experiment import FindExperiment, RemoteActing
 
 

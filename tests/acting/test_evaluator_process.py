@@ -10,10 +10,9 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from repro.acting import actor_processes, remote_evaluator
-from repro.acting import evaluator as evaluators
-from repro.acting.evaluation import play
-from repro.acting.evaluator import Evaluator
+from repro.acting import actor_processes, evaluator_process, remote_evaluator
+from repro.acting.evaluator_process import Evaluator
+from repro.acting.play import play
 from repro.acting.remote_evaluator import LearnerLink, Offer, evaluate_offers, seed_of
 from repro.acting.supervision import MAX_FAILURES, Supervision
 from tests.support.catch import Catch
@@ -60,7 +59,7 @@ class Learner:
 
 @pytest.fixture
 def make_learner(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluators, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(evaluator_process, "LOOK_SECONDS", 0.0)
     made = []
 
     def make(*args, **kwargs):
@@ -164,7 +163,7 @@ def test_only_a_finished_evaluation_ends_failures_in_a_row(make_learner, monkeyp
     assert fail_late(learner)
     assert fail_late(learner)
     with monkeypatch.context() as still:
-        still.setattr(evaluators, "STILL_SECONDS", -1.0)
+        still.setattr(evaluator_process, "STILL_SECONDS", -1.0)
         LearnerLink(learner.address).live()
         wait(lambda: learner.evaluator.look() or learner.started[-1].ended.is_set())
     learner.update(3)
@@ -208,7 +207,7 @@ def test_one_that_hangs_is_ended_and_replaced(make_learner, monkeypatch):
 @pytest.mark.parametrize("may_wait", [True, False])
 def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch, may_wait):
     """On a cluster, where an actor may wait for it."""
-    monkeypatch.setattr(evaluators, "STILL_SECONDS", 0.3)
+    monkeypatch.setattr(evaluator_process, "STILL_SECONDS", 0.3)
     learner = make_learner(lambda: IdleProcess(may_wait))
     learner.update(1)
     wait(lambda: learner.started)
@@ -229,7 +228,7 @@ def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch
 
 
 def test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is(make_learner, monkeypatch):
-    monkeypatch.setattr(evaluators, "STILL_SECONDS", 0.3)
+    monkeypatch.setattr(evaluator_process, "STILL_SECONDS", 0.3)
     learner = make_learner(lambda: IdleProcess(may_wait=True), silent_seconds=0.8)
     learner.update(1)
     wait(lambda: learner.started)

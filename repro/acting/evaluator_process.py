@@ -1,4 +1,4 @@
-"""The learner's end of an evaluator beside training: a process that plays with the weights of now and then.
+"""An evaluator beside training at the learner's end: a process that plays with the weights of now and then.
 
 A table of the learner's server has the weights that are to be played with next. Newer ones take their place until an
 evaluator takes them, so that a slow one leaves some out and never waits for old ones. What it played comes back by a

@@ -1,20 +1,23 @@
-"""Evaluation of a trained policy on each of its tasks, and the file that keeps it."""
+"""The evaluation after training: its protocol in words, its tasks, their games, and the file that keeps it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_collections
 import numpy as np
 from tf_agents.policies import tf_policy
 
-from repro.acting.evaluation import play
+from repro.acting.play import play
 from repro.acting.rollout import Episode
 from repro.acting.supervision import log_traceback
+from repro.config import of_task, resolve, tasks
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
+from repro.environments.names import task_names
 from repro.evidence.statistics import sample_std
 from repro.training.experiment import Experiment, TrainedPolicy
 from repro.training.progress_line import ProgressLine, format_score
@@ -23,6 +26,67 @@ from repro.training.run_directory import write_json
 
 class EvaluationError(RuntimeError):
     """A task could not be played to the end."""
+
+
+def largest_divisor(number: int, limit: int) -> int:
+    """The largest divisor of `number` that is at most `limit`."""
+    return max(d for d in range(1, min(number, limit) + 1) if number % d == 0)
+
+
+def configs_by_task(
+    config: ml_collections.ConfigDict, chosen: Sequence[str] = ()
+) -> dict[str, ml_collections.ConfigDict]:
+    """Returns the configuration of each task to evaluate: the run's own, or one of each task that it learned.
+
+    Args:
+        config: of the run.
+        chosen: some of several tasks, in any spelling; empty for all.
+
+    Raises:
+        ValueError: a task that the run did not learn, or any where it learned only one.
+    """
+    together = tasks(resolve(config))
+    if not together:
+        if chosen:
+            raise ValueError(f"--task={','.join(chosen)}: the run has one task, {config.env.task}; leave the flag out.")
+        return {config.env.task: config}
+    learned = task_names(config.env.name, together)
+    played = task_names(config.env.name, chosen) or learned
+    for task in played:
+        if task not in learned:
+            raise ValueError(f"--task={task}: the run learned {', '.join(learned)}.")
+    return {task: of_task(config, task) for task in played}
+
+
+def score_unit(env: ml_collections.ConfigDict) -> str:
+    """Returns the unit of returns in records."""
+    return "game score" if env.name == "atari" else "episode return"
+
+
+def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) -> str:
+    """Returns the protocol of an evaluation after training in one line, for records and tables.
+
+    Args:
+        env: section of a configuration.
+        episodes: played in all.
+        actions: how they are chosen.
+    """
+    if env.name == "atari":
+        return (
+            f"{episodes} games after training, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
+        )
+    if env.name == "dmlab":
+        return f"{episodes} episodes of {env.task} after training, level and seeds for tests, {actions}"
+    version = f"-{env.version}" if "version" in env else ""
+    steps = f" of {env.max_steps} steps" if env.get("max_steps") else ""
+    positions = ", positions observed" if env.get("observed") == "positions" else ""
+    return f"{episodes} episodes{steps} of {env.task}{version} after training, {actions}{positions}"
+
+
+def describe_window(env: ml_collections.ConfigDict) -> str:
+    """Returns the protocol of an evaluation by the last games of training, with {} for the length of its window."""
+    games, unit = "games" if env.name == "atari" else "episodes", "frames" if "frame_skip" in env else "steps"
+    return f"{games} that ended in the last {{}} {unit} of training, actions sampled"
 
 
 def evaluate_tasks(

@@ -1,0 +1,73 @@
+"""What experiments share whose actors play for a learner: the agent, the hyper-parameters of a seed, the evaluation."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import ml_collections
+from tf_agents.agents import tf_agent
+
+from repro.environments.batched import BatchedEnvironment
+from repro.environments.make import make_environment, make_evaluation_environment
+from repro.training import checkpoint
+from repro.training.evaluation import score_unit
+from repro.training.experiment import Evaluation, TrainedPolicy, Warn
+
+
+class ActorExperiment(abc.ABC):
+    """Makes an agent, for training and for evaluation; subclasses say which one, and how it is trained.
+
+    Attributes:
+        is_continuous: whether actions are; they are discrete otherwise.
+        SAMPLED: hyper-parameters that a seed may sample, with the sections of a configuration that they are read from.
+
+    Args:
+        config: resolved.
+    """
+
+    is_continuous = False
+    SAMPLED: Mapping[str, str] = {}
+
+    def __init__(self, config: ml_collections.ConfigDict) -> None:
+        self.config = config
+
+    @abc.abstractmethod
+    def make_agent(self, environment: BatchedEnvironment, seed: int) -> tf_agent.TFAgent:
+        """Returns the agent with newly initialised weights; call it under the strategy's scope.
+
+        Where a seed samples hyper-parameters, this is a method of what `with_hparams` returns.
+
+        Raises:
+            ValueError: a field has an impossible value; the message names it.
+        """
+
+    @property
+    def evaluation(self) -> Evaluation:
+        return Evaluation(self.config.evaluation.episodes, self.config.evaluation.num_envs, score_unit(self.config.env))
+
+    def sample_hparams(self, seed: int) -> dict[str, float]:
+        """Returns the hyper-parameters that a seed samples, by name; {}: all seeds have the configuration's."""
+        return {}
+
+    def with_hparams(self, sampled_hparams: Mapping[str, float]) -> Self:
+        """Returns the experiment with what `sample_hparams` returned in place of the configuration's own values."""
+        config = self.config.copy_and_resolve_references()
+        with config.unlocked():
+            for name, value in sampled_hparams.items():
+                config[self.SAMPLED[name]][name] = value
+        return type(self)(config)
+
+    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
+        return make_environment(self.config, num_envs, seed, self.is_continuous)
+
+    def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
+        agent, environment = self.make_evaluation_agent(num_envs, seed)
+        return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))
+
+    def make_evaluation_agent(self, num_envs: int, seed: int) -> tuple[tf_agent.TFAgent, BatchedEnvironment]:
+        """See `RemoteActing`."""
+        environment = make_evaluation_environment(self.config, num_envs, seed)
+        return self.with_hparams(self.sample_hparams(0)).make_agent(environment, 0), environment
