@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,9 +89,10 @@ class RayCluster:
         """Processes of a `Role`, on a machine or on all."""
         return [pid for pid in self.pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
 
-    def trainings(self, machine: int | None = None) -> list[int]:
-        """Processes of whole runs."""
-        return [pid for pid in self.pids(machine) if "--run_dir=" in _command(pid)]
+    def trainings(self, machine: int | None = None, seed: int | None = None) -> list[int]:
+        """Processes of whole runs, or of those with a seed."""
+        named = re.compile(r"--run_dir=\S*/seed_" + ("" if seed is None else rf"{seed}\b"))
+        return [pid for pid in self.pids(machine) if named.search(_command(pid))]
 
     def pids(self, machine: int | None = None) -> list[int]:
         """Processes on a machine or on all."""
