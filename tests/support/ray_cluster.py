@@ -29,6 +29,10 @@ GIVEN_UP = {
 """Ray's variables: a machine is given up that does not answer for some 15 seconds, in place of a minute."""
 
 
+AS_OTHERS = {"RAY_worker_niceness": "0"}
+"""Ray's variable: what it starts would give way to all other processes of this machine, other tests above all."""
+
+
 class RayCluster:
     """Nodes of Ray on machines.
 
@@ -104,7 +108,7 @@ class RayCluster:
 def ray_cluster(made: Machines, cores: Sequence[int], variables: Mapping[str, str]) -> Iterator[RayCluster]:
     """A cluster whose machine i has so many cores for tasks; all that runs on the machines ends with it."""
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
-        cluster = RayCluster(made, Path(folder), GIVEN_UP | variables)
+        cluster = RayCluster(made, Path(folder), GIVEN_UP | AS_OTHERS | variables)
         try:
             cluster.start({HEAD: cores[HEAD]})
             cluster.start({machine: count for machine, count in enumerate(cores) if machine != HEAD})
