@@ -176,6 +176,9 @@ def break_runs(cluster: RayCluster) -> Iterator[Outcome]:
             yield Outcome("the command is killed", happened, BETWEEN)
 
             head = start()
+            wait(lambda: cluster.trainings(seed=2) or head.poll() is not None, "no run goes on")
+            for pid in cluster.trainings(seed=2):  # the other run has the cores to itself
+                os.kill(pid, signal.SIGSTOP)
             wait(lambda: records() or head.poll() is not None, "no run ends", 4 * SECONDS)
             assert records(), log.read_text()
             yield Outcome("none", "a run ends, and the head has its record", "nothing")

@@ -2,10 +2,12 @@
 
 import itertools
 import json
+from collections.abc import Mapping
 
 import numpy as np
 
-from repro.evidence import published, rows
+from repro.evidence import published, rows, staleness
+from repro.evidence.references import find_references
 from tests.evidence.synthetic_records import make_groups, make_record, random_records
 
 ROW = {
@@ -46,10 +48,37 @@ def make_table(tmp_path, made, *changed, random=RANDOM, settings=(), **changes):
     return rows.make_rows(make_groups([*made, *random]), published_dir=tmp_path)
 
 
+class AnsweredRows(Mapping):
+    """Table, task and column to the row that records give, as in `rows.make_rows`; made when it is first asked for.
+
+    Args:
+        printed: of a paper.
+        made: the records.
+        directory: of published numbers.
+    """
+
+    def __init__(self, printed, made, directory=published.PUBLISHED_DIR):
+        self._printed = {(row.table, row.task, row.column): row for row in printed}
+        groups = make_groups(made)
+        references = find_references((record for group in groups.values() for record in group.every), directory)
+        self._context = groups, references, directory, staleness.CONFIGS_DIR
+        self._found = {}
+
+    def __getitem__(self, place):
+        if place not in self._found:
+            self._found[place] = rows._printed_row(self._printed[place], *self._context)
+        return self._found[place]
+
+    def __iter__(self):
+        return iter(self._printed)
+
+    def __len__(self):
+        return len(self._printed)
+
+
 def answered_rows(paper, made, directory=published.PUBLISHED_DIR):
     """The rows of a paper's tables: table, task and column to the row that these records give."""
-    found = rows.make_rows(make_groups(made), papers=[paper], published_dir=directory)
-    return {(row.table, row.task, row.column): row for row in found if row.table}
+    return AnsweredRows(published.load(paper, directory).rows, made, directory)
 
 
 def make_row(tmp_path, made, **changes):

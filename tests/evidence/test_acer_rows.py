@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from repro.evidence import claim_kinds, intervals, published, random_player, staleness
+from repro.evidence import claim_kinds, intervals, published, random_player, staleness, statistics
 from repro.evidence.records import budget_field
 from tests.evidence.claim_rows import answered_rows
 from tests.evidence.synthetic_records import make_record
@@ -262,7 +262,8 @@ def test_fewer_settings_than_the_paper_s_do_not_reproduce_figure_2(count):
         assert _less(row) == (f"{count} of 30 runs",)
 
 
-def test_agents_with_unequal_numbers_of_settings_do_not_reproduce_speed():
+def test_agents_with_unequal_numbers_of_settings_do_not_reproduce_speed(monkeypatch):
+    monkeypatch.setattr(statistics, "CURVE_RESAMPLES", 99)
     place = "Section 1", "acer_control", "ACER over A3C, sample efficiency in continuous control"
     tasks = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
     made = [

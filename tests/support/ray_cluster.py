@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,10 @@ GIVEN_UP = {
     "RAY_health_check_failure_threshold": "5",
 }
 """Ray's variables: a machine is given up that does not answer for some 15 seconds, in place of a minute."""
+
+
+AS_OTHERS = {"RAY_worker_niceness": "0"}
+"""Ray's variable: what it starts would give way to all other processes of this machine, other tests above all."""
 
 
 class RayCluster:
@@ -88,9 +93,10 @@ class RayCluster:
         """Processes of a `Role`, on a machine or on all."""
         return [pid for pid in self.pids(machine) if _command(pid).startswith(f"ray::Role.{does}")]
 
-    def trainings(self, machine: int | None = None) -> list[int]:
-        """Processes of whole runs."""
-        return [pid for pid in self.pids(machine) if "--run_dir=" in _command(pid)]
+    def trainings(self, machine: int | None = None, seed: int | None = None) -> list[int]:
+        """Processes of whole runs, or of those with a seed."""
+        named = re.compile(r"--run_dir=\S*/seed_" + ("" if seed is None else rf"{seed}\b"))
+        return [pid for pid in self.pids(machine) if named.search(_command(pid))]
 
     def pids(self, machine: int | None = None) -> list[int]:
         """Processes on a machine or on all."""
@@ -102,7 +108,7 @@ class RayCluster:
 def ray_cluster(made: Machines, cores: Sequence[int], variables: Mapping[str, str]) -> Iterator[RayCluster]:
     """A cluster whose machine i has so many cores for tasks; all that runs on the machines ends with it."""
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
-        cluster = RayCluster(made, Path(folder), GIVEN_UP | variables)
+        cluster = RayCluster(made, Path(folder), GIVEN_UP | AS_OTHERS | variables)
         try:
             cluster.start({HEAD: cores[HEAD]})
             cluster.start({machine: count for machine, count in enumerate(cores) if machine != HEAD})
