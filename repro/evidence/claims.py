@@ -57,6 +57,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         reasons += too_few
         if not usable:
             continue
+        reasons += comparisons.tasks_with_too_few_runs(printed, runs, others, min_runs, claim.needs)
         compared += others
         if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
             found.append(_measure(printed, claim, usable, rng))

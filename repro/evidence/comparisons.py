@@ -139,13 +139,28 @@ def runs_by_task(
         interval_runs: of each agent for an interval.
     """
     found: dict[str, list[Records]] = {}
-    scales = (printed.protocol["scale"],) if "scale" in printed.protocol else SCALES
     for task in _tasks(printed, runs):
-        for scale in scales:
+        for scale in _scales(printed):
             by_agent = list(_usable(printed, runs, task, others, needs, (scale,)).values())
             fewest, before = (min(map(len, groups), default=0) for groups in (by_agent, found.get(task, ())))
             if fewest >= max(min_runs, min(before, interval_runs)):
                 found[task] = by_agent
+    return found
+
+
+def tasks_with_too_few_runs(
+    printed: PublishedRow, runs: Runs, others: Sequence[str], min_runs: int = 2, needs: Sequence[str] = ()
+) -> list[str]:
+    """Names the tasks on which each agent has runs of one scale, but some agent too few to count, in words.
+
+    Arguments as for `runs_by_task`.
+    """
+    found = []
+    for task in _tasks(printed, runs):
+        of_scales = [_usable(printed, runs, task, others, needs, (scale,)) for scale in _scales(printed)]
+        fewest = max(min(map(len, by_agent.values())) for by_agent in of_scales)
+        if 0 < fewest < min_runs:
+            found.append(f"without {task}, which has {fewest} of {min_runs} runs")
     return found
 
 
@@ -172,6 +187,11 @@ def experiment_and_agent(printed: PublishedRow, name: str) -> tuple[str, str]:
     """Returns whom a name in `protocol["against"]` means: `<experiment>/<agent>`, or one of the same experiment."""
     experiment, _, agent = name.rpartition("/")
     return experiment or str(printed.experiment), agent
+
+
+def _scales(printed: PublishedRow) -> Sequence[str]:
+    """The scales whose runs may answer a row, the smallest first."""
+    return (printed.protocol["scale"],) if "scale" in printed.protocol else SCALES
 
 
 def _tasks(printed: PublishedRow, runs: Runs) -> list[str]:

@@ -6,6 +6,9 @@ from repro.evidence.results import Result
 from repro.evidence.statistics import MIN_BOOTSTRAP_RUNS
 from repro.evidence.verdicts import BUDGET_TOLERANCE, Finding, expected_runs, find, runs_to_decide
 
+STAND_INS = "stand-ins for "
+"""Begins the part of a record's version of DeepMind Lab that says what is not the original's."""
+
 
 def judge(printed: PublishedRow, ours: Result, share: float | None, random: float) -> Finding | None:
     """Returns what our result says of a printed number; None without one.
@@ -75,6 +78,8 @@ def list_shortfalls(printed: PublishedRow, ours: Result, share: float | None, di
     sizes = {record["config"].get("population", {}).get("size") for record in ours.used}
     if population is not None and sizes != {population}:
         found.append(f"no population of {population}")
+    builds = {record["versions"].get("deepmind_lab") or "" for record in ours.used}
+    found += sorted({part for build in builds for part in build.split(", ") if part.startswith(STAND_INS)})
     if differing:
         found.append("1 setting differs" if differing == 1 else f"{differing} settings differ")
     if printed.assumed is not None:

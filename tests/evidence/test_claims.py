@@ -111,6 +111,20 @@ def test_a_task_with_too_few_runs_is_left_out_where_another_has_enough(tmp_path)
     assert (few.value, few.finding, few.note) == (0.0, "undecided", "")
 
 
+def test_a_task_with_a_single_run_of_an_agent_is_left_out_and_named(tmp_path):
+    made = make_runs("impala_shallow", *make_pairs(3, by=20), games=GAMES[:1])
+    made += make_runs("other", *make_pairs(3, by=80), games=GAMES[:1])
+    single = make_runs("impala_shallow", *make_pairs(3, by=80), games=GAMES[1:2])
+    single += make_runs("other", *make_pairs(1, by=20), games=GAMES[1:2])
+    row = make_row(tmp_path, made + single, task="atari5", protocol=TO_OTHER, **SPEED)
+    assert (row.value, row.shortfalls[-1], row.note) == (
+        1.0,
+        "1 of 5 tasks",
+        f"without {GAMES[1]}, which has 1 of 2 runs",
+    )
+    assert make_row(tmp_path, single, task="atari5", protocol=TO_OTHER, **SPEED).verdict == "not run"
+
+
 def test_fewer_tasks_of_the_set_are_counted(tmp_path):
     made = make_runs("impala_shallow", *make_pairs(5, by=20), games=GAMES) + make_runs(
         "other", *make_pairs(5), games=GAMES[:2]

@@ -111,6 +111,22 @@ def test_games_of_the_evaluation_are_counted(tmp_path):
     assert make_one(tmp_path, full_runs(5, episodes=30), protocol={"episodes": 30}).shortfalls == ()
 
 
+@pytest.mark.parametrize(
+    ("builds", "missing"),
+    [
+        ((None,), ()),
+        (("commit b1db91a",), ()),
+        (("commit b1db91a, stand-ins for 9 of 82 textures", "commit b1db91a"), ("stand-ins for 9 of 82 textures",)),
+    ],
+)
+def test_a_build_of_deepmind_lab_that_lacks_files_is_not_the_paper_s(tmp_path, builds, missing):
+    made = full_runs(len(builds))
+    for record, build in zip(made, builds, strict=True):
+        record["versions"]["deepmind_lab"] = build
+    row = make_one(tmp_path, made, value=10.0, n_seeds=1)
+    assert row.shortfalls == missing
+
+
 def test_settings_that_differ_are_counted_and_listed(tmp_path):
     changed = [{"name": "Batch", "value": 64, "field": "learner.batch_size"}]
     row = make_one(tmp_path, full_runs(5), settings=changed, value=10.0)
@@ -199,7 +215,7 @@ def test_an_agent_of_a_population_needs_one_of_its_size(sizes, missing):
         row for row in published.load("impala").rows if (row.table, row.column, row.task) == ("B.1", "IMPALA", LEVEL)
     )
     configs = [{} if size is None else {"population": {"size": size}} for size in sizes]
-    used = [{"schedule": "async", "config": config} for config in configs]
+    used = [{"schedule": "async", "config": config, "versions": {}} for config in configs]
     ours = Result({"scale": "paper", "seeds": (1,), "episodes": 500}, "", used)
     expected = ("no population of 24",) if missing else ()
     assert findings.list_shortfalls(printed, ours, None, 0) == expected

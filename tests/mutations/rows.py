@@ -544,6 +544,13 @@ VARIANTS = [
         f"{TEST_CLAIMS}::test_a_task_with_too_few_runs_is_left_out_where_another_has_enough",
     ),
     Variant(
+        "row: a task with a single run is left out without a word",
+        COMPARISONS,
+        "if 0 < fewest < min_runs:",
+        "if 0 < fewest < 0:",
+        f"{TEST_CLAIMS}::test_a_task_with_a_single_run_of_an_agent_is_left_out_and_named",
+    ),
+    Variant(
         "row: as many runs as the paper before any finding",
         VERDICTS,
         "return min(MIN_RUNS, expected_runs(printed, learned)) if",
@@ -591,6 +598,13 @@ VARIANTS = [
         "list_shortfalls(printed, ours, share, len(differing))",
         "list_shortfalls(printed, ours, share, 0)",
         f"{TEST_FINDINGS}::test_settings_that_differ_are_counted_and_listed",
+    ),
+    Variant(
+        "row: stand-ins in DeepMind Lab are no shortfall",
+        FINDINGS,
+        "part.startswith(STAND_INS)",
+        "not part",
+        f"{TEST_FINDINGS}::test_a_build_of_deepmind_lab_that_lacks_files_is_not_the_paper_s",
     ),
     Variant(
         "row: few games are no shortfall",
