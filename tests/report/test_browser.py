@@ -74,7 +74,7 @@ def _shown(browser):
 
 def _tasks(browser):
     return browser.execute_script(
-        "return arguments[0].map((row) => row.querySelector('th').innerText)", _shown(browser)
+        "return arguments[0].map((row) => row.querySelector('th').textContent.trim())", _shown(browser)
     )
 
 
