@@ -28,7 +28,7 @@ process: another one may come to its address."""
 RETURNS_SPEC = tf.TensorSpec([None, None], tf.float64)
 """Return of each episode, by task; without any it is a sign of life."""
 MAX_REPORTS = 1000
-"""That may wait for the learner to read them."""
+"""Most reports that wait for the learner to read them."""
 OFFERS = 100
 """Weights that are offered in a whole run, at equal distances."""
 LOOK_SECONDS = 1.0

@@ -20,7 +20,7 @@ from repro.quiet import suppress_stderr
 EXPERIENCE = "experience"
 """Name of the queue."""
 MAX_GROUPS = 2**40
-"""That a learner may read."""
+"""Most groups that a learner reads."""
 NOBODY = -1
 """In place of an actor's number, in groups that do not count."""
 END_MS = 1000

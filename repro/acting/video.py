@@ -16,7 +16,7 @@ from repro.environments.batched import BatchedEnvironment
 from repro.quiet import suppress_stderr
 
 CODECS = {".webm": "VP80", ".mp4": "vp09"}
-"""By the end of a file's name; those that browsers play and OpenCV writes."""
+"""Codec by the end of a file's name: one that browsers play and OpenCV writes."""
 
 MAX_BYTES = 1_000_000
 

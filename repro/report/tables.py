@@ -285,12 +285,14 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def trained_note(rows: Sequence[Row]) -> str:
-    """Returns in words how many of the verdicts come from trained agents."""
-    every, trained = count_verdicts(rows), count_verdicts(row for row in rows if row.trained)
+    """Returns in words how many of the verdicts come from trained agents, each with all rows of its sentence."""
+    sentences = {(row.paper, row.sentence) for row in rows if row.trained and row.sentence is not None}
+    of_trained = [row for row in rows if row.trained or (row.paper, row.sentence) in sentences]
+    every, trained = count_verdicts(rows), count_verdicts(of_trained)
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
     return (
-        f"Verdicts from trained agents: {counts}. The others are from studies without networks: theorems and formulas "
-        "on finite problems, tabular learning, and costs that are counted."
+        f"Verdicts from trained agents: {counts}. The others are from studies, which train no network: theorems and "
+        "formulas on finite problems, tabular learning, and costs that are counted."
     )
 
 
@@ -308,13 +310,16 @@ def markdown_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 def effort(stored: Iterable[StoredRecord]) -> str:
     """Returns what the rows rest on, in a sentence: records and core-hours, of each paper; empty without any."""
-    hours: dict[str, list[float]] = collections.defaultdict(list)
+    counts: collections.Counter[str] = collections.Counter()
+    hours: dict[str, dict[tuple[object, ...], float]] = collections.defaultdict(dict)
     for item in stored:
         record = item.record
-        hours[record["paper"]].append(record["wall_seconds"] * record["hardware"]["cores"] / 3600)
+        run = tuple(record[name] for name in ("experiment", "seed", "started", "wall_seconds"))  # may have many records
+        counts[record["paper"]] += 1
+        hours[record["paper"]][run] = record["wall_seconds"] * record["hardware"]["cores"] / 3600
     if not hours:
         return ""
-    in_order = sorted(hours.items(), key=lambda item: [*PAPERS, item[0]].index(item[0]))
-    parts = [f"{PAPERS.get(paper, paper)} {len(runs)} in {sum(runs):.1f}" for paper, runs in in_order]
-    total = f"{sum(map(len, hours.values()))} records, made in {sum(map(sum, hours.values())):.1f} core-hours"
+    by_paper = {paper: sum(hours[paper].values()) for paper in sorted(hours, key=lambda x: [*PAPERS, x].index(x))}
+    parts = [f"{PAPERS.get(paper, paper)} {counts[paper]} in {spent:.1f}" for paper, spent in by_paper.items()]
+    total = f"{counts.total()} records, made in {sum(by_paper.values()):.1f} core-hours"
     return f"Behind the rows are {total}, the time of each run times the cores that it could use: {', '.join(parts)}."

@@ -73,6 +73,7 @@ def _shown(browser):
 
 
 def _tasks(browser):
+    """Tasks of the rows shown, also of those far below, which have no `innerText` until the page is scrolled there."""
     return browser.execute_script(
         "return arguments[0].map((row) => row.querySelector('th').textContent.trim())", _shown(browser)
     )

@@ -9,6 +9,7 @@ from repro.evidence.records import ROOT
 from repro.evidence.verdicts import MEANINGS
 from repro.report.contents import collect
 from repro.report.markdown import results_page
+from repro.report.tables import trained_note
 from tests.report.example_row import ROW
 
 CLAIM = dataclasses.replace(
@@ -66,6 +67,15 @@ def test_verdicts_of_trained_agents_are_counted_apart(committed):
     trained = {row.experiment: row.trained for row in committed if row.finding == "agrees"}
     assert trained["figure_1_ddpg"]
     assert not any(trained[name] for name in ("theorems", "closed_form", "tabular_fig1", "online_theorem"))
+
+
+def test_a_sentence_that_agents_answer_in_part_has_the_verdict_of_all_its_rows():
+    done = dataclasses.replace(ROW, finding="agrees", shortfalls=(), trained=True, sentence="both")
+    missing = dataclasses.replace(done, finding="not run", trained=False)
+    of_study = dataclasses.replace(done, trained=False)
+    assert "reproduced 0 of 0," in trained_note([done, missing])
+    assert "reproduced 1 of 1," in trained_note([of_study, done])
+    assert "reproduced 1 of 2," in trained_note([done, dataclasses.replace(of_study, sentence="other")])
 
 
 def test_main_claims_stand_first_with_their_own_findings(committed):

@@ -178,13 +178,13 @@ class AcerExperiment(ActorExperiment):
             ValueError: the weights of all unrolls that may be under way do not fit into memory.
         """
         acting = agent.acting_variables if self.replay_settings.on_policy else ()
-        max_kept = self._most_versions(acting)
+        max_kept = self._max_versions(acting)
         weights = RemoteWeights(agent.collect_policy.variables(), acting=acting, max_kept=max_kept)
         actors = ActorProcesses(launcher, self.config.runtime.num_actors, watched)
         parts = (actors, weights, episodes.append, agent.collect_data_spec, to_device)
         return weights, make_remote_source(self.config, *parts, evaluator=evaluator)
 
-    def _most_versions(self, acting: Sequence[tf.Variable]) -> int:
+    def _max_versions(self, acting: Sequence[tf.Variable]) -> int:
         """Versions of the weights that half of the free memory holds, of those that `RemoteWeights` keeps."""
         runtime, batch_size = self.config.runtime, self.config.learner.batch_size
         if not acting:
