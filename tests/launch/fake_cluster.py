@@ -19,6 +19,7 @@ from repro.launch.machine_run import MachineRun
 from repro.launch.recorded_job import Stopped
 from repro.launch.training_job import TrainingJob
 from repro.training.manifest import write_manifest
+from repro.training.run_directory import read_progress
 from tests.support.waiting import wait
 
 RUN = Run("refer", "figure_4_vracer", "vracer_refer", "Hopper", "smoke", 1)
@@ -44,7 +45,8 @@ class Script(TrainingJob):
         self._stopped = True
 
     def share_done(self):
-        return self._rows()[-1]["updates"] / 100 if self._rows() else 0.0
+        rows = read_progress(self.run_dir / "progress.csv")
+        return rows[-1]["updates"] / 100 if rows else 0.0
 
     def log(self, updates):
         with (self.run_dir / "progress.csv").open("a") as file:
