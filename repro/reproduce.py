@@ -177,7 +177,7 @@ def main(argv: list[str]) -> None:
     complete = [path for job in asked if job.recorded() for path in job.record_paths]
     stored = [records.StoredRecord(path, records.read_record(path)) for path in complete]
     if stored:
-        folders = dict.fromkeys((results_dir(), jobs.COMMITTED))
+        folders = dict.fromkeys((results_dir(), records.COMMITTED))
         others = [item for folder in folders for item in records.read_all(folder)[0]]
         console.print(tables.terminal_table(rows.rows_for(stored, others=others), console.width))
         _show_bands(stored, console)
@@ -199,8 +199,8 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
     """Says of each run whether it is in the band of the committed runs, and how many have none."""
     from repro.evidence import judgements, outliers, records
 
-    same = results_dir().resolve() == jobs.COMMITTED.resolve()
-    folder = results_dir() if same else jobs.COMMITTED
+    same = results_dir().resolve() == records.COMMITTED.resolve()
+    folder = results_dir() if same else records.COMMITTED
     committed, _ = records.read_all(folder)
     explained = outliers.explained(committed, outliers.read(folder))
     known = records.committed_files(results_dir())
@@ -213,14 +213,16 @@ def _show_bands(stored: Sequence[StoredRecord], console: Console) -> None:
         console.print(f"{unknown} of {len(judged)} records have no band: too few committed runs.", highlight=False)
 
 
-def _build_page(console: object) -> None:
+def _build_page(console: Console) -> None:
+    from repro.evidence import records
     from repro.report.contents import collect
     from repro.report.page import write_report
 
-    committed = results_dir().resolve() == jobs.COMMITTED.resolve()
+    committed = results_dir().resolve() == records.COMMITTED.resolve()
     out = Path("report") if committed else Path(RUNS_DIR.value) / "report"
-    contents = collect(results_dir(), players_dir=jobs.COMMITTED)
-    console.print(f"Page: {write_report(out, results_dir(), contents=contents)}", highlight=False, soft_wrap=True)  # type: ignore[attr-defined]
+    contents = collect(results_dir(), players_dir=records.COMMITTED)
+    page = write_report(out, results_dir(), contents=contents)
+    console.print(f"Page: {page}", highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

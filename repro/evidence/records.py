@@ -28,6 +28,7 @@ from repro.evidence import checksums, migrations
 from repro.files import write_whole
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMITTED = pathlib.Path("results")
 SCHEMA_PATH = pathlib.Path(__file__).with_name("record_schema.json")
 MAX_CURVE_POINTS = 500
 BUDGET_FIELDS = ("num_env_frames", "num_env_steps")

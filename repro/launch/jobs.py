@@ -14,6 +14,7 @@ from repro.config import PROCESSES, agents, use_processes
 from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
+from repro.evidence.records import COMMITTED
 from repro.launch.population_job import PopulationJob
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import RecordedJob
@@ -21,7 +22,6 @@ from repro.launch.study_job import StudyJob
 from repro.launch.training_job import TrainingJob
 
 CONFIGS = Path("paper_configs")
-COMMITTED = Path("results")
 SMOKE_RECORDS = Path("runs/records")
 """Records of smoke scale prove the path and stay out of version control."""
 

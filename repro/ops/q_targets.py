@@ -165,8 +165,7 @@ def _readable(
     the second result, bool [T, B, ...], is true.
     """
     data = {name: tf.stop_gradient(x) for name, x in shapes.convert(operator, **data).items()}
-    given = tf.zeros_like(data["r_t"], tf.bool) if is_boundary is None else is_boundary
-    boundary = shapes.convert(operator, tf.bool, is_boundary=given)["is_boundary"]
+    boundary = shapes.convert_boundary(operator, is_boundary, data["r_t"])
     shapes.assert_rank_at_least(operator, 2, **data)
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, r_t=data["r_t"])

@@ -31,6 +31,17 @@ def convert(operator: str, dtype: tf.DType = tf.float32, **arrays: Any) -> dict[
     return tensors
 
 
+def convert_boundary(operator: str, is_boundary: Any, like: tf.Tensor) -> tf.Tensor:
+    """Returns `is_boundary` as a tensor, bool; None: as many rows as `like` has, none of them a boundary.
+
+    Raises:
+        ValueError: as for `convert`.
+    """
+    if is_boundary is None:
+        return tf.zeros_like(like, tf.bool)
+    return convert(operator, tf.bool, is_boundary=is_boundary)["is_boundary"]
+
+
 def assert_rank_at_least(operator: str, rank: int, **tensors: tf.Tensor) -> None:
     """Asserts that every tensor has `rank` dimensions or more.
 

@@ -184,8 +184,7 @@ def _targets(
     data = {"log_rho": log_rho, "discount_t": discount_t, "r_t": r_t, "v_tm1": v_tm1, "v_t": v_t}
     data = shapes.convert(operator, **data)
     log_rho, discount_t, r_t, v_tm1, v_t = data.values()  # [T, B, ...], like everything below
-    given = tf.zeros_like(r_t, tf.bool) if is_boundary is None else is_boundary
-    boundary = shapes.convert(operator, tf.bool, is_boundary=given)["is_boundary"]
+    boundary = shapes.convert_boundary(operator, is_boundary, r_t)
     lambda_ = tf.convert_to_tensor(lambda_, tf.float32)
     alpha_rho, alpha_c, alpha_pg_rho = (tf.convert_to_tensor(x, tf.float32) for x in alphas)
     shapes.assert_rank_at_least(operator, 2, **data)

@@ -7,13 +7,13 @@ from absl import flags
 
 from repro import cli
 from repro.evidence.published import PublishedError
+from repro.evidence.records import COMMITTED
 from repro.evidence.rows import row_key
 from repro.report import cards, curves, figures, page, tables
 from repro.report.contents import Contents, collect
 from repro.report.markdown import results_page
 from repro.report.not_run import not_run_page
 
-COMMITTED = pathlib.Path("results")
 PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^=]+)=(.+)")
 
 

@@ -162,7 +162,9 @@ def collect(
         PublishedError: the published numbers cannot be read.
     """
     stored, errors = read_all(results_dir)
-    players = missing_players(stored, read_all(players_dir)[0]) if players_dir is not None else []
+    players: list[StoredRecord] = []
+    if players_dir is not None and players_dir != results_dir:
+        players = missing_players(stored, read_all(players_dir)[0])
     without_row = {comparisons.key_of(item.record) for item in players}
     groups = group_records([*stored, *players], configs_dir)
     rows = make_rows(groups, published_dir=published_dir, configs_dir=configs_dir)

@@ -11,9 +11,8 @@ from repro.acting.actor import Actor
 from repro.acting.rollout import next_step_type
 from repro.acting.unrolls import UnrollGroup, stack_groups
 from repro.acting.weights import WeightsPublisher
-from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
-from tests.support.training import UNROLL, make_agent, make_network
+from tests.support.training import UNROLL, make_agent, make_policy
 
 FIRST, MID, LAST = (int(x) for x in (StepType.FIRST, StepType.MID, StepType.LAST))
 
@@ -24,9 +23,7 @@ def parts():
     agent = make_agent(environment)
     weights = WeightsPublisher(agent.collect_policy.variables())
     weights.publish(7)
-    network = make_network(1)
-    network.build_variables(environment.time_step_spec.observation)
-    policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+    policy = make_policy(environment, seed=1)
     games = []
     actor = Actor(environment, policy, weights, UNROLL, 5, games.append)
     return actor, agent, weights, policy, games

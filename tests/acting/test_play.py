@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from repro.acting.play import play
-from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
-from tests.support.training import make_network
+from tests.support.training import make_policy
 
 
 class UnevenCatch(Catch):
@@ -22,12 +21,6 @@ class UnevenCatch(Catch):
         info["game_over"] = over
         info["episode_return"] = np.array([0.0, *[1.0] * (self.num_envs - 1)])
         return observation, reward, over, truncated, info
-
-
-def make_policy(environment):
-    network = make_network(0)
-    network.build_variables(environment.time_step_spec.observation)
-    return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 
 def test_every_environment_counts_the_same_number_of_games():

@@ -20,10 +20,9 @@ from repro.acting.remote_unrolls import NOBODY, Header, UnrollReader, UnrollSend
 from repro.acting.supervision import Interrupted, Supervision
 from repro.acting.unrolls import UnrollGroup
 from repro.environments.specs import FrameStackSpace, tensor_spec_of
-from repro.networks.actor_critic_policy import ActorCriticPolicy
 from repro.training.trainer import EpisodeLog
 from tests.support.catch import Catch
-from tests.support.training import UNROLL, make_agent, make_network
+from tests.support.training import UNROLL, make_agent, make_policy
 from tests.support.waiting import IdleProcess, wait
 
 ENVS, GROUP = 4, 2
@@ -101,9 +100,7 @@ class ThreadProcess(IdleProcess):
     def _play(self, address):
         index, start = self.origin
         environment, client = Catch(ENVS, 100 * index + start), reverb.Client(address)
-        network = make_network(0)
-        network.build_variables(environment.time_step_spec.observation)
-        policy = ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+        policy = make_policy(environment)
         machine = machine_number("10.0.0.7")
         reporter, sender = Reporter(client, index, machine), UnrollSender(client, index, start, machine)
         actor = Actor(environment, policy, PulledWeights(address), UNROLL, index, reporter.append)

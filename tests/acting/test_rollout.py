@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from repro.acting.rollout import FIRST, LAST, MID, CompiledPolicy, Episode, Rollout, next_step_type
-from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
-from tests.support.training import make_network
+from tests.support.training import make_policy
 
 REPRO = Path(__file__).resolve().parents[2] / "repro"
 
@@ -130,12 +129,6 @@ def test_step_types_are_those_of_the_rule_at_every_step():
         rollout.step()
         _, _, terminated, _, info = found[-1]
         np.testing.assert_array_equal(rollout.step_type, next_step_type(before, terminated, info["game_over"]))
-
-
-def make_policy(environment):
-    network = make_network(0)
-    network.build_variables(environment.time_step_spec.observation)
-    return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 
 def test_a_policy_has_a_new_seed_at_each_call_and_goes_on_where_it_was_saved():

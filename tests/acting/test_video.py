@@ -10,9 +10,8 @@ import pytest
 
 from repro.acting import video
 from repro.acting.rollout import CompiledPolicy, Rollout
-from repro.networks.actor_critic_policy import ActorCriticPolicy
 from tests.support.catch import Catch
-from tests.support.training import make_network
+from tests.support.training import make_policy
 
 
 class ShownCatch(Catch):
@@ -24,12 +23,6 @@ class ShownCatch(Catch):
 
     def render_first(self):
         return np.full((10, 5, 3), 20 * self._ball[0, 0], np.uint8)
-
-
-def make_policy(environment):
-    network = make_network(0)
-    network.build_variables(environment.time_step_spec.observation)
-    return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
 
 
 def record(path, fps):

@@ -53,6 +53,13 @@ def make_network(seed: int) -> ActorCritic:
     return ActorCritic(dense_torso(seed), 3, seed=seed)
 
 
+def make_policy(environment: Catch, seed: int = 0) -> ActorCriticPolicy:
+    """A policy with a network of its own."""
+    network = make_network(seed)
+    network.build_variables(environment.time_step_spec.observation)
+    return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
+
+
 class ReplayImpala(ImpalaAgent):
     """IMPALA whose on-policy call is at the present weights: V-trace corrects for weights that moved meanwhile."""
 
@@ -123,12 +130,6 @@ def make_loop(
     learner = Learner(agent, tf.distribute.get_strategy())
     weights = WeightsPublisher(agent.collect_policy.variables(), agent.acting_variables, delay)
     episodes = EpisodeLog()
-
-    def make_policy(environment: Catch) -> ActorCriticPolicy:
-        network = make_network(0)
-        network.build_variables(environment.time_step_spec.observation)
-        return ActorCriticPolicy(environment.time_step_spec, environment.action_spec, network)
-
     shared = DynamicBatching(make_policy(environments[0]), weights, num_actors * envs_per_actor, seed)
     actors = make_actors(
         environments,

@@ -143,8 +143,7 @@ def _pieces(
     """After `operator`'s checks: whether row s is a step, and whether its piece goes on with row s + 1."""
     data = {**shapes.convert(operator, discount_t=discount_t), **data}
     discount_t = data["discount_t"]
-    given = tf.zeros_like(discount_t, tf.bool) if is_boundary is None else is_boundary
-    boundary = shapes.convert(operator, tf.bool, is_boundary=given)["is_boundary"]
+    boundary = shapes.convert_boundary(operator, is_boundary, discount_t)
     shapes.assert_rank_at_least(operator, 2, **data)
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, discount_t=discount_t)
