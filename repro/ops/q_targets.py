@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import recursion, shapes
+from repro.ops import ranges, recursion, shapes
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -58,10 +58,11 @@ def multistep_q(
         its target is 0: it belongs in no loss. Entries that are not read may be NaN.
 
     Raises:
-        ValueError: another type, different shapes, a rank below 2, a `lambda_` that is no scalar, or a number of
-            steps that is 0 or, when a graph is traced, unknown.
+        ValueError: another type, different shapes, a rank below 2, a `lambda_` that is no scalar or a number outside
+            its range, or a number of steps that is 0 or, when a graph is traced, unknown.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
+    ranges.assert_in("multistep_q", "[0, 1]", lambda_=lambda_)
     data = {"r_t": r_t, "discount_t": discount_t, "c_t": c_t, "expected_q_t": expected_q_t, "q_t_a": q_t_a}
     data, reads_next = _readable("multistep_q", data, is_boundary)
     r_t, discount_t, c_t, expected_q_t, q_t_a = data.values()  # [T, B, ...]
@@ -148,8 +149,7 @@ def _n_step(
     n: int,
 ) -> tf.Tensor:
     """Windows of one step, each then extended by the window of the next row, n - 1 times."""
-    if n < 1:
-        raise ValueError(f"{operator}: n must be 1 or more, got {n}")
+    ranges.assert_in(operator, "[1, inf)", n=n)
     targets = r_t + discount_t * expected_q_t
     for _ in range(min(n, r_t.shape[0]) - 1):
         targets = r_t + discount_t * tf.where(reads_next, rho_t * recursion.later(targets, 1), expected_q_t)

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import shapes
+from repro.ops import ranges, shapes
 from repro.ops.constants import constant
 
 Scalar: TypeAlias = float | tf.Tensor
@@ -92,8 +92,9 @@ def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
         c, in [0, 1], in the shape of `log_rho`. Gradients: exact to `alpha`, none to `log_rho`.
 
     Raises:
-        ValueError: `alpha` is no scalar.
+        ValueError: an `alpha` that is no scalar, or a number outside its range.
     """
+    ranges.assert_in("alpha_retrace", "[0, 1]", alpha=alpha)
     alpha = tf.convert_to_tensor(alpha, tf.float32)
     shapes.assert_scalar("alpha_retrace", alpha=alpha)
     return (1.0 - alpha) + alpha * retrace(log_rho)
@@ -110,7 +111,7 @@ def alpha_tree_backup(pi_a: tf.Tensor, mu_a: tf.Tensor, alpha: Scalar) -> tf.Ten
         c, in [0, 1], in the shape of `pi_a`. Gradients: exact to `alpha`, none to the probabilities.
 
     Raises:
-        ValueError: different shapes, or an `alpha` that is no scalar.
+        ValueError: different shapes, or an `alpha` that is no scalar, or a number outside its range.
     """
     return _mixture("alpha_tree_backup", alpha, pi_a=pi_a, mu_a=mu_a)
 
@@ -128,8 +129,7 @@ def acer_truncated(log_rho: tf.Tensor, action_dimension: int) -> tf.Tensor:
     Raises:
         ValueError: `action_dimension` below 1.
     """
-    if action_dimension < 1:
-        raise ValueError(f"acer_truncated: action_dimension must be 1 or more, got {action_dimension}")
+    ranges.assert_in("acer_truncated", "[1, inf)", action_dimension=action_dimension)
     return retrace(constant(log_rho) / action_dimension)
 
 
@@ -165,7 +165,7 @@ def mixture(pi: tf.Tensor, mu: tf.Tensor, alpha: Scalar) -> tf.Tensor:
         Probabilities in the shape of `pi`. Gradients: exact to `alpha`, none to the probabilities.
 
     Raises:
-        ValueError: different shapes, or an `alpha` that is no scalar.
+        ValueError: as for `alpha_tree_backup`.
     """
     return _mixture("mixture", alpha, pi=pi, mu=mu)
 
@@ -191,6 +191,7 @@ def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
 
 def _mixture(operator: str, alpha: Scalar, **policies: tf.Tensor) -> tf.Tensor:
     """`mixture` for `operator`; the first of `policies` has the share alpha."""
+    ranges.assert_in(operator, "[0, 1]", alpha=alpha)
     alpha = tf.convert_to_tensor(alpha, tf.float32)
     constants = {name: constant(x) for name, x in policies.items()}
     shapes.assert_scalar(operator, alpha=alpha)

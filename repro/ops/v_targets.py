@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import recursion, shapes
+from repro.ops import ranges, recursion, shapes
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -74,7 +74,7 @@ def vtrace(
         v_t: V(x_{s+1}), the value of the state after step s, float32 [T, B, ...]; equals `v_tm1[s+1]` wherever
             row s+1 continues row s, and `v_t[T-1]` is the bootstrap value.
         lambda_: further discount of the traces (IMPALA, Remark 2), in [0, 1].
-        clip_rho, clip_c, clip_pg_rho: truncation levels above 0; None: no truncation.
+        clip_rho, clip_c, clip_pg_rho: truncation levels above 0; infinity or None: no truncation.
         alpha_rho, alpha_c: share of the truncated weight, in [0, 1].
         is_boundary: bool [T, B, ...], true for rows that are no transition: the observation is the last of an
             episode, the next row is the first of another. None: no such rows.
@@ -94,8 +94,9 @@ def vtrace(
         read may be NaN.
 
     Raises:
-        ValueError: another type, different shapes, a rank below 2, a setting of another shape, or a number of steps
-            that is 0 or, when a graph is traced, unknown.
+        ValueError: another type, different shapes, a rank below 2, a setting of another shape or a number outside its
+            range, or a number of steps that is 0 or, when a graph is traced, unknown. Settings that are tensors are
+            not compared with their ranges.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     return _targets(
@@ -181,6 +182,9 @@ def _targets(
 
     `clips` and `alphas` are in that table's order.
     """
+    named_clips = dict(zip(("clip_rho", "clip_c", "clip_pg_rho"), clips))
+    ranges.assert_in(operator, "[0, 1]", lambda_=lambda_, alpha_rho=alphas[0], alpha_c=alphas[1])
+    ranges.assert_in(operator, "(0, inf]", **named_clips)
     data = {"log_rho": log_rho, "discount_t": discount_t, "r_t": r_t, "v_tm1": v_tm1, "v_t": v_t}
     data = shapes.convert(operator, **data)
     log_rho, discount_t, r_t, v_tm1, v_t = data.values()  # [T, B, ...], like everything below
@@ -188,7 +192,7 @@ def _targets(
     lambda_ = tf.convert_to_tensor(lambda_, tf.float32)
     alpha_rho, alpha_c, alpha_pg_rho = (tf.convert_to_tensor(x, tf.float32) for x in alphas)
     shapes.assert_rank_at_least(operator, 2, **data)
-    levels = {name: x for name, x in zip(("clip_rho", "clip_c", "clip_pg_rho"), clips) if tf.is_tensor(x)}
+    levels = {name: x for name, x in named_clips.items() if tf.is_tensor(x)}
     shapes.assert_scalar(
         operator, or_shape=r_t.shape[2:], lambda_=lambda_, alpha_rho=alpha_rho, alpha_c=alpha_c, **levels
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from repro.ops import ranges
+
 
 def rescale(x: tf.Tensor, *, epsilon: float) -> tf.Tensor:
     """h(x) = sign(x) (sqrt(|x| + 1) - 1) + epsilon x.
@@ -22,9 +24,9 @@ def rescale(x: tf.Tensor, *, epsilon: float) -> tf.Tensor:
         h(x), float32 in the shape of `x`. Gradients: exact, also at 0, where h' is 1/2 + epsilon.
 
     Raises:
-        ValueError: a negative `epsilon`.
+        ValueError: an `epsilon` outside [0, inf).
     """
-    _assert_epsilon("rescale", epsilon)
+    ranges.assert_in("rescale", "[0, inf)", epsilon=epsilon)
     x = tf.convert_to_tensor(x, tf.float32)
     return x * (1.0 / (tf.sqrt(tf.abs(x) + 1.0) + 1.0) + epsilon)
 
@@ -45,15 +47,10 @@ def inverse_rescale(y: tf.Tensor, *, epsilon: float) -> tf.Tensor:
         x, float32 in the shape of `y`. Gradients: exact, also at 0.
 
     Raises:
-        ValueError: a negative `epsilon`.
+        ValueError: as for `rescale`.
     """
-    _assert_epsilon("inverse_rescale", epsilon)
+    ranges.assert_in("inverse_rescale", "[0, inf)", epsilon=epsilon)
     y = tf.convert_to_tensor(y, tf.float32)
     b = 1.0 + 2.0 * epsilon
     ratio = 2.0 / (b + tf.sqrt(b**2 + 4.0 * epsilon * tf.abs(y)))  # s / |y|
     return y * ratio * (tf.abs(y) * ratio + 2.0)
-
-
-def _assert_epsilon(operator: str, epsilon: float) -> None:
-    if epsilon < 0.0:
-        raise ValueError(f"{operator}: epsilon must be 0 or more, got {epsilon}")

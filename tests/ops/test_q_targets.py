@@ -380,8 +380,15 @@ def test_other_wrong_arguments(operator):
             *[tf.TensorSpec([None, 3])] * len(names)
         )
     wrong = {"lambda_": tf.ones([3])} if operator == "multistep_q" else {"n": 0}
-    with pytest.raises(ValueError, match=f"^{operator}: (lambda_ must be a scalar|n must be 1 or more)"):
+    with pytest.raises(ValueError, match=f"^{operator}: (lambda_ must be a scalar|n must lie in \\[1, inf\\))"):
         function(**{name: tf.zeros([4, 3]) for name in names}, **wrong)
+
+
+@pytest.mark.parametrize("lambda_", [-0.1, 1.1, np.nan])
+def test_a_lambda_outside_its_range(lambda_):
+    tensors = {name: tf.zeros([4, 3]) for name in ARGUMENTS["multistep_q"]}
+    with pytest.raises(ValueError, match=rf"^multistep_q: lambda_ must lie in \[0, 1\], got {lambda_}$"):
+        q_targets.multistep_q(**tensors, lambda_=lambda_)
 
 
 def test_an_unknown_batch_size_is_checked_when_the_graph_runs():

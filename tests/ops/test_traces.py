@@ -113,8 +113,12 @@ def test_other_wrong_arguments():
         traces.alpha_tree_backup(PI, MU, alphas)
     with pytest.raises(ValueError, match="^mixture: alpha must be a scalar"):
         traces.mixture(PI, MU, alphas)
-    with pytest.raises(ValueError, match="^acer_truncated: action_dimension must be 1 or more, got 0"):
+    with pytest.raises(ValueError, match=r"^acer_truncated: action_dimension must lie in \[1, inf\), got 0$"):
         traces.acer_truncated(LOG_RHO, 0)
+    for alpha in (-0.1, 1.1, np.nan):
+        for operator, given in (("alpha_retrace", [LOG_RHO]), ("alpha_tree_backup", [PI, MU]), ("mixture", [PI, MU])):
+            with pytest.raises(ValueError, match=rf"^{operator}: alpha must lie in \[0, 1\], got {alpha}$"):
+                getattr(traces, operator)(*given, alpha)
     for q, probabilities, named in ((0.0, [1.0], "q"), ([1.0], 0.0, "probabilities")):
         with pytest.raises(ValueError, match=f"^expected_value: {named} must have rank 1 or more"):
             traces.expected_value(q, probabilities)

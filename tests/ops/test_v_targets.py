@@ -327,6 +327,27 @@ def test_other_wrong_arguments(method):
         unknown_steps(*[tf.TensorSpec([None, 3])] * 5)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_settings_outside_their_range(method):
+    arguments = {name: tf.zeros([4, 3]) for name in ARGUMENTS}
+    operator = getattr(v_targets, method)
+    for name in ("lambda_", "alpha_rho", "alpha_c"):
+        for value in (-0.1, 1.1, 2, np.nan):
+            with pytest.raises(ValueError, match=rf"^{method}: {name} must lie in \[0, 1\], got {value}$"):
+                operator(**arguments, **{name: value})
+    for name in ("clip_rho", "clip_c", "clip_pg_rho"):
+        for value in (-1, 0.0, np.nan):
+            with pytest.raises(ValueError, match=rf"^{method}: {name} must lie in \(0, inf\], got {value}$"):
+                operator(**arguments, **{name: value})
+
+
+def test_an_infinite_truncation_level_is_none():
+    sequence = random_sequence(7, 4, seed=24)
+    untruncated = run("vtrace", sequence, clip_rho=None, clip_c=None, clip_pg_rho=None)
+    infinite = run("vtrace", sequence, clip_rho=np.inf, clip_c=np.inf, clip_pg_rho=np.inf)
+    np.testing.assert_array_equal(fields(infinite), fields(untruncated))
+
+
 def test_an_unknown_batch_size_is_checked_when_the_graph_runs():
     operator = tf.function(v_targets.vtrace, input_signature=[tf.TensorSpec([6, None])] * 5)
     sequence = random_sequence(6, 3, seed=20, p_boundary=0.0)

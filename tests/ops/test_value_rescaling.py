@@ -68,7 +68,7 @@ def test_gradients_are_exact():
 
 def test_a_negative_epsilon_is_refused():
     for name in ("rescale", "inverse_rescale"):
-        with pytest.raises(ValueError, match=f"^{name}: epsilon must be 0 or more"):
+        with pytest.raises(ValueError, match=f"^{name}: epsilon must lie in \\[0, inf\\)"):
             getattr(value_rescaling, name)(1.0, epsilon=-1e-3)
 
 

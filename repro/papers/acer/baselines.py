@@ -11,7 +11,7 @@ import math
 
 import tensorflow as tf
 
-from repro.ops import recursion, v_targets
+from repro.ops import ranges, recursion, v_targets
 from repro.papers.acer.continuous_loss import (
     ContinuousLoss,
     ContinuousLossSettings,
@@ -61,8 +61,7 @@ def tis_loss(steps: Steps, settings: ContinuousLossSettings) -> ContinuousLoss:
     Raises:
         ValueError: shapes that do not fit, `truncation` not above 0, or a negative delta.
     """
-    if not settings.truncation > 0.0:
-        raise ValueError(f"tis_loss: truncation must be above 0, got {settings.truncation}")
+    ranges.assert_in("tis_loss", "(0, inf]", truncation=settings.truncation)
     log_c = math.log(settings.truncation)
     log_product = log_trajectory_ratio(steps)
     weight = tf.exp(tf.minimum(log_c, log_product))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repro.distributions import gaussian
-from repro.ops import q_targets, recursion, shapes, traces
+from repro.ops import q_targets, ranges, recursion, shapes, traces
 from repro.ops.constants import constant
 from repro.papers.acer.loss import correction_weight, truncated_weight
 from repro.papers.acer.trust_region import project, surrogate
@@ -181,8 +181,7 @@ def policy_gradient(
     Raises:
         ValueError: `truncation` not above 0, or shapes that do not fit.
     """
-    if not truncation > 0.0:
-        raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
+    ranges.assert_in("policy_gradient", "(0, inf]", truncation=truncation)
     v, target, sampled_q = constant(steps.v_tm1), constant(target), constant(sampled_q)
     shapes.assert_same_shape("policy_gradient", v_tm1=v, target=target, sampled_q=sampled_q)
     sampled_log_rho = log_ratios(steps._replace(action=sampled_action))

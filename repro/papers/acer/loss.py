@@ -14,7 +14,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repro.distributions import categorical
-from repro.ops import q_targets, recursion, shapes, traces
+from repro.ops import q_targets, ranges, recursion, shapes, traces
 from repro.ops.constants import constant
 from repro.papers.acer.trust_region import project, surrogate
 
@@ -91,12 +91,20 @@ def truncated_weight(log_rho: tf.Tensor, truncation: float) -> tf.Tensor:
 
     Returns:
         float32 in [0, c], of that shape.
+
+    Raises:
+        ValueError: a negative `truncation`.
     """
+    ranges.assert_in("truncated_weight", "[0, inf]", truncation=truncation)
     return tf.exp(tf.minimum(_log(truncation), log_rho))
 
 
 def correction_weight(log_rho: tf.Tensor, truncation: float) -> tf.Tensor:
-    """[1 - c / rho]_+, the weight of Eq. 7's bias correction. Arguments as for `truncated_weight`; in [0, 1]."""
+    """[1 - c / rho]_+, the weight of Eq. 7's bias correction, in [0, 1].
+
+    Arguments and errors as for `truncated_weight`.
+    """
+    ranges.assert_in("correction_weight", "[0, inf]", truncation=truncation)
     return -tf.math.expm1(tf.minimum(0.0, _log(truncation) - log_rho))
 
 
@@ -134,8 +142,7 @@ def policy_gradient(
     Raises:
         ValueError: `truncation` not above 0, or shapes that do not fit.
     """
-    if not truncation > 0.0:
-        raise ValueError(f"policy_gradient: truncation must be above 0, got {truncation}")
+    ranges.assert_in("policy_gradient", "(0, inf]", truncation=truncation)
     logits, q, behaviour_logits = (constant(x) for x in (logits, q, behaviour_logits))
     shapes.assert_same_shape("policy_gradient", logits=logits, q=q, behaviour_logits=behaviour_logits)
     log_pi, log_mu = tf.nn.log_softmax(logits), tf.nn.log_softmax(behaviour_logits)  # [T, B, A]

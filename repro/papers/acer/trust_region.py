@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from repro.ops import shapes
+from repro.ops import ranges, shapes
 
 
 def project(g: tf.Tensor, k: tf.Tensor, delta: float) -> tf.Tensor:
@@ -38,8 +38,7 @@ def project(g: tf.Tensor, k: tf.Tensor, delta: float) -> tf.Tensor:
     g, k = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (g, k))
     shapes.assert_rank_at_least("project", 1, g=g, k=k)
     shapes.assert_same_shape("project", g=g, k=k)
-    if delta < 0.0:
-        raise ValueError(f"project: delta must be 0 or more, got {delta}")
+    ranges.assert_in("project", "[0, inf]", delta=delta)
     largest = tf.reduce_max(tf.abs(k), axis=-1, keepdims=True)  # [..., 1]
     direction = tf.math.divide_no_nan(k, largest)  # [..., N], in [-1, 1]
     excess = tf.reduce_sum(direction * g, axis=-1, keepdims=True) - tf.math.divide_no_nan(delta, largest)

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import recursion, shapes, traces
+from repro.ops import ranges, recursion, shapes, traces
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -64,10 +64,12 @@ def contraction_estimate(
         may be NaN.
 
     Raises:
-        ValueError: different shapes, a rank below 2, an `alpha` that is no scalar, a `gamma` outside [0, 1), or a
-            number of steps that is 0 or, when a graph is traced, unknown.
+        ValueError: different shapes, a rank below 2, an `alpha` that is no scalar, an `alpha`, `gamma` or
+            `trace_lambda` outside its range, or a number of steps that is 0 or, when a graph is traced, unknown. An
+            `alpha` that is a tensor is not compared with its range.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
+    ranges.assert_in("contraction_estimate", "[0, 1]", alpha=alpha, trace_lambda=trace_lambda)
     data = shapes.convert("contraction_estimate", log_rho_t=log_rho_t)
     alpha = tf.convert_to_tensor(alpha, tf.float32)
     shapes.assert_scalar("contraction_estimate", alpha=alpha)
@@ -97,8 +99,7 @@ def contraction_target(
     Raises:
         As `contraction_estimate`; ValueError also for a `target_rate` outside [0, 1].
     """
-    if not 0.0 <= target_rate <= 1.0:
-        raise ValueError(f"contraction_target: target_rate must lie in [0, 1], got {target_rate}")
+    ranges.assert_in("contraction_target", "[0, 1]", target_rate=target_rate)
     is_step, reads_next = _pieces("contraction_target", {}, discount_t, gamma, is_boundary)
     steps = tf.cast(is_step, tf.float32)
     num_steps, _ = recursion.backward_recursion(steps, steps, reads_next)  # N_s
@@ -131,7 +132,7 @@ def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma:
     """
     phi = tf.convert_to_tensor(phi, tf.float32)
     shapes.assert_scalar("alpha_loss", phi=phi)
-    _assert_gamma("alpha_loss", gamma)
+    ranges.assert_in("alpha_loss", "[0, 1)", gamma=gamma)
     estimate, target = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (estimate, target))
     shapes.assert_same_shape("alpha_loss", estimate=estimate, target=target)
     return LOSS_SCALE / (1.0 - gamma) * (estimate - target) * phi
@@ -147,11 +148,6 @@ def _pieces(
     shapes.assert_rank_at_least(operator, 2, **data)
     shapes.assert_same_shape(operator, **data, is_boundary=boundary)
     shapes.assert_steps(operator, discount_t=discount_t)
-    _assert_gamma(operator, gamma)
+    ranges.assert_in(operator, "[0, 1)", gamma=gamma)
     goes_on = tf.not_equal(discount_t, 0.0) & ~boundary
     return ~boundary, goes_on & recursion.later(~boundary, 1)
-
-
-def _assert_gamma(operator: str, gamma: float) -> None:
-    if not 0.0 <= gamma < 1.0:
-        raise ValueError(f"{operator}: gamma must lie in [0, 1), got {gamma}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from repro.ops import recursion, shapes, traces, value_rescaling
+from repro.ops import ranges, recursion, shapes, traces, value_rescaling
 from repro.papers.ctrace import targets
 
 
@@ -87,10 +87,8 @@ def dqn_loss(
         ValueError: unknown method, `clip_error` not above 0, `trace_lambda` outside [0, 1], or shapes that do not fit.
         tf.errors.InvalidArgumentError: shapes that do not fit, for dimensions known only when the graph runs.
     """
-    if not settings.clip_error > 0.0:
-        raise ValueError(f"dqn_loss: clip_error must be above 0, got {settings.clip_error}")
-    if not 0.0 <= settings.trace_lambda <= 1.0:
-        raise ValueError(f"dqn_loss: trace_lambda must lie in [0, 1], got {settings.trace_lambda}")
+    ranges.assert_in("dqn_loss", "(0, inf]", clip_error=settings.clip_error)
+    ranges.assert_in("dqn_loss", "[0, 1]", trace_lambda=settings.trace_lambda)
     shapes.assert_rank_at_least("dqn_loss", 3, q=q)
     shapes.assert_same_shape("dqn_loss", q=q, target_q=target_q, behaviour=behaviour)
     q_a = tf.gather(q[:-1], actions, batch_dims=2)  # [T, B]

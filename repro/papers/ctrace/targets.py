@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import q_targets, traces
+from repro.ops import q_targets, ranges, traces
 from repro.papers.ctrace import alpha_update
 
 Scalar: TypeAlias = float | tf.Tensor
@@ -147,6 +147,10 @@ def epsilon_greedy(greedy_actions: tf.Tensor, epsilon: Scalar, num_actions: int)
 
     Returns:
         Probabilities, float32 [..., A]. Gradients: none to `greedy_actions`, exact to `epsilon`.
+
+    Raises:
+        ValueError: an `epsilon` that is a number outside its range.
     """
+    ranges.assert_in("epsilon_greedy", "[0, 1]", epsilon=epsilon)
     epsilon = tf.convert_to_tensor(epsilon, tf.float32)[..., tf.newaxis]
     return (1.0 - epsilon) * tf.one_hot(greedy_actions, num_actions) + epsilon / num_actions

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from repro.ops import ranges
+
 Beta = TypeVar("Beta", float, np.ndarray)
 
 
@@ -22,16 +24,16 @@ def update_beta(beta: Beta, num_far_policy: int, num_samples: int, max_fraction:
         beta: in [0, 1], one or an array of them; 1 is no penalty.
         num_far_policy: n_far, samples of the replay memory whose stored ratio is far-policy.
         num_samples: N, samples in the replay memory, at least 1.
-        max_fraction: D, in (0, 1).
+        max_fraction: D, in [0, 1].
         step_size: eta, in [0, 1]. The paper takes the network's learning rate.
 
     Returns:
         beta in [0, 1], as it came.
 
     Raises:
-        ValueError: an empty memory.
+        ValueError: an empty memory, or a number outside its range.
     """
-    if num_samples < 1:
-        raise ValueError(f"update_beta: num_samples must be at least 1, got {num_samples}.")
+    ranges.assert_in("update_beta", "[1, inf)", num_samples=num_samples)
+    ranges.assert_in("update_beta", "[0, 1]", beta=beta, max_fraction=max_fraction, step_size=step_size)
     shrunk = (1.0 - step_size) * beta
     return shrunk if num_far_policy / num_samples > max_fraction else shrunk + step_size

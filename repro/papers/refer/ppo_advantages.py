@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from repro.ops import recursion, shapes
+from repro.ops import ranges, recursion, shapes
 
 
 def generalised_advantages(
@@ -37,8 +37,9 @@ def generalised_advantages(
         [T], without gradient.
 
     Raises:
-        ValueError: different shapes.
+        ValueError: different shapes, or a `discount` or `lambda_` outside its range.
     """
+    ranges.assert_in("generalised_advantages", "[0, 1]", discount=discount, lambda_=lambda_)
     reward, value, next_value = (tf.convert_to_tensor(x, tf.float32) for x in (reward, value, next_value))
     last, terminated = (tf.convert_to_tensor(x, tf.bool) for x in (last, terminated))
     shapes.assert_rank_at_least("generalised_advantages", 1, reward=reward)

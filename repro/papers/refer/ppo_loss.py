@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repro.distributions import gaussian
-from repro.ops import shapes
+from repro.ops import ranges, shapes
 from repro.papers.refer.loss import Policies, value_loss
 
 VARIANCE_EPSILON = 1e-8
@@ -40,8 +40,9 @@ def clipped_surrogate(rho: tf.Tensor, advantage: tf.Tensor, clip: float) -> tf.T
         [B].
 
     Raises:
-        ValueError: different shapes.
+        ValueError: different shapes, or a `clip` outside its range.
     """
+    ranges.assert_in("clipped_surrogate", "(0, inf]", clip=clip)
     rho, advantage = tf.convert_to_tensor(rho), tf.convert_to_tensor(advantage)
     shapes.assert_same_shape("clipped_surrogate", rho=rho, advantage=advantage)
     advantage = tf.stop_gradient(advantage)
@@ -74,8 +75,9 @@ def ppo_loss(
         clip: above 0.
 
     Raises:
-        ValueError: wrong shapes.
+        ValueError: wrong shapes, or a `clip` outside its range.
     """
+    ranges.assert_in("ppo_loss", "(0, inf]", clip=clip)
     rho = tf.exp(gaussian.log_ratio(action, *policies))  # [B]
     v, advantage, target = (tf.convert_to_tensor(x) for x in (v, advantage, target))
     shapes.assert_same_shape("ppo_loss", rho=rho, v=v, advantage=advantage, target=target)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
-from repro.ops import shapes
+from repro.ops import ranges, shapes
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -51,11 +51,15 @@ def near_policy(rho: tf.Tensor, c_max: Scalar) -> tf.Tensor:
 
     Args:
         rho: importance ratios pi(a|s) / mu(a|s), any shape.
-        c_max: above 1.
+        c_max: above 1; infinity where no sample is far-policy.
 
     Returns:
         bool, of the shape of `rho`; a ratio that is infinite or NaN is far-policy.
+
+    Raises:
+        ValueError: a `c_max` that is a number outside its range.
     """
+    ranges.assert_in("near_policy", "(1, inf]", c_max=c_max)
     return (rho > 1.0 / c_max) & (rho < c_max)
 
 
@@ -75,10 +79,7 @@ def importance_ratio(log_rho: tf.Tensor, max_log_ratio: float) -> tf.Tensor:
     Raises:
         ValueError: a bound outside its range.
     """
-    if not 0.0 < max_log_ratio <= LARGEST_LOG_RATIO:
-        raise ValueError(
-            f"importance_ratio: max_log_ratio must be above 0 and at most {LARGEST_LOG_RATIO}, got {max_log_ratio}"
-        )
+    ranges.assert_in("importance_ratio", f"(0, {LARGEST_LOG_RATIO:g}]", max_log_ratio=max_log_ratio)
     return tf.stop_gradient(tf.exp(tf.clip_by_value(log_rho, -max_log_ratio, max_log_ratio)))
 
 
@@ -117,8 +118,10 @@ def rule_1(loss: tf.Tensor, rho: tf.Tensor, c_max: Scalar, rule: str) -> tf.Tens
     Gradients: of far-policy samples zero, all others as they are.
 
     Raises:
-        ValueError: another type than that of `loss`, different shapes, or an unknown rule.
+        ValueError: another type than that of `loss`, different shapes, a `c_max` that is a number outside its range,
+            or an unknown rule.
     """
+    ranges.assert_in("rule_1", "(1, inf]", c_max=c_max)
     loss, rho = _convert("rule_1", loss=loss, rho=rho)
     shapes.assert_rank_at_least("rule_1", 1, loss=loss)
     shapes.assert_same_shape("rule_1", loss=loss, rho=rho)
@@ -159,9 +162,11 @@ def refer_loss(
     Gradients: to `loss` and `kl` as above, none to `rho`, `beta` and `c_max`.
 
     Raises:
-        ValueError: another type than that of `loss`, different shapes, a `beta` or `c_max` that is no scalar, or an
-            unknown rule.
+        ValueError: another type than that of `loss`, different shapes, a `beta` or `c_max` that is no scalar or a
+            number outside its range, or an unknown rule.
     """
+    ranges.assert_in("refer_loss", "[0, 1]", beta=beta)
+    ranges.assert_in("refer_loss", "(1, inf]", c_max=c_max)
     loss, kl, rho = _convert("refer_loss", loss=loss, kl=kl, rho=rho)
     shapes.assert_rank_at_least("refer_loss", 1, loss=loss)
     shapes.assert_same_shape("refer_loss", loss=loss, kl=kl, rho=rho)

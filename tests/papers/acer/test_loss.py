@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repro.papers.acer.loss import AcerLossSettings, acer_loss, divergence_gradient, policy_gradient, retrace_target
+from repro.papers.acer.loss import (
+    AcerLossSettings,
+    acer_loss,
+    correction_weight,
+    divergence_gradient,
+    policy_gradient,
+    retrace_target,
+    truncated_weight,
+)
 from repro.papers.acer.trust_region import project
 
 T, B, A = 5, 3, 4
@@ -347,13 +355,16 @@ def test_an_improbable_action_counts_in_full():
 
 def test_wrong_arguments_are_errors():
     x = data()
-    with pytest.raises(ValueError, match="truncation must be above 0"):
+    with pytest.raises(ValueError, match=r"^policy_gradient: truncation must lie in \(0, inf\], got 0\.0$"):
         acer_loss(**x, settings=SETTINGS._replace(truncation=0.0))
-    with pytest.raises(ValueError, match="delta must be 0 or more"):
+    with pytest.raises(ValueError, match=r"^project: delta must lie in \[0, inf\], got -1\.0$"):
         acer_loss(**x, settings=SETTINGS._replace(delta=-1.0))
     for name in ("q", "average_logits", "behaviour_logits", "actions", "r_t", "discount_t", "is_boundary"):
         with pytest.raises(ValueError, match="must have"):
             acer_loss(**x | {name: x[name][1:]}, settings=SETTINGS)
+    for weight in (truncated_weight, correction_weight):
+        with pytest.raises(ValueError, match=rf"^{weight.__name__}: truncation must lie in \[0, inf\], got -1\.0$"):
+            weight(tf.zeros([2]), -1.0)
     with pytest.raises(ValueError, match="acer_loss: logits must have rank 3"):
         acer_loss(**x | {"logits": x["logits"][..., 0]}, settings=SETTINGS)
 

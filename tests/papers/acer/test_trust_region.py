@@ -105,7 +105,7 @@ def test_wrong_arguments_are_errors():
         project(tf.zeros([3, 4]), tf.zeros([3, 1]), DELTA)
     with pytest.raises(ValueError, match="project: g must have rank 1"):
         project(tf.zeros([]), tf.zeros([]), DELTA)
-    with pytest.raises(ValueError, match="delta must be 0 or more"):
+    with pytest.raises(ValueError, match=r"delta must lie in \[0, inf\]"):
         project(tf.zeros([3]), tf.zeros([3]), -0.1)
     with pytest.raises(ValueError, match="surrogate: phi must have the shape of z"):
         surrogate(tf.zeros([3, 4]), tf.zeros([4]))

@@ -287,6 +287,9 @@ def test_other_wrong_arguments():
             alpha_update.contraction_target(x, gamma=gamma, target_rate=0.5)
         with pytest.raises(ValueError, match="^alpha_loss: gamma must lie in"):
             alpha_update.alpha_loss(0.0, x, x, gamma=gamma)
+    for name in ("alpha", "trace_lambda"):
+        with pytest.raises(ValueError, match=rf"^contraction_estimate: {name} must lie in \[0, 1\], got 1\.1$"):
+            alpha_update.contraction_estimate(x, x, **{"alpha": ALPHA, name: 1.1}, gamma=GAMMA)
     for target_rate in (-0.1, 1.1):
         with pytest.raises(ValueError, match="^contraction_target: target_rate must lie in"):
             alpha_update.contraction_target(x, gamma=GAMMA, target_rate=target_rate)

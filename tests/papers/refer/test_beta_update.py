@@ -30,5 +30,13 @@ def test_fixed_points(num_far_policy, fixed_point):
 
 
 def test_an_empty_memory_is_refused():
-    with pytest.raises(ValueError, match=r"^update_beta: num_samples must be at least 1, got 0\."):
+    with pytest.raises(ValueError, match=r"^update_beta: num_samples must lie in \[1, inf\), got 0$"):
         update_beta(0.5, 0, 0, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("name", ["beta", "max_fraction", "step_size"])
+@pytest.mark.parametrize("value", [-0.1, 1.1])
+def test_numbers_outside_their_range(name, value):
+    arguments = {"beta": 0.5, "max_fraction": 0.1, "step_size": 0.1} | {name: value}
+    with pytest.raises(ValueError, match=rf"^update_beta: {name} must lie in \[0, 1\], got {value}$"):
+        update_beta(num_far_policy=0, num_samples=1, **arguments)

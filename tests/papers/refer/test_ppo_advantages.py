@@ -83,3 +83,10 @@ def test_a_wrong_shape_names_the_function(wrong):
     stretch = [x[:, None] if i == wrong else x for i, x in enumerate(_stretch())]
     with pytest.raises(ValueError, match="generalised_advantages"):
         generalised_advantages(*stretch, GAMMA, LAMBDA)
+
+
+def test_settings_outside_their_range():
+    with pytest.raises(ValueError, match=r"^generalised_advantages: discount must lie in \[0, 1\], got 1\.1$"):
+        generalised_advantages(*_stretch(), 1.1, LAMBDA)
+    with pytest.raises(ValueError, match=r"^generalised_advantages: lambda_ must lie in \[0, 1\], got -0\.1$"):
+        generalised_advantages(*_stretch(), GAMMA, -0.1)

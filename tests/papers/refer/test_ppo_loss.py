@@ -199,6 +199,14 @@ def test_wrong_shapes_are_named(wrong):
         ppo_loss(action, policies, **named, clip=CLIP)
 
 
+def test_a_clip_outside_its_range():
+    action, policies, *steps = inputs()
+    with pytest.raises(ValueError, match=r"^ppo_loss: clip must lie in \(0, inf\], got 0\.0$"):
+        ppo_loss(action, policies, *steps, clip=0.0)
+    with pytest.raises(ValueError, match=r"^clipped_surrogate: clip must lie in \(0, inf\], got -0\.2$"):
+        clipped_surrogate(tf.ones([2]), tf.ones([2]), -0.2)
+
+
 def test_xla_and_graph_give_what_eager_gives():
     arguments = inputs()
     eager = ppo_loss(*arguments, CLIP)

@@ -82,7 +82,7 @@ def test_importance_ratios_are_cut_at_both_ends():
     assert importance_ratio(log_rho, 27.0).numpy()[-1] == pytest.approx(np.exp(27.0), rel=1e-5)
     assert np.isfinite(tf.square(importance_ratio(log_rho, 27.0))).all()
     for bound in (0.0, -7.0, 28.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match=r"^importance_ratio: max_log_ratio must be above 0 and at most 27"):
+        with pytest.raises(ValueError, match=rf"^importance_ratio: max_log_ratio must lie in \(0, 27\], got {bound}"):
             importance_ratio(log_rho, bound)
 
 
@@ -101,6 +101,21 @@ def test_annealing_by_hand():
     assert refer_rules.annealed_c_max(6_000_000, 4.0, 0.0) == 5.0
     assert refer_rules.annealed_learning_rate(0, 1e-4, 5e-7) == 1e-4
     assert refer_rules.annealed_learning_rate(2_000_000, 1e-4, 5e-7) == pytest.approx(5e-5)
+
+
+def test_numbers_outside_their_range():
+    x = tf.ones([3])
+    for beta in (-0.1, 1.1):
+        with pytest.raises(ValueError, match=rf"^refer_loss: beta must lie in \[0, 1\], got {beta}$"):
+            refer_loss(x, x, x, beta, C_MAX, "refer")
+    for c_max in (1.0, 0.5):
+        with pytest.raises(ValueError, match=rf"^refer_loss: c_max must lie in \(1, inf\], got {c_max}$"):
+            refer_loss(x, x, x, BETA, c_max, "refer")
+        with pytest.raises(ValueError, match=r"^rule_1: c_max must lie in \(1, inf\]"):
+            rule_1(x, x, c_max, "none")
+        with pytest.raises(ValueError, match=r"^near_policy: c_max must lie in \(1, inf\]"):
+            refer_rules.near_policy(x, c_max)
+    assert refer_loss(x, x, x, BETA, np.inf, "refer").near.numpy().all()
 
 
 def test_wrong_shapes_and_rules():
