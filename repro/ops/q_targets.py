@@ -66,7 +66,7 @@ def multistep_q(
     data = {"r_t": r_t, "discount_t": discount_t, "c_t": c_t, "expected_q_t": expected_q_t, "q_t_a": q_t_a}
     data, reads_next = _readable("multistep_q", data, is_boundary)
     r_t, discount_t, c_t, expected_q_t, q_t_a = data.values()  # [T, B, ...]
-    lambda_ = tf.stop_gradient(tf.convert_to_tensor(lambda_, tf.float32))
+    lambda_ = tf.stop_gradient(shapes.convert("multistep_q", lambda_=lambda_)["lambda_"])
     shapes.assert_scalar("multistep_q", lambda_=lambda_)
 
     trace = tf.where(reads_next, lambda_ * c_t, 0.0)

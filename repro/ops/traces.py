@@ -15,7 +15,8 @@ A rule and its policy belong together: `q_targets.multistep_q` takes c_t from he
 policy of the right-hand column from `expected_value`. It multiplies c_t by lambda itself.
 
 A rule works element by element on a tensor of any shape, so that it may be given the rows of this step or of the
-next. None passes a gradient to policies or values; `alpha` receives the exact one. A ratio of 0, as of a greedy pi,
+next. None passes a gradient to policies or values; `alpha` receives the exact one. A tensor of another type than
+float32 is a ValueError that names function and argument. A ratio of 0, as of a greedy pi,
 and one that overflows to infinity are safe in every rule; only `importance_sampling` returns that infinity.
 """
 
@@ -26,7 +27,6 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from repro.ops import ranges, shapes
-from repro.ops.constants import constant
 
 Scalar: TypeAlias = float | tf.Tensor
 
@@ -40,7 +40,8 @@ def importance_sampling(log_rho: tf.Tensor) -> tf.Tensor:
     Returns:
         c, in [0, inf], in the shape of `log_rho`. Gradients: none.
     """
-    return tf.exp(constant(log_rho))
+    (log_rho,) = _constants("importance_sampling", log_rho=log_rho)
+    return tf.exp(log_rho)
 
 
 def q_lambda(log_rho: tf.Tensor) -> tf.Tensor:
@@ -52,7 +53,8 @@ def q_lambda(log_rho: tf.Tensor) -> tf.Tensor:
     Returns:
         Ones in the shape of `log_rho`. Gradients: none.
     """
-    return tf.ones_like(constant(log_rho))
+    (log_rho,) = _constants("q_lambda", log_rho=log_rho)
+    return tf.ones_like(log_rho)
 
 
 def tree_backup(pi_a: tf.Tensor) -> tf.Tensor:
@@ -64,7 +66,8 @@ def tree_backup(pi_a: tf.Tensor) -> tf.Tensor:
     Returns:
         c, in [0, 1], in the shape of `pi_a`. Gradients: none.
     """
-    return constant(pi_a)
+    (pi_a,) = _constants("tree_backup", pi_a=pi_a)
+    return pi_a
 
 
 def retrace(log_rho: tf.Tensor) -> tf.Tensor:
@@ -76,7 +79,8 @@ def retrace(log_rho: tf.Tensor) -> tf.Tensor:
     Returns:
         c, in [0, 1], in the shape of `log_rho`. Gradients: none.
     """
-    return tf.exp(tf.minimum(0.0, constant(log_rho)))
+    (log_rho,) = _constants("retrace", log_rho=log_rho)
+    return tf.exp(tf.minimum(0.0, log_rho))
 
 
 def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
@@ -95,7 +99,8 @@ def alpha_retrace(log_rho: tf.Tensor, alpha: Scalar) -> tf.Tensor:
         ValueError: an `alpha` that is no scalar, or a number outside its range.
     """
     ranges.assert_in("alpha_retrace", "[0, 1]", alpha=alpha)
-    alpha = tf.convert_to_tensor(alpha, tf.float32)
+    (alpha,) = shapes.convert("alpha_retrace", alpha=alpha).values()
+    (log_rho,) = _constants("alpha_retrace", log_rho=log_rho)
     shapes.assert_scalar("alpha_retrace", alpha=alpha)
     return (1.0 - alpha) + alpha * retrace(log_rho)
 
@@ -130,7 +135,8 @@ def acer_truncated(log_rho: tf.Tensor, action_dimension: int) -> tf.Tensor:
         ValueError: `action_dimension` below 1.
     """
     ranges.assert_in("acer_truncated", "[1, inf)", action_dimension=action_dimension)
-    return retrace(constant(log_rho) / action_dimension)
+    (log_rho,) = _constants("acer_truncated", log_rho=log_rho)
+    return retrace(log_rho / action_dimension)
 
 
 def log_ratio(pi_a: tf.Tensor, mu_a: tf.Tensor) -> tf.Tensor:
@@ -146,7 +152,7 @@ def log_ratio(pi_a: tf.Tensor, mu_a: tf.Tensor) -> tf.Tensor:
     Raises:
         ValueError: different shapes.
     """
-    pi_a, mu_a = constant(pi_a), constant(mu_a)
+    pi_a, mu_a = _constants("log_ratio", pi_a=pi_a, mu_a=mu_a)
     shapes.assert_same_shape("log_ratio", pi_a=pi_a, mu_a=mu_a)
     # Where pi is 0 the difference may be -inf + inf.
     return tf.where(tf.equal(pi_a, 0.0), tf.math.log(pi_a), tf.math.log(pi_a) - tf.math.log(mu_a))
@@ -183,7 +189,7 @@ def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     Raises:
         ValueError: different shapes, or no dimension of actions.
     """
-    q, probabilities = constant(q), constant(probabilities)
+    q, probabilities = _constants("expected_value", q=q, probabilities=probabilities)
     shapes.assert_rank_at_least("expected_value", 1, q=q, probabilities=probabilities)
     shapes.assert_same_shape("expected_value", q=q, probabilities=probabilities)
     return tf.reduce_sum(probabilities * q, axis=-1)
@@ -192,9 +198,13 @@ def expected_value(q: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
 def _mixture(operator: str, alpha: Scalar, **policies: tf.Tensor) -> tf.Tensor:
     """`mixture` for `operator`; the first of `policies` has the share alpha."""
     ranges.assert_in(operator, "[0, 1]", alpha=alpha)
-    alpha = tf.convert_to_tensor(alpha, tf.float32)
-    constants = {name: constant(x) for name, x in policies.items()}
+    (alpha,) = shapes.convert(operator, alpha=alpha).values()
+    pi, mu = _constants(operator, **policies)
     shapes.assert_scalar(operator, alpha=alpha)
-    shapes.assert_same_shape(operator, **constants)
-    pi, mu = constants.values()
+    shapes.assert_same_shape(operator, **dict(zip(policies, (pi, mu))))
     return alpha * pi + (1.0 - alpha) * mu
+
+
+def _constants(operator: str, **arrays: tf.Tensor) -> list[tf.Tensor]:
+    """The arrays as float32, once `operator`'s check of types is made; without gradient."""
+    return [tf.stop_gradient(x) for x in shapes.convert(operator, **arrays).values()]

@@ -101,7 +101,7 @@ def vtrace(
     """
     return _targets(
         "vtrace", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
-        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho),
+        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c),
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def one_step_importance_sampling(
     """
     return _targets(
         "one_step_importance_sampling", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
-        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho),
+        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c),
     )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def no_correction(
     """
     return _targets(
         "no_correction", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,
-        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho),
+        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c),
     )  # fmt: skip
 
 
@@ -176,11 +176,11 @@ def _targets(
     is_boundary: tf.Tensor | None,
     lambda_: Scalar,
     clips: tuple[Scalar | None, Scalar | None, Scalar | None],
-    alphas: tuple[Scalar, Scalar, Scalar],
+    alphas: tuple[Scalar, Scalar],
 ) -> VTraceOutput:
     """The body of every method: `vtrace`, with the weights that `CORRECTED` gives `operator`.
 
-    `clips` and `alphas` are in that table's order.
+    `clips` are in that table's order, `alphas` those of rho, which is that of pg_rho, and of c.
     """
     named_clips = dict(zip(("clip_rho", "clip_c", "clip_pg_rho"), clips))
     ranges.assert_in(operator, "[0, 1]", lambda_=lambda_, alpha_rho=alphas[0], alpha_c=alphas[1])
@@ -189,10 +189,11 @@ def _targets(
     data = shapes.convert(operator, **data)
     log_rho, discount_t, r_t, v_tm1, v_t = data.values()  # [T, B, ...], like everything below
     boundary = shapes.convert_boundary(operator, is_boundary, r_t)
-    lambda_ = tf.convert_to_tensor(lambda_, tf.float32)
-    alpha_rho, alpha_c, alpha_pg_rho = (tf.convert_to_tensor(x, tf.float32) for x in alphas)
+    lambda_, alpha_rho, alpha_c = shapes.convert(
+        operator, lambda_=lambda_, alpha_rho=alphas[0], alpha_c=alphas[1]
+    ).values()
     shapes.assert_rank_at_least(operator, 2, **data)
-    levels = {name: x for name, x in named_clips.items() if tf.is_tensor(x)}
+    levels = shapes.convert(operator, **{name: x for name, x in named_clips.items() if tf.is_tensor(x)})
     shapes.assert_scalar(
         operator, or_shape=r_t.shape[2:], lambda_=lambda_, alpha_rho=alpha_rho, alpha_c=alpha_c, **levels
     )
@@ -207,7 +208,7 @@ def _targets(
 
     rho, c, pg_rho = (
         _leaky(tf.exp(log_rho), clip, alpha) if corrected else tf.ones_like(r_t)
-        for corrected, clip, alpha in zip(CORRECTED[operator], clips, (alpha_rho, alpha_c, alpha_pg_rho))
+        for corrected, clip, alpha in zip(CORRECTED[operator], clips, (alpha_rho, alpha_c, alpha_rho))
     )
     delta = rho * (r_t + discount_t * next_v - v)
     e, next_e = recursion.backward_recursion(delta, discount_t * lambda_ * c, goes_on)  # e_s = v_s - V(x_s)

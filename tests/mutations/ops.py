@@ -36,9 +36,9 @@ VARIANTS = [
         "V-trace: alphas exchanged",
         V_TARGETS,
         '"vtrace", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,\n'
-        "        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c, alpha_rho)",
+        "        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_rho, alpha_c)",
         '"vtrace", log_rho, discount_t, r_t, v_tm1, v_t, is_boundary,\n'
-        "        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_c, alpha_rho, alpha_c)",
+        "        lambda_, (clip_rho, clip_c, clip_pg_rho), (alpha_c, alpha_rho)",
         f"{TEST_V_TARGETS}::test_equals_the_double_loop",
     ),
     Variant(
@@ -355,8 +355,8 @@ VARIANTS = [
     Variant(
         "traces: ACER's root missing",
         TRACES,
-        "onstant(log_rho) / action_dimension)",
-        "onstant(log_rho) + 0.0 * action_dimension)",
+        "(log_rho / action_dimension)",
+        "(log_rho + 0.0 * action_dimension)",
         f"{TEST_TRACES}::test_rules_by_hand",
     ),
     Variant(
@@ -411,8 +411,8 @@ VARIANTS = [
     Variant(
         "traces: tree backup of the ratio's root",
         TRACES,
-        "constant(pi_a)\n",
-        "constant(pi_a) ** 0.5\n",
+        "    return pi_a\n",
+        "    return pi_a**0.5\n",
         f"{TEST_TRACES}::test_rules_by_hand",
     ),
     Variant(
@@ -432,8 +432,8 @@ VARIANTS = [
     Variant(
         "traces: gradient to the probabilities",
         TRACES,
-        "constant(q), ",
-        "constant(q) * 0.0 + tf.convert_to_tensor(q, tf.float32), ",
+        '_constants("expected_value", q=q, ',
+        'q, *_constants("expected_value", ',
         f"{TEST_TRACES}::test_policies_and_values_get_no_gradient",
     ),
     Variant(

@@ -384,6 +384,12 @@ def test_other_wrong_arguments(operator):
         function(**{name: tf.zeros([4, 3]) for name in names}, **wrong)
 
 
+def test_a_lambda_of_another_type():
+    tensors = {name: tf.zeros([4, 3]) for name in ARGUMENTS["multistep_q"]}
+    with pytest.raises(ValueError, match=r"^multistep_q: lambda_ must be float32, got float64; convert it by"):
+        q_targets.multistep_q(**tensors, lambda_=tf.constant(0.5, tf.float64))
+
+
 @pytest.mark.parametrize("lambda_", [-0.1, 1.1, np.nan])
 def test_a_lambda_outside_its_range(lambda_):
     tensors = {name: tf.zeros([4, 3]) for name in ARGUMENTS["multistep_q"]}

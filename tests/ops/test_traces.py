@@ -105,6 +105,31 @@ def test_a_wrong_shape_names_operator_and_argument(operator, arguments, shapes):
                 getattr(traces, operator)(*given, *extra)
 
 
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [
+        ("importance_sampling", ["log_rho"]),
+        ("q_lambda", ["log_rho"]),
+        ("tree_backup", ["pi_a"]),
+        ("retrace", ["log_rho"]),
+        ("alpha_retrace", ["log_rho", "alpha"]),
+        ("alpha_tree_backup", ["pi_a", "mu_a", "alpha"]),
+        ("log_ratio", ["pi_a", "mu_a"]),
+        ("mixture", ["pi", "mu", "alpha"]),
+        ("expected_value", ["q", "probabilities"]),
+        ("acer_truncated", ["log_rho"]),
+    ],
+)
+def test_a_tensor_of_another_type_names_operator_and_argument(operator, names):
+    arguments = {name: tf.constant(0.5) if name == "alpha" else tf.ones([3]) for name in names}
+    arguments |= {"action_dimension": 2} if operator == "acer_truncated" else {}
+    getattr(traces, operator)(**arguments)
+    for name in names:
+        wrong = arguments | {name: tf.cast(arguments[name], tf.float64)}
+        with pytest.raises(ValueError, match=f"^{operator}: {name} must be float32, got float64; convert it by"):
+            getattr(traces, operator)(**wrong)
+
+
 def test_other_wrong_arguments():
     alphas = tf.ones([3])
     with pytest.raises(ValueError, match="^alpha_retrace: alpha must be a scalar"):

@@ -341,6 +341,13 @@ def test_settings_outside_their_range(method):
                 operator(**arguments, **{name: value})
 
 
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_of_another_type(name):
+    arguments = {argument: tf.zeros([4, 3]) for argument in ARGUMENTS}
+    with pytest.raises(ValueError, match=rf"^vtrace: {name} must be float32, got float64; convert it by tf\.cast"):
+        v_targets.vtrace(**arguments, **{name: tf.constant(0.5, tf.float64)})
+
+
 def test_an_infinite_truncation_level_is_none():
     sequence = random_sequence(7, 4, seed=24)
     untruncated = run("vtrace", sequence, clip_rho=None, clip_c=None, clip_pg_rho=None)
