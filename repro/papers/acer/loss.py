@@ -217,6 +217,7 @@ def acer_loss(
     logits, q, behaviour_logits = shapes.convert(
         "acer_loss", logits=logits, q=q, behaviour_logits=behaviour_logits
     ).values()
+    (is_boundary,) = shapes.convert("acer_loss", tf.bool, is_boundary=is_boundary).values()
     shapes.assert_rank_at_least("acer_loss", 3, logits=logits)
     shapes.assert_same_shape("acer_loss", logits=logits, q=q)
     q_ret = retrace_target(logits, q, behaviour_logits, actions, r_t, discount_t, is_boundary)  # [T, B]

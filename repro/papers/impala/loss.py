@@ -77,8 +77,11 @@ def impala_loss(
         settings: coefficients and the name of the correction.
 
     Raises:
-        KeyError: unknown correction.
+        ValueError: unknown correction, and as for `v_targets.vtrace`.
     """
+    if settings.correction not in CORRECTIONS:
+        known = ", ".join(CORRECTIONS)
+        raise ValueError(f"impala_loss: correction must be one of {known}, got {settings.correction!r}")
     log_rho = tf.stop_gradient(categorical.log_ratio(target_logits, behaviour_logits, actions))
     targets, pg_advantages, rho_clipped = CORRECTIONS[settings.correction](
         log_rho,

@@ -365,6 +365,9 @@ def test_wrong_arguments_are_errors():
     for weight in (truncated_weight, correction_weight):
         with pytest.raises(ValueError, match=rf"^{weight.__name__}: truncation must lie in \[0, inf\], got -1\.0$"):
             weight(tf.zeros([2]), -1.0)
+    for boundary, kind in ((None, "NoneType"), (tf.zeros([2]), "float32")):
+        with pytest.raises(ValueError, match=f"^acer_loss: is_boundary must be bool, got {kind}"):
+            acer_loss(**x | {"is_boundary": boundary}, settings=SETTINGS)
     with pytest.raises(ValueError, match="acer_loss: logits must have rank 3"):
         acer_loss(**x | {"logits": x["logits"][..., 0]}, settings=SETTINGS)
 

@@ -153,5 +153,6 @@ def test_corrections_agree_on_policy_and_differ_off_policy():
 
 
 def test_an_unknown_correction_is_an_error():
-    with pytest.raises(KeyError, match="retrace"):
+    sentence = "^impala_loss: correction must be one of vtrace, one_step, epsilon, none, got 'retrace'$"
+    with pytest.raises(ValueError, match=sentence):
         impala_loss(**data(), settings=SETTINGS._replace(correction="retrace"))
