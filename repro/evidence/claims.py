@@ -149,8 +149,8 @@ def _with_enough_runs(
     hangs_on_each = claim.takes_all_tasks or claim.over_tasks is task_aggregates.largest
     if hangs_on_each or max(fewest.values(), default=0) < needed:
         return dict(tasks), []
-    too_few = [f"without {task}, which has {runs} of {needed} runs" for task, runs in fewest.items() if runs < needed]
-    return {task: by_agent for task, by_agent in tasks.items() if fewest[task] >= needed}, too_few
+    enough = {task: by_agent for task, by_agent in tasks.items() if fewest[task] >= needed}
+    return enough, comparisons.too_few_runs(fewest, needed)
 
 
 def _without_learning(

@@ -155,13 +155,21 @@ def tasks_with_too_few_runs(
 
     Arguments as for `runs_by_task`.
     """
-    found = []
+    fewest = {}
     for task in _tasks(printed, runs):
         of_scales = [_usable(printed, runs, task, others, needs, (scale,)) for scale in _scales(printed)]
-        fewest = max(min(map(len, by_agent.values())) for by_agent in of_scales)
-        if 0 < fewest < min_runs:
-            found.append(f"without {task}, which has {fewest} of {min_runs} runs")
-    return found
+        fewest[task] = max(min(map(len, by_agent.values())) for by_agent in of_scales)
+    return too_few_runs(fewest, min_runs)
+
+
+def too_few_runs(fewest: Mapping[str, int], needed: int) -> list[str]:
+    """Names the tasks that have runs, but fewer than `needed` of some agent, in words.
+
+    Args:
+        fewest: of each task, runs of the agent with the fewest.
+        needed: of each agent.
+    """
+    return [f"without {task}, which has {runs} of {needed} runs" for task, runs in fewest.items() if 0 < runs < needed]
 
 
 def shortage(

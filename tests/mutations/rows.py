@@ -546,8 +546,8 @@ VARIANTS = [
     Variant(
         "row: a task with a single run is left out without a word",
         COMPARISONS,
-        "if 0 < fewest < min_runs:",
-        "if 0 < fewest < 0:",
+        "if 0 < runs < needed]",
+        "if 0 < runs < 0]",
         f"{TEST_CLAIMS}::test_a_task_with_a_single_run_of_an_agent_is_left_out_and_named",
     ),
     Variant(
