@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
 from repro.evidence import staleness
 from repro.training.run_directory import RunDirectory, is_newest, read_progress
 from tests.evidence.synthetic_records import make_record, write
+from tests.support.commanded_run import wait_for_rows
 from tests.support.forked_train import run_command
 
 CONFIG = "--config=paper_configs/impala/atari_shallow.py:smoke"
@@ -420,15 +420,6 @@ def test_a_run_whose_checkpoints_are_all_broken_says_so_in_one_sentence(tmp_path
     assert sentence.startswith(f"repro.train: No checkpoint in {tmp_path / 'x/checkpoints'} is whole (checkpoint_")
     assert "Put a whole copy there, or train again in another run_dir; nothing was removed." in sentence
     assert sorted((tmp_path / "x/checkpoints").rglob("*")) == left
-
-
-def wait_for_rows(run_dir: Path, rows: int) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        if len(read_progress(run_dir / "progress.csv")) >= rows:
-            return
-        time.sleep(0.1)
-    raise AssertionError("the run logs nothing")
 
 
 def test_a_second_process_on_a_run_is_refused(tmp_path):

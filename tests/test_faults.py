@@ -90,7 +90,7 @@ def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run)
     run.wait_for("Learner 1 is gone: it ended with code -9; see ")
     run.wait_for("All learners start again from the last checkpoint.")
     run.wait_for(f"Resuming {run.run_dir} at ")
-    run.wait_for_rows()
+    run.wait_for_more_rows()
     process.send_signal(signal.SIGTERM)
     code, stderr = run.end(process)
     assert code == 0, stderr

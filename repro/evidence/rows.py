@@ -124,7 +124,7 @@ def make_rows(
     for paper in papers:
         printed = published.load(paper, published_dir).rows if paper in known else ()
         answered = {row_key(row) for row in printed if _compares(row, groups.get(row_key(row)))}
-        rows += [_printed_row(row, groups, references, published_dir, configs_dir) for row in printed]
+        rows += [printed_row(row, groups, references, published_dir, configs_dir) for row in printed]
         rows += [
             _own_row(key, of_scale, references, configs_dir)
             for key, group in sorted(groups.items())
@@ -182,14 +182,20 @@ def _compares(printed: published.PublishedRow, group: Group | None) -> bool:
     return printed.statement is None or printed.measure != "evaluation" or units <= {printed.unit}
 
 
-def _printed_row(
+def printed_row(
     printed: published.PublishedRow,
     groups: Mapping[Key, Group],
     references: References,
     published_dir: pathlib.Path,
     configs_dir: pathlib.Path,
 ) -> Row:
-    """The row of one printed number."""
+    """Returns the row of one printed number.
+
+    Args:
+        printed: that number.
+        groups, published_dir, configs_dir: as for `make_rows`.
+        references: of all records.
+    """
     scores: Mapping[str, Mapping[str, float]] = {}
     if printed.normaliser is not None:
         scores = published.normaliser(printed.normaliser, published_dir)

@@ -66,7 +66,7 @@ class AnsweredRows(Mapping):
 
     def __getitem__(self, place):
         if place not in self._found:
-            self._found[place] = rows._printed_row(self._printed[place], *self._context)
+            self._found[place] = rows.printed_row(self._printed[place], *self._context)
         return self._found[place]
 
     def __iter__(self):

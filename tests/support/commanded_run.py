@@ -25,6 +25,11 @@ def wait(condition: Callable[[], object], otherwise: str, seconds: float = SECON
     waiting.wait(condition, seconds, otherwise)
 
 
+def wait_for_rows(run_dir: Path, rows: int) -> None:
+    """Waits until the run in a folder has logged so many rows."""
+    wait(lambda: len(read_progress(run_dir / "progress.csv")) >= rows, f"the run in {run_dir} logs nothing more")
+
+
 class CommandedRun:
     """IMPALA on the environment with faults, `Faulty`.
 
@@ -67,10 +72,9 @@ class CommandedRun:
         """How often the run has said it."""
         return len(re.findall(line, self.stderr.read_text()))
 
-    def wait_for_rows(self, count: int = 2) -> None:
+    def wait_for_more_rows(self, count: int = 2) -> None:
         """Waits until the run has logged so many rows more."""
-        target = self.rows + count
-        wait(lambda: self.rows >= target, f"the run does not go on: {self.stderr.read_text()[-2000:]}")
+        wait_for_rows(self.run_dir, self.rows + count)
 
     def end(self, process: subprocess.Popen) -> tuple[int, str]:
         """Waits for the end of the process; its exit code and what it said."""
@@ -78,7 +82,7 @@ class CommandedRun:
 
     def cause(self, fault: str, rows: int = 3) -> None:
         """Brings the environment into a fault once the run has logged some rows."""
-        wait(lambda: self.rows >= rows, "the run logs nothing")
+        wait_for_rows(self.run_dir, rows)
         (self.folder / fault).touch()
 
     @property
