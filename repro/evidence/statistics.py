@@ -135,6 +135,27 @@ def sample_std(values: Sequence[float] | np.ndarray) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
+def summarize_returns(
+    unit: str, protocol: str, values: Sequence[float] | np.ndarray, digits: int = 9
+) -> dict[str, object]:
+    """Returns a record's `evaluation`, whose mean and std are those of the values before they are rounded.
+
+    Args:
+        unit: of the values.
+        protocol: how a value came about, in words.
+        values: [N], one an episode or a repetition, N at least 1.
+        digits: significant ones that each value keeps; nine hold any float32.
+    """
+    return {
+        "protocol": protocol,
+        "episodes": len(values),
+        "unit": unit,
+        "mean": float(np.mean(values)),
+        "std": sample_std(values),
+        "returns": [float(f"{value:.{digits}g}") for value in values],
+    }
+
+
 def aggregate(scores: Scores, statistic: Statistic) -> float:
     """Returns an aggregate over tasks. Arguments and errors as for `stratified_interval`; one run a task will do."""
     return float(statistic(*_checked("aggregate", scores).values(), axis=-1))

@@ -12,8 +12,9 @@ from rich.console import Console
 
 from repro.config import budget, frames_per_step, of_task
 from repro.evidence import random_player, records
+from repro.evidence.statistics import summarize_returns
 from repro.launch.recorded_job import RecordedJob, Stopped
-from repro.launch.recording import budget_fields, circumstances, identity_fields, summarize_returns, utc_now
+from repro.launch.recording import budget_fields, circumstances, identity_fields, utc_now
 
 EPISODES, NUM_ENVS = 100, 20
 SEED_OFFSET = 2_000_000

@@ -7,11 +7,9 @@ import math
 from collections.abc import Sequence
 
 import ml_collections
-import numpy as np
 
 from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import migrations, records
-from repro.evidence.statistics import sample_std
 
 
 def identity_fields(config: ml_collections.ConfigDict, agent: str, seed: int, schedule: str) -> dict[str, object]:
@@ -54,24 +52,6 @@ def circumstances(cores: int, env: str = "") -> dict[str, object]:
     if env == "vizdoom":
         versions["vizdoom"] = vizdoom_module.version()
     return {"versions": versions, "hardware": {**records.hardware(), "cores": cores}}
-
-
-def summarize_returns(unit: str, protocol: str, values: np.ndarray) -> dict[str, object]:
-    """Returns a record's `evaluation`.
-
-    Args:
-        unit: of the values.
-        protocol: how a value came about, in words.
-        values: [N], one an episode or a repetition.
-    """
-    return {
-        "protocol": protocol,
-        "episodes": len(values),
-        "unit": unit,
-        "mean": float(values.mean()),
-        "std": sample_std(values),
-        "returns": [float(f"{value:.9g}") for value in values],
-    }
 
 
 def utc_now() -> str:

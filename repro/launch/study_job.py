@@ -10,9 +10,10 @@ import ml_collections
 from rich.console import Console
 
 from repro.evidence import records
+from repro.evidence.statistics import summarize_returns
 from repro.launch.bars import make_bars
 from repro.launch.recorded_job import RecordedJob, Stopped
-from repro.launch.recording import budget_fields, circumstances, identity_fields, summarize_returns, utc_now
+from repro.launch.recording import budget_fields, circumstances, identity_fields, utc_now
 
 
 class StudyJob(RecordedJob):

@@ -18,7 +18,7 @@ from repro.config import of_task, resolve, tasks
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
 from repro.environments.names import task_names
-from repro.evidence.statistics import sample_std
+from repro.evidence.statistics import summarize_returns
 from repro.training.experiment import Experiment, TrainedPolicy
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import write_json
@@ -158,11 +158,4 @@ def evaluate_task(
 
         games = play(policy, environment, episodes, seed, show)
     returns = [game.score for game in games]
-    return {
-        "protocol": experiment.describe_evaluation(episodes),
-        "episodes": episodes,
-        "unit": experiment.evaluation.unit,
-        "mean": float(np.mean(returns)),
-        "std": sample_std(returns),
-        "returns": returns,
-    }
+    return summarize_returns(experiment.evaluation.unit, experiment.describe_evaluation(episodes), returns)

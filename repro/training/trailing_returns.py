@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.evidence.statistics import sample_std
+from repro.evidence.statistics import summarize_returns
 
 
 class NoEpisodeError(RuntimeError):
@@ -45,14 +45,7 @@ class TrailingReturns:
         returns = [score for entered, score in self._entered if entered > step - self._steps]
         if not returns:  # no episode ended in the window: the last one that did
             returns = [self._entered[-1][1]]
-        return {
-            "protocol": self._protocol.format(min(step, self._steps)),
-            "episodes": len(returns),
-            "unit": self._unit,
-            "mean": float(np.mean(returns)),
-            "std": sample_std(returns),
-            "returns": [float(f"{score:.7g}") for score in returns],
-        }
+        return summarize_returns(self._unit, self._protocol.format(min(step, self._steps)), returns, digits=7)
 
     def get_state(self) -> np.ndarray:
         return np.array(self._entered, np.float64).reshape(-1, 2)

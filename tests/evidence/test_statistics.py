@@ -182,3 +182,13 @@ def test_pointwise_interval_is_that_of_each_point_alone():
     np.testing.assert_allclose(pointwise_interval(lines), alone)
     with pytest.raises(ValueError, match="pointwise_interval"):
         pointwise_interval(lines[:1])
+
+
+def test_an_evaluation_rounds_its_returns_and_not_their_mean():
+    evaluation = statistics.summarize_returns("points", "three games", [1 / 3, 2 / 3, 123456789.75])
+    assert evaluation["returns"] == [0.333333333, 0.666666667, 123456790.0]
+    assert evaluation["mean"] == pytest.approx((1 + 123456789.75) / 3, rel=1e-15)
+    assert [evaluation[name] for name in ("protocol", "episodes", "unit")] == ["three games", 3, "points"]
+    assert statistics.summarize_returns("points", "a game", np.array([1 / 3]), digits=7)["returns"] == [0.3333333]
+    exact = np.float32(np.random.default_rng(0).normal(size=100))
+    assert np.array_equal(np.float32(statistics.summarize_returns("points", "p", exact)["returns"]), exact)

@@ -9,10 +9,10 @@ from paper_configs.impala import atari_57, atari_shallow
 from paper_configs.refer import figure_4_vracer
 from repro.evidence import records
 from repro.evidence.commands import Run
+from repro.evidence.statistics import summarize_returns
 from repro.launch.jobs import make_job
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import InUseError, JobError, Stopped
-from repro.launch.recording import summarize_returns
 from repro.launch.training_job import TrainingJob
 from repro.training import run_directory
 from repro.training.run_directory import RunDirectory, checkpoint_name

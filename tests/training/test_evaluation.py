@@ -24,3 +24,16 @@ def test_the_environment_of_each_task_is_closed(tmp_path, monkeypatch, tasks):
     evaluation.evaluate_tasks(experiments, trained, 2, 1, tmp_path, together=several)
     assert closed == list(tasks)
     assert json.loads((tmp_path / "evaluation.json").read_text())["updates"] == 7
+
+
+def test_returns_of_an_evaluation_keep_nine_digits(monkeypatch):
+    games = [types.SimpleNamespace(score=score) for score in (1 / 3, 2 / 3)]
+    monkeypatch.setattr(evaluation, "play", lambda *_: games)
+    experiment = types.SimpleNamespace(
+        config=types.SimpleNamespace(env=types.SimpleNamespace(task="pong")),
+        describe_evaluation=lambda episodes: f"{episodes} games",
+        evaluation=types.SimpleNamespace(unit="points"),
+    )
+    found = evaluation.evaluate_task(experiment, None, None, 2, 1)
+    assert found["returns"] == [0.333333333, 0.666666667]
+    assert (found["protocol"], found["episodes"], found["unit"], found["mean"]) == ("2 games", 2, "points", 0.5)
