@@ -21,6 +21,8 @@ with the same weights."""
 BATCHES, MIN_ENVS = 4, 16
 """All environments of a run fill at most so many batches, which bounds the policy lag, or are this few: a call for
 less costs more for each."""
+EMULATOR_THREADS_WITH_GPU = 2
+"""Most threads of emulators a core with a GPU: those of an actor wait while the GPU computes its actions."""
 LEVELS_PER_CORE = 16
 """Most levels of DeepMind Lab, each a process with some hundred megabytes."""
 IN_PYTHON = ("acer_tasks", "dm_control", "gymnasium", "mujoco", "rwrl")
@@ -72,8 +74,8 @@ def choose_sizes(
     environment of each, so that their shares are equal whatever the number of actors (`share_of`). Levels of DeepMind
     Lab are bounded by the cores (`LEVELS_PER_CORE`), but for those that the fewest actors must have.
 
-    Emulator threads of all actors are as many as cores, but no actor has more than games. TensorFlow's are as many as
-    cores.
+    Emulator threads of all actors are as many as cores, and with a GPU `EMULATOR_THREADS_WITH_GPU` times as many, but
+    no actor has more than games. TensorFlow's are as many as cores.
 
     Args:
         machine: that plays and learns.
@@ -104,12 +106,13 @@ def choose_sizes(
         group = math.lcm(turns, num_learners)
         most = min([_count_actors(machine, schedule, env_name), *(n // (envs_per_actor or 1) for n in bounds)])
         num_actors = max(1, most // group) * group
+    on_gpu = machine.has_gpu and schedule != PROCESSES
     if not envs_per_actor:
         share = max(1, batch_size // num_learners)
-        on_gpu = machine.has_gpu and schedule != PROCESSES
         largest = max(1, min([ENVS_WITH_GPU if on_gpu else ENVS, *(n // num_actors for n in bounds)]))
         envs_per_actor = max(n for n in range(1, largest + 1) if n % share == 0 or share % n == 0)
-    env_threads = max(1, min(envs_per_actor, machine.cores // num_actors))
+    most_threads = machine.cores * (EMULATOR_THREADS_WITH_GPU if on_gpu else 1)
+    env_threads = max(1, min(envs_per_actor, most_threads // num_actors))
     return Sizes(num_actors, envs_per_actor, threads=machine.cores, env_threads=env_threads)
 
 

@@ -17,7 +17,16 @@ from repro.evidence.staleness import config_difference
 from repro.papers import find_experiment
 from repro.training import devices
 from repro.training.run_directory import RunDirectory, RunDirectoryError, changed_settings, read_settings
-from repro.training.sizes import BATCHES, LEVELS_PER_CORE, MIN_ENVS, Machine, choose_sizes, fill_in, take_saved
+from repro.training.sizes import (
+    BATCHES,
+    EMULATOR_THREADS_WITH_GPU,
+    LEVELS_PER_CORE,
+    MIN_ENVS,
+    Machine,
+    choose_sizes,
+    fill_in,
+    take_saved,
+)
 from tests.support.forked_train import run_command
 
 CORES = (1, 2, 3, 16, 64)
@@ -46,9 +55,9 @@ def save(path: Path, config) -> None:
         (16, False, (8, 16, 16, 2)),
         (64, False, (8, 16, 64, 8)),
         (1, True, (2, 64, 1, 1)),
-        (2, True, (2, 64, 2, 1)),
-        (16, True, (4, 32, 16, 4)),
-        (64, True, (4, 32, 64, 16)),
+        (2, True, (2, 64, 2, 2)),
+        (16, True, (4, 32, 16, 8)),
+        (64, True, (4, 32, 64, 32)),
     ],
 )
 def test_the_papers_batch_of_32_games(cores, has_gpu, sizes):
@@ -89,18 +98,26 @@ def test_what_else_counts(machine, needs, actors, envs):
 
 @pytest.mark.parametrize("schedule", ["async", "lockstep", "processes", "a3c"])
 @pytest.mark.parametrize("batch_size", [1, 2, 7, 8, 24, 31, 32, 50, 64, 256])
-def test_batches_are_whole_the_lag_is_bounded_and_no_core_is_asked_for_twice(schedule, batch_size):
+def test_batches_are_whole_and_the_lag_and_emulator_threads_are_bounded(schedule, batch_size):
     for machine in MACHINES:
         sizes = choose_sizes(machine, batch_size=batch_size, schedule=schedule)
         assert min(sizes) >= 1
         groups = GroupSizes(sizes.envs_per_actor, batch_size)
         assert 1 in (groups.per_actor, groups.per_batch)  # one divides the other
         assert sizes.env_threads <= sizes.envs_per_actor
-        assert sizes.env_threads == 1 or sizes.num_actors * sizes.env_threads <= machine.cores
+        waiting = EMULATOR_THREADS_WITH_GPU if machine.has_gpu and schedule != "processes" else 1
+        assert sizes.env_threads == 1 or sizes.num_actors * sizes.env_threads <= machine.cores * waiting
         if schedule == "a3c":
             assert groups.per_batch == 1
         else:
             assert sizes.num_actors * sizes.envs_per_actor <= max(BATCHES * batch_size, MIN_ENVS)
+
+
+def test_emulators_use_the_cores_of_actors_that_wait_for_a_gpu():
+    needs = {"batch_size": 32, "schedule": "async"}
+    assert choose_sizes(Machine(16, False), **needs).env_threads == 16 // 8
+    assert choose_sizes(Machine(16, True), **needs).env_threads == 2 * 16 // 4
+    assert choose_sizes(Machine(16, True), **{**needs, "schedule": "processes"}).env_threads == 1  # actors use no GPU
 
 
 @pytest.mark.parametrize("envs_per_actor", [0, 1, 3, 10, 30, 60])
