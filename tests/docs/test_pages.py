@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from repro.regression.reference_runs import RUNS
+from repro.training.sizes import Machine, choose_sizes
+from tests.mutations.training import TRAINING
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [
@@ -121,6 +125,44 @@ def test_a_page_says_what_each_benchmark_measures():
     assert table is not None
     modules = {path.stem for path in (ROOT / "repro/benchmarks").glob("*.py")} - {"__init__"}
     assert set(re.findall(r"`(\w+)`", re.sub(r"\|[^|]*\|$", "", table[0], flags=re.M))) == modules
+
+
+def test_a_page_lists_the_reference_runs():
+    rows = re.findall(
+        r"^\| `(\w+)` \| `(\w+)`.* of `([\w/]+)\.py`.* \| ([\d,]+) \|$",
+        (ROOT / "docs/regression.md").read_text(),
+        re.M,
+    )
+    budgets = {run.name: run.make_config() for run in RUNS}
+    steps = {name: config.get("num_env_steps", config.get("num_env_frames")) for name, config in budgets.items()}
+    assert rows == [(run.name, run.agent, run.config.replace(".", "/"), f"{steps[run.name]:,}") for run in RUNS]
+
+
+def test_a_page_says_how_many_mistakes_training_is_to_catch():
+    assert f"Of the {len(TRAINING)}, training catches " in (ROOT / "docs/regression.md").read_text()
+
+
+def test_a_page_has_the_sizes_that_are_chosen():
+    page = (ROOT / "docs/performance.md").read_text()
+    header = re.search(r"^\| batch of 32 games .*$", page, re.M)[0]
+    cores = [int(number) for number in re.findall(r"(\d+) cores?\b", header)]
+    for first, has_gpu, schedule in (
+        ("without a GPU", False, "async"),
+        ("with a GPU", True, "async"),
+        ("`schedule=processes`", False, "processes"),
+    ):
+        cells = re.search(rf"^\| {first} \| (\d.*) \|$", page, re.M)[1].split(" | ")
+        for number, cell in zip(cores, cells, strict=True):
+            sizes = choose_sizes(Machine(number, has_gpu), batch_size=32, schedule=schedule)
+            actors, envs, threads = [*map(int, re.findall(r"\d+", cell)), 1][:3]
+            assert (actors, envs, threads) == (sizes.num_actors, sizes.envs_per_actor, sizes.env_threads), cell
+
+
+@pytest.mark.parametrize("paper", sorted(PAPERS))
+def test_a_paper_s_page_names_all_of_its_experiments(paper):
+    page = (ROOT / f"repro/papers/{paper}/README.md").read_text()
+    files = [named(path) for path in (ROOT / "paper_configs" / paper).glob("*.py") if path.name != "__init__.py"]
+    assert [name for name in files if f"`{name}`" not in page] == []
 
 
 def test_the_citation_names_the_papers_that_are_reproduced():
