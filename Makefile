@@ -117,7 +117,7 @@ docs: setup  ## the documentation site, in site/
 docs-serve: setup  ## the same on http://127.0.0.1:8000, rebuilt when a file changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-check-all: lint types test check regression  ## what continuous integration runs, but for the smoke reproductions and the mutations
+check-all: lint types test check regression  ## what continuous integration runs, but for smoke reproductions, mutations and the soak test
 
-clean:  ## remove what the targets made, but not results
+clean:  ## remove .venv, site, report, and all runs with their checkpoints; results/ and build/ stay
 	rm -rf .venv runs report site
