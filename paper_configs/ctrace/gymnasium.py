@@ -70,6 +70,7 @@ def recurrent(scale: str) -> dict[str, ml_collections.ConfigDict]:
     own = ml_collections.ConfigDict({"algorithm": config.algorithm, "env": {"last_action_and_reward": True}})
     for section in ("network", "exploration", "replay", "learner", "runtime"):
         own[section] = config[section]
+    del own.runtime.schedule  # that of all agents, which `--cluster` changes
     agents = {}
     for name, fields in config.variants.items():
         agents[f"r2d2_{name}"] = own.copy_and_resolve_references()

@@ -168,6 +168,8 @@ def test_what_waits_for_cores_is_not_placed(ray):
         ("impala", "atari_shallow", "impala_shallow", True),
         ("acer", "continuous", "acer", True),
         ("ctrace", "r2d2", "ctrace", True),
+        ("ctrace", "gymnasium", "r2d2_ctrace", True),
+        ("ctrace", "gymnasium", "ctrace_gamma10", False),
         ("ctrace", "dqn", "ctrace_gamma10", False),
         ("refer", "figure_4_vracer", "vracer_refer", False),
         ("refer", "figure_4_vracer", "ppo", False),
