@@ -129,12 +129,16 @@ def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) 
 
 
 def check_numbers(config: ml_collections.ConfigDict) -> None:
-    """Raises ValueError for a budget that is not above 0, and for a learning rate below 0 or not finite."""
+    """Raises ValueError for a budget not above 0, and for a learning rate or its annealing below 0 or not finite."""
     for name, value in flatten(config).items():
         last = name.rpartition(".")[2]
         if last in ("num_env_frames", "num_env_steps") and not value > 0:
             raise ValueError(f"{name}={value}: choose a number above 0.")
-        if last == "learning_rate" and isinstance(value, (int, float)) and not 0 <= value < math.inf:
+        if (
+            last.endswith(("learning_rate", "annealing"))
+            and isinstance(value, (int, float))
+            and not 0 <= value < math.inf
+        ):
             raise ValueError(f"{name}={value}: choose a number from 0.")
 
 

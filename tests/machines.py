@@ -99,7 +99,7 @@ def go_on(run: CommandedRun, count: int = 3) -> float:
     began, first = time.monotonic(), run.saved_updates
     for _ in range(count):
         before = run.saved_updates
-        wait(lambda: run.saved_updates > before, f"the run does not go on: {run.stderr.read_text()[-2000:]}")
+        run.wait(lambda: run.saved_updates > before, "the run does not go on")
     return (run.saved_updates - first) / (time.monotonic() - began)
 
 
@@ -236,7 +236,7 @@ def evaluations(run: CommandedRun) -> int:
 def evaluate(run: CommandedRun, count: int = 1) -> None:
     """Waits until a run has logged so many evaluations more."""
     target = evaluations(run) + count
-    wait(lambda: evaluations(run) >= target, f"nothing is evaluated: {run.stderr.read_text()[-2000:]}")
+    run.wait(lambda: evaluations(run) >= target, "nothing is evaluated")
 
 
 def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
@@ -244,7 +244,7 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
     settings = "--config.runtime.num_actors=2", "--config.runtime.num_learners=2"
     other = made.cables[1]
     with running(made, (2,), *settings) as (run, process):
-        wait(lambda: run.saved_updates > 0, "nothing is saved")
+        run.wait(lambda: run.saved_updates > 0, "nothing is saved")
         saved = run.saved_updates
         os.kill(_pids(made, 1, "repro.learner")[0], signal.SIGKILL)
         run.wait_for("Learner 1 is gone: it ended with code -9")
@@ -306,7 +306,7 @@ def cut_off_learner(made: Machines, run: CommandedRun) -> float:
     saved, begun, lines = run.saved_updates, run.count("Resuming "), run.count(SILENT)
     began = time.monotonic()
     made.cables[1].is_up = False
-    wait(lambda: run.count(SILENT) > lines, "a learner that is cut off is not noticed")
+    run.wait(lambda: run.count(SILENT) > lines, "a learner that is cut off is not noticed")
     took = time.monotonic() - began
     made.cables[1].is_up = True
     _check_resumed(run, begun, saved)
@@ -331,7 +331,7 @@ def stop_learner(made: Machines, run: CommandedRun, actors: Sequence[int], is_in
     began = time.monotonic()
     if is_in_update:
         _go_on_again(actors)
-    wait(lambda: run.count(SILENT) > lines, "a stopped learner is not noticed")
+    run.wait(lambda: run.count(SILENT) > lines, "a stopped learner is not noticed")
     took = time.monotonic() - began
     _go_on_again(actors)
     _check_resumed(run, begun, saved)
@@ -340,7 +340,7 @@ def stop_learner(made: Machines, run: CommandedRun, actors: Sequence[int], is_in
 
 def _check_resumed(run: CommandedRun, begun: int, saved: int) -> None:
     """Waits until a run goes on again, at its last checkpoint or after it, that had gone on so many times."""
-    wait(lambda: run.count("Resuming ") > begun, "learners do not start again")
+    run.wait(lambda: run.count("Resuming ") > begun, "learners do not start again")
     resumed = _resumed(run)
     assert resumed >= saved, (resumed, saved)
     go_on(run)

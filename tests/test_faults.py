@@ -6,13 +6,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from repro.training.run_directory import read_progress, read_settings
-from tests.support.commanded_run import LONG, CommandedRun, wait
+from tests.support.commanded_run import LONG, CommandedRun
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run)
     """All learners start again; a signal to the chief ends them, and their actors."""
     learners = ("schedule=processes", "num_learners=2", "num_actors=2", "checkpoint_seconds=0")
     process = run.start(LONG, *(f"--config.runtime.{setting}" for setting in learners))
-    wait(lambda: any((run.run_dir / "checkpoints").glob("checkpoint_*")), "the run saves nothing")
+    run.wait(lambda: any((run.run_dir / "checkpoints").glob("checkpoint_*")), "the run saves nothing")
     (other,) = _processes(f"repro.learner --run_dir={run.run_dir}")
     os.kill(other, signal.SIGKILL)
     run.wait_for("Learner 1 is gone: it ended with code -9; see ")
@@ -96,7 +97,14 @@ def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run)
     assert code == 0, stderr
     assert "Stopped and saved. Resume with: " in stderr
     assert run.saved_updates >= read_progress(run.progress)[-1]["updates"]
-    wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "learners or actors do not end")
+    run.wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "learners or actors do not end")
+
+
+def test_a_wait_that_fails_shows_what_the_run_said_last(tmp_path):
+    run = CommandedRun(tmp_path, (sys.executable, "-c", "raise ValueError('no such game')"))
+    run.start().wait()
+    with pytest.raises(AssertionError, match="(?s)^nothing is logged.*no such game$"):
+        run.wait(lambda: run.rows, "nothing is logged", seconds=0.0)
 
 
 EVALUATED = ("schedule=processes", "evaluator_episodes=4", "checkpoint_seconds=1")
@@ -112,7 +120,7 @@ def test_an_evaluator_that_is_killed_is_replaced_and_its_file_goes_on_with_the_r
 
     def wait_for_evaluations(count):
         target = len(rows()) + count
-        wait(lambda: len(rows()) >= target, f"nothing is evaluated: {run.stderr.read_text()[-2000:]}")
+        run.wait(lambda: len(rows()) >= target, "nothing is evaluated")
 
     wait_for_evaluations(2)
     (pid,) = _processes(evaluator)
@@ -125,11 +133,11 @@ def test_an_evaluator_that_is_killed_is_replaced_and_its_file_goes_on_with_the_r
     assert time.monotonic() - began < 30.0
     assert code == 0, stderr
     assert "1 restarted evaluators" in stderr
-    wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "the evaluator or the actor does not end")
+    run.wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "the evaluator or the actor does not end")
 
     before = [row for row in rows() if row["updates"] <= run.saved_updates]
     run.start(*settings, "--config.runtime.evaluator_episodes=6")
-    wait(lambda: rows()[-1]["episodes"] == 6, "nothing is evaluated after a resume")
+    run.wait(lambda: rows()[-1]["episodes"] == 6, "nothing is evaluated after a resume")
     found = rows()
     assert found[: len(before)] == before
     updates = [row["updates"] for row in found]

@@ -146,6 +146,7 @@ class ActorProcesses:
 
     Attributes:
         launcher: see above.
+        restarts: actors that were replaced so far, in this process.
         broken_off: processes that ended in the midst of their games, of the whole run.
     """
 
@@ -153,7 +154,7 @@ class ActorProcesses:
 
     def __init__(self, launcher: Launcher, count: int, supervision: Supervision, first: int = 0) -> None:
         self.launcher = launcher
-        self.broken_off = 0
+        self.restarts = self.broken_off = 0
         self._first = first
         self._supervision = supervision
         self._clock = PatientClock(supervision.silent_seconds)  # of the learner, near the reports
@@ -170,11 +171,6 @@ class ActorProcesses:
 
     def __len__(self) -> int:
         return len(self._starts)
-
-    @property
-    def restarts(self) -> int:
-        """Actors that were replaced so far, in this process."""
-        return sum(max(0, starts - before - 1) for starts, before in zip(self._starts, self._starts_before))
 
     def start(self, address: str) -> None:
         """Starts the actors of the server at an address."""
@@ -215,7 +211,7 @@ class ActorProcesses:
             if now - self._seen[i] > limit and (i in self._reported or not process.may_wait):
                 self._seen[i] = now
                 self._lines.append(f"{self._name(i)} reported nothing for {limit:g} seconds.")
-                self._kill(i)
+                self._kill(i, process)
 
     def check(self) -> None:
         """Says what happened since the last call, in the learner's thread.
@@ -275,10 +271,10 @@ class ActorProcesses:
         """Whether one that is not there is to be started."""
         return not self._stop.is_set()
 
-    def _kill(self, i: int) -> None:
+    def _kill(self, i: int, process: ActorProcess) -> None:
         """Ends one that is started again then; raises ActorPoolError where it cannot be reached."""
         try:
-            self._processes[i].kill()
+            process.kill()
         except Exception as error:  # the cluster may be gone
             raise ActorPoolError(f"{self._name(i)} could not be ended ({one_line(error)}).") from error
 
@@ -286,9 +282,9 @@ class ActorProcesses:
         failed, end = 0, ""
         while self._goes_on():
             if end:
-                self._lines.append(
-                    f"{self._name(i)} was restarted (restart {self.restarts + 1} of this process): {end}."
-                )
+                with self._lock:
+                    self.restarts += 1
+                self._lines.append(f"{self._name(i)} was restarted (restart {self.restarts} of this process): {end}.")
             began = time.monotonic()
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds
@@ -299,6 +295,9 @@ class ActorProcesses:
             end = process.wait()
             if self._stop.is_set():
                 return
+            if i not in self._processes:  # it was no failure
+                end = ""
+                continue
             failed = self._failures(i, failed, time.monotonic() - began)
             with self._lock:
                 self.broken_off += i in self._reported

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -70,12 +70,13 @@ class Evaluator:
         self._variables = variables
         self._tasks = tasks
         self._warn = supervision.warn
-        self._process = _EvaluatorProcess(launcher, supervision)
+        self._process = _EvaluatorProcess(launcher, supervision, self._read)
         self._token = secrets.randbits(63)
         self._clock = PatientClock(supervision.silent_seconds)
         self._looked = self._updated = 0.0  # by the clock
         self._last = 0  # updates behind the weights of the last evaluation
         self._evaluated: list[Evaluated] = []
+        self._lock = threading.Lock()  # of the two
         self._begun = self._given_up = False
 
     @property
@@ -118,7 +119,8 @@ class Evaluator:
         self._begun = True
         self._process.go_on()
         self.look()
-        found, self._evaluated = self._evaluated, []
+        with self._lock:
+            found, self._evaluated = self._evaluated, []
         return found
 
     def look(self) -> None:
@@ -145,21 +147,26 @@ class Evaluator:
         self._process.close()
 
     def _read(self) -> None:
-        count = int(self._client.server_info()[PLAYED].current_size)
-        if not count:
-            return
-        self._process.report(0)
-        with suppress_stderr():
-            reports = [sample.data for sample in self._client.sample(PLAYED, count, emit_timesteps=False)]
-        for ((updates, frames, token),), (returns,) in reports:
-            if returns.size and token == self._token and updates > self._last:  # one may come twice
-                self._process.has_finished = True
-                self._last = int(updates)
-                self._evaluated.append(Evaluated(int(updates), int(frames), returns, self._tasks))
+        with self._lock:
+            count = int(self._client.server_info()[PLAYED].current_size)
+            if not count:
+                return
+            self._process.report(0)
+            with suppress_stderr():
+                reports = [sample.data for sample in self._client.sample(PLAYED, count, emit_timesteps=False)]
+            for ((updates, frames, token),), (returns,) in reports:
+                if returns.size and token == self._token and updates > self._last:  # one may come twice
+                    self._process.has_finished = True
+                    self._last = int(updates)
+                    self._evaluated.append(Evaluated(int(updates), int(frames), returns, self._tasks))
 
 
 class _EvaluatorProcess(ActorProcesses):
     """The evaluator's process, which is started only while `go_on` was called after the last `pause`.
+
+    Args:
+        launcher, supervision: as for `ActorProcesses`.
+        read: reads what came, in the thread that waits for the end of a process.
 
     Attributes:
         has_finished: whether an evaluation came since one failed; without any between them, failures are in a row.
@@ -167,9 +174,10 @@ class _EvaluatorProcess(ActorProcesses):
 
     _failing = "in a row without a finished evaluation"
 
-    def __init__(self, launcher: Launcher, supervision: Supervision) -> None:
+    def __init__(self, launcher: Launcher, supervision: Supervision, read: Callable[[], None]) -> None:
         super().__init__(launcher, 1, supervision)
-        self.has_finished = self._leaves = False
+        self.has_finished = False
+        self._read = read
         self._may_run = threading.Event()
 
     def go_on(self) -> None:
@@ -180,12 +188,11 @@ class _EvaluatorProcess(ActorProcesses):
         process = self._processes.get(0)
         if self._may_run.is_set() and process is not None and process.may_wait and 0 in self._reported:
             self._may_run.clear()
-            self._leaves = True
             self._lines.append(
                 f"{self._name(0)} leaves its core, since there was no update for {STILL_SECONDS:g} seconds."
             )
-            self._kill(0)
-            del self._processes[0]  # whose silence says nothing from now on
+            del self._processes[0]  # whose silence and end say nothing from now on
+            self._kill(0, process)
 
     def close(self) -> None:
         self._stop.set()
@@ -199,9 +206,9 @@ class _EvaluatorProcess(ActorProcesses):
         return self.launcher.start_evaluator(address)
 
     def _failures(self, i: int, before: int, seconds: float) -> int:
-        """One that leaves its core has not failed."""
-        count = (0 if self.has_finished else before) + (not self._leaves)
-        self.has_finished = self._leaves = False
+        self._read()
+        count = 1 if self.has_finished else before + 1
+        self.has_finished = False
         return count
 
     def _goes_on(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,7 +25,9 @@ from repro.quiet import suppress_stderr
 
 WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
 MAX_REPORTS = 100_000
-"""Most reports of games that wait for the learner, which reads them at every update."""
+"""Most reports of games that wait for the learner."""
+GAMES_SECONDS = 1.0
+"""Between two looks of the learner at the games, each of which takes milliseconds of an update."""
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
 """Version of weights, and a random number that the learner's process has: another one may come to its address."""
@@ -220,6 +223,7 @@ class Reports:
 
     def __init__(self, address: str) -> None:
         self._client = reverb.Client(address)
+        self._next_games = 0.0
 
     def read_unrolls(self, max_count: int) -> list[PlayedUnroll]:
         """The next unrolls, at most so many; none where none waits. Each that is read lets an actor go on."""
@@ -227,7 +231,10 @@ class Reports:
         return [PlayedUnroll(*(int(x) for x in row.ravel())) for row in rows]
 
     def read_games(self) -> list[Episode]:
-        """Games that ended since the last call."""
+        """Games that ended since the last look at them; none within `GAMES_SECONDS` of it."""
+        if time.monotonic() < self._next_games:
+            return []
+        self._next_games = time.monotonic() + GAMES_SECONDS
         games = [game for report in self._read(GAMES, MAX_REPORTS) for game in report.reshape(-1, report.shape[-1])]
         return [Episode(float(score), int(frames), *map(int, task)) for score, frames, *task in games]
 

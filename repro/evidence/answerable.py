@@ -116,7 +116,7 @@ def _share(
     for others in opponents:
         tasks = {
             task: by_agent
-            for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs, needs).items()
+            for task, by_agent in comparisons.runs_by_task(printed, held, others, min_runs, needs)[0].items()
             if not claims.foreign_settings(printed, claim, by_agent, differences)
         }
         if claim.count is not None:

@@ -46,7 +46,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
     compared: list[str] = []
     foreign = False
     for others in opponents:
-        tasks = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs, claim.interval_runs)
+        tasks, fewest = comparisons.runs_by_task(printed, runs, others, min_runs, claim.needs, claim.interval_runs)
         usable, unusable = _usable(printed, claim, tasks, references)
         reasons += unusable
         total = comparisons.number_of_tasks(printed.task)
@@ -57,7 +57,7 @@ def answer(printed: PublishedRow, runs: Runs, rng: np.random.Generator, referenc
         reasons += too_few
         if not usable:
             continue
-        reasons += comparisons.tasks_with_too_few_runs(printed, runs, others, min_runs, claim.needs)
+        reasons += comparisons.too_few_runs(fewest, min_runs)
         compared += others
         if any(claim.belongs(_chosen(printed, by_agent)) for by_agent in usable.values()):
             found.append(_measure(printed, claim, usable, rng))

@@ -123,8 +123,8 @@ def runs_by_task(
     min_runs: int = 2,
     needs: Sequence[str] = (),
     interval_runs: int = 1,
-) -> dict[str, list[Records]]:
-    """Returns task to the records of each agent, ours first, for each task of the row with enough of one scale.
+) -> tuple[dict[str, list[Records]], dict[str, int]]:
+    """Finds what can be compared.
 
     Of several such scales it is the largest, whose budget is nearest to the paper's, but not one with too few runs for
     an interval where a smaller one has enough. `protocol["scale"]` may name the only one. All records are returned,
@@ -137,29 +137,21 @@ def runs_by_task(
         min_runs: of each agent.
         needs: what a run must hold to count, as for `run_measures.holds`.
         interval_runs: of each agent for an interval.
+
+    Returns:
+        Task to the records of each agent, ours first, for each task of the row with enough of one scale; and for every
+        task how many the agent with the fewest has, at the scale with the most of them.
     """
     found: dict[str, list[Records]] = {}
+    most: dict[str, int] = {}
     for task in _tasks(printed, runs):
         for scale in _scales(printed):
             by_agent = list(_usable(printed, runs, task, others, needs, (scale,)).values())
             fewest, before = (min(map(len, groups), default=0) for groups in (by_agent, found.get(task, ())))
+            most[task] = max(fewest, most.get(task, 0))
             if fewest >= max(min_runs, min(before, interval_runs)):
                 found[task] = by_agent
-    return found
-
-
-def tasks_with_too_few_runs(
-    printed: PublishedRow, runs: Runs, others: Sequence[str], min_runs: int = 2, needs: Sequence[str] = ()
-) -> list[str]:
-    """Names the tasks on which each agent has runs of one scale, but some agent too few to count, in words.
-
-    Arguments as for `runs_by_task`.
-    """
-    fewest = {}
-    for task in _tasks(printed, runs):
-        of_scales = [_usable(printed, runs, task, others, needs, (scale,)) for scale in _scales(printed)]
-        fewest[task] = max(min(map(len, by_agent.values())) for by_agent in of_scales)
-    return too_few_runs(fewest, min_runs)
+    return found, most
 
 
 def too_few_runs(fewest: Mapping[str, int], needed: int) -> list[str]:

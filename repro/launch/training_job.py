@@ -37,6 +37,8 @@ from repro.training.run_directory import (
 from repro.training.sizes import take_saved
 from repro.training.task_returns import return_of
 
+NEEDED = ("seconds", "gradient_steps", "policy_lag")
+"""Fields of a run's `complete.json` that its record has, besides the budget."""
 OPTIONAL = ("sampled_hparams", "actor_restarts", "machines", "learners", "lost", "diverged")
 """Fields of a run's `complete.json` that its record has where they are there."""
 
@@ -233,7 +235,7 @@ class TrainingJob(RecordedJob):
 
         None before there is one; `repro.evaluate` may have played with an earlier checkpoint while the run went on.
         """
-        complete = json.loads((self._trained_dir / "complete.json").read_text())
+        complete = self._read_complete()
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
         path = self._trained_dir / "evaluation.json"
@@ -247,12 +249,24 @@ class TrainingJob(RecordedJob):
         enough = all(found["episodes"] == self.config.evaluation.episodes for found in of_tasks.values())
         return of_tasks if whole and enough else None
 
+    def _read_complete(self) -> dict[str, Any]:
+        """The run's `complete.json`.
+
+        Raises:
+            JobError: it lacks what a record needs.
+        """
+        path, (unit, _) = self._trained_dir / "complete.json", budget(resolve(self.config))
+        complete = json.loads(path.read_text())
+        if missing := [name for name in (f"num_env_{unit}", *NEEDED) if name not in complete]:
+            raise JobError(f"{path} lacks {', '.join(missing)}, as that of an older version: move the folder away.")
+        return complete
+
     def _behaviour_version(self) -> int:
         names = (self.config.paper, self.config.experiment, self.config.agent)
         return behaviour.version_of(*names, CONFIGS_DIR)
 
     def _make_record(self, task: str, evaluation: Mapping[str, Any], cores: int) -> dict[str, object]:
-        complete = json.loads((self._trained_dir / "complete.json").read_text())
+        complete = self._read_complete()
         rows = read_progress(self._trained_dir / "progress.csv")  # none where it diverged before the first
         config = resolve(self.config)
         take_saved(config, self._trained_dir)

@@ -1,9 +1,10 @@
-"""Checks of settings that are numbers, made before any arithmetic. TensorFlow is not needed."""
+"""Checks of settings that are numbers or names, made before any arithmetic. TensorFlow is not needed."""
 
 from __future__ import annotations
 
 import functools
 import numbers
+from collections.abc import Collection
 from typing import Any
 
 
@@ -24,6 +25,22 @@ def assert_in(operator: str, interval: str, **settings: Any) -> None:
     for name, x in settings.items():
         if isinstance(x, numbers.Real) and not (low < float(x) < high or float(x) in closed):
             raise ValueError(f"{operator}: {name} must lie in {interval}, got {x}")
+
+
+def assert_one_of(operator: str, names: Collection[str], **settings: str) -> None:
+    """Asserts that every setting is one of some names.
+
+    Args:
+        operator: name of the caller, the first word of the message.
+        names: of which to choose.
+        **settings: by the name of the caller's argument.
+
+    Raises:
+        ValueError: naming the operator, the argument, the names and the value.
+    """
+    for setting, x in settings.items():
+        if x not in names:
+            raise ValueError(f"{operator}: {setting} must be one of {', '.join(names)}, got {x!r}")
 
 
 @functools.cache

@@ -176,6 +176,21 @@ def test_only_a_finished_evaluation_ends_failures_in_a_row(make_learner, monkeyp
     assert learner.said[count - 1 :] == [GIVEN_UP]
 
 
+def test_an_evaluation_that_waits_to_be_read_ends_failures_in_a_row_too(make_learner, monkeypatch):
+    monkeypatch.setattr(evaluator_process, "LOOK_SECONDS", 1e9)
+    learner = make_learner()
+    learner.update(1)
+    link = LearnerLink(learner.address)
+    for number in range(1, MAX_FAILURES + 1):
+        wait(lambda: len(learner.started) == number)  # noqa: B023
+        if number == MAX_FAILURES:
+            link.report(link.take(), np.ones((1, 2)))
+        learner.started[-1].kill()
+    wait(lambda: len(learner.started) == MAX_FAILURES + 1)
+    (evaluated,) = learner.update(2)
+    assert evaluated.updates == 1
+
+
 @pytest.mark.parametrize("error", [OSError("no memory"), ConnectionError("the cluster is gone")])
 def test_a_run_goes_on_where_none_can_be_started(make_learner, error):
     def make():
@@ -227,7 +242,7 @@ def test_it_leaves_its_core_while_the_run_stands_still(make_learner, monkeypatch
         wait(lambda: len(learner.started) == 2)
 
 
-def test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is(make_learner, monkeypatch):
+def test_one_that_left_its_core_is_neither_silent_nor_restarted(make_learner, monkeypatch):
     monkeypatch.setattr(evaluator_process, "STILL_SECONDS", 0.3)
     learner = make_learner(lambda: IdleProcess(may_wait=True), silent_seconds=0.8)
     learner.update(1)
@@ -240,8 +255,11 @@ def test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_befor
     assert learner.said == ["The evaluator leaves its core, since there was no update for 0.3 seconds."]
     learner.update(2)
     wait(lambda: len(learner.started) == 2)
+    learner.started[1].kill()
+    wait(lambda: len(learner.started) == 3)
     learner.update(3)
     assert learner.said[1:] == ["The evaluator was restarted (restart 1 of this process): it ended with code -9."]
+    assert learner.evaluator.restarts == 1
 
 
 @pytest.mark.parametrize("updates", [0, 1])

@@ -16,10 +16,10 @@ import pytest
 import reverb
 import tensorflow as tf
 
-from repro.acting import actor_processes, remote_actor, remote_actor_pool, supervision
+from repro.acting import actor_processes, remote, remote_actor, remote_actor_pool, supervision
 from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.machines import machine_number
-from repro.acting.remote import WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
+from repro.acting.remote import GAMES_SECONDS, WEIGHTS, PulledWeights, RemoteWeights, Reporter, Reports, make_tables
 from repro.acting.remote_actor_pool import RemoteActorPool
 from repro.acting.rollout import Episode
 from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Interrupted, Supervision
@@ -63,8 +63,22 @@ def test_actor_waits_while_its_unrolls_wait(address):
     assert found == [(7, 20, unroll, MACHINE) for unroll in range(1, 6)]
     assert reports.read_unrolls(10) == []
     assert reports.read_games() == [Episode(float(i), 5) for i in range(6)]
-    assert reports.read_games() == []
     actor.join()
+
+
+def test_games_are_read_now_and_then_each_once(address, monkeypatch):
+    reporter, reports = Reporter(reverb.Client(address), 7, MACHINE), Reports(address)
+    now = [100.0]
+    monkeypatch.setattr(remote.time, "monotonic", lambda: now[0])
+    found = []
+    for score in range(3):
+        reporter.append(Episode(float(score), 5))
+        reporter.report_games()
+        found.append(reports.read_games())
+        now[0] += 0.6 * GAMES_SECONDS
+    assert found == [[Episode(0.0, 5)], [], [Episode(1.0, 5), Episode(2.0, 5)]]
+    now[0] += GAMES_SECONDS
+    assert reports.read_games() == []
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 import reverb
 import tensorflow as tf
 
+from repro.acting import remote
 from repro.acting.actor import Actor
 from repro.acting.actor_processes import ActorProcesses
 from repro.acting.batches import GroupSizes
@@ -144,7 +145,8 @@ class Run:
         return lags
 
 
-def test_batches_come_with_the_versions_of_their_weights_and_games_are_counted(tmp_path):
+def test_batches_come_with_the_versions_of_their_weights_and_games_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "GAMES_SECONDS", 0.0)
     run = Run(tmp_path, batch_size=2)
     run.weights.publish(0)
     lags = run.learn(40)

@@ -228,7 +228,7 @@ def test_a_scale_with_too_few_runs_for_an_interval_gives_way_to_a_smaller_one_wi
         made = [make_record(seed, "pong", scale=scale) for scale, n in (("desk", smaller), ("paper", larger))
                 for seed in range(1, n + 1)]  # fmt: skip
         runs = {key: group.every for key, group in make_groups(made).items()}
-        found = comparisons.runs_by_task(printed_claim("divergence"), runs, (), 1, interval_runs=interval_runs)
+        found, _ = comparisons.runs_by_task(printed_claim("divergence"), runs, (), 1, interval_runs=interval_runs)
         return [(record["scale"]) for record in found["pong"][0]]
 
     assert counted(4, 2, 4) == ["desk"] * 4

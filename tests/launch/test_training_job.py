@@ -111,6 +111,17 @@ def test_a_complete_run_with_other_settings_is_not_recorded(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
+def test_a_complete_run_of_an_older_version_without_what_a_record_needs_is_one_sentence(tmp_path):
+    job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")
+    RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
+    (job.run_dir / "origin.json").write_text(json.dumps({"behaviour": job._behaviour_version()}))
+    complete = {"evaluation": {"episodes": 1}, "num_env_steps": 20_000, "seconds": 1.0}
+    (job.run_dir / "complete.json").write_text(json.dumps(complete))
+    with pytest.raises(JobError, match=r"complete\.json lacks gradient_steps, policy_lag, .*: move the folder away\.$"):
+        job.run([0], quiet=True)
+    assert not (tmp_path / "results").exists()
+
+
 def test_a_run_that_another_process_works_on_is_waited_for_and_then_left(tmp_path, monkeypatch):
     monkeypatch.setattr(run_directory, "LEAVE_SECONDS", 0.3)
     job = TrainingJob(figure_4_vracer.get_config("smoke"), "Hopper", 1, tmp_path / "results", tmp_path / "runs")

@@ -743,9 +743,17 @@ VARIANTS = [
     Variant(
         "evaluator: one that is alive counts as one that has finished an evaluation",
         EVALUATOR_PROCESS,
-        "0 if self.has_finished else before",
-        "0 if self.has_finished or i in self._reported else before",
+        "1 if self.has_finished else before + 1",
+        "1 if self.has_finished or i in self._reported else before + 1",
         f"{TEST_EVALUATOR_PROCESS}::test_only_a_finished_evaluation_ends_failures_in_a_row",
+    ),
+    Variant(
+        "evaluator: what one played counts only once the learner looks",
+        EVALUATOR_PROCESS,
+        "        self._read()\n        count",
+        "        count",
+        f"{TEST_EVALUATOR_PROCESS}::test_an_evaluation_that_waits_to_be_read_ends_failures_in_a_row_too",
+        slow=True,
     ),
     Variant(
         "evaluator: it keeps the core that an actor waits for",
@@ -755,11 +763,11 @@ VARIANTS = [
         f"{TEST_EVALUATOR_PROCESS}::test_it_leaves_its_core_while_the_run_stands_still",
     ),
     Variant(
-        "evaluator: one that left its core is said to be silent",
+        "evaluator: one that left its core is said to be silent and to have failed",
         EVALUATOR_PROCESS,
-        "            del self._processes[0]  # whose silence says nothing from now on\n",
+        "            del self._processes[0]  # whose silence and end say nothing from now on\n",
         "",
-        f"{TEST_EVALUATOR_PROCESS}::test_one_that_left_its_core_is_said_to_be_neither_silent_nor_restarted_before_it_is",
+        f"{TEST_EVALUATOR_PROCESS}::test_one_that_left_its_core_is_neither_silent_nor_restarted",
     ),
     Variant(
         "evaluator: a long evaluation is taken for a hang",

@@ -75,7 +75,7 @@ VARIANTS = [
     Variant(
         "alpha: loss differentiates the estimate",
         ALPHA,
-        "estimate, target = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (estimate, target))",
+        "estimate, target = tf.stop_gradient(estimate), tf.stop_gradient(target)",
         "pass",
         f"{TEST_ALPHA_UPDATE}::test_the_losss_gradient_is_the_difference_and_not_the_slope_of_the_estimate",
     ),

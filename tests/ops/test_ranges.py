@@ -1,4 +1,4 @@
-"""The check that keeps a setting within the range where an operator is defined."""
+"""The checks that keep a setting within the range or the names for which an operator is defined."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def test_bounds(interval, inside, outside):
         message = f"op: second must lie in {interval}, got {x}"
         with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
             ranges.assert_in("op", interval, first=inside[0], second=x)
+
+
+def test_names():
+    ranges.assert_one_of("op", ("a", "b"), first="a", second="b")
+    with pytest.raises(ValueError, match="^op: second must be one of a, b, got 'c'$"):
+        ranges.assert_one_of("op", ("a", "b"), first="a", second="c")
 
 
 def test_tensors_and_none_are_not_checked():

@@ -308,6 +308,15 @@ def test_phone_needs_no_sideways_scrolling(browser):
     assert small == 0
 
 
+def test_the_colours_of_the_bars_are_named_in_a_line_of_their_own_on_a_phone(browser):
+    columns, legend = "nav thead .dot", "nav .legend .dot"
+    names = [len(_displayed(browser, columns)), len(_displayed(browser, legend))]
+    assert names[0] > 0
+    assert names[1] == 0
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
+    assert [len(_displayed(browser, legend)), len(_displayed(browser, columns))] == names
+
+
 def test_phone_opens_on_a_short_page_with_rows_as_cards(browser):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     assert browser.execute_script("return document.documentElement.scrollHeight") < 12_000

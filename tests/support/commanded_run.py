@@ -64,9 +64,16 @@ class CommandedRun:
             process.kill()
             process.wait()
 
+    def wait(self, condition: Callable[[], object], otherwise: str, seconds: float = SECONDS) -> None:
+        """Waits until something is so; the error shows what the run said last."""
+        try:
+            wait(condition, otherwise, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.stderr.read_text()[-2000:]}") from None
+
     def wait_for(self, line: str) -> None:
         """Waits until the run has said it."""
-        wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
+        self.wait(lambda: line in self.stderr.read_text(), f"the run does not say {line!r}")
 
     def count(self, line: str) -> int:
         """How often the run has said it."""
@@ -74,7 +81,7 @@ class CommandedRun:
 
     def wait_for_more_rows(self, count: int = 2) -> None:
         """Waits until the run has logged so many rows more."""
-        wait_for_rows(self.run_dir, self.rows + count)
+        self._wait_for_rows(self.rows + count)
 
     def end(self, process: subprocess.Popen) -> tuple[int, str]:
         """Waits for the end of the process; its exit code and what it said."""
@@ -82,8 +89,11 @@ class CommandedRun:
 
     def cause(self, fault: str, rows: int = 3) -> None:
         """Brings the environment into a fault once the run has logged some rows."""
-        wait_for_rows(self.run_dir, rows)
+        self._wait_for_rows(rows)
         (self.folder / fault).touch()
+
+    def _wait_for_rows(self, rows: int) -> None:
+        self.wait(lambda: self.rows >= rows, "the run logs nothing more")
 
     @property
     def stderr(self) -> Path:

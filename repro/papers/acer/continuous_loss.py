@@ -101,8 +101,9 @@ def q_ret_and_q_opc(steps: Steps, q: tf.Tensor, which: str = "root") -> tuple[tf
     Returns:
         Q_ret and Q_opc, float32 [T, B].
 
-    Gradients: none. Boundary and errors are those of `q_targets.multistep_q`.
+    Gradients: none. Boundary and errors are those of `q_targets.multistep_q`, and unknown weights a ValueError.
     """
+    ranges.assert_one_of("q_ret_and_q_opc", TRACES, which=which)
     log_rho = log_ratios(steps)
     ret = traces.acer_truncated(log_rho, steps.action.shape[-1]) if which == "root" else traces.retrace(log_rho)
     q_ret, q_opc = (
@@ -240,8 +241,10 @@ def continuous_acer_loss(
     exceeds c), and `kl` and `trust_region_active` of `policy_loss`.
 
     Raises:
-        ValueError: shapes that do not fit, a truncation not above 0, or a negative delta.
+        ValueError: shapes that do not fit, a truncation not above 0, a negative delta, or unknown names.
     """
+    ranges.assert_one_of("continuous_acer_loss", TRACES, traces=settings.traces)
+    ranges.assert_one_of("continuous_acer_loss", POLICY_TARGETS, policy_target=settings.policy_target)
     q_ret, q_opc = q_ret_and_q_opc(steps, q, settings.traces)
     target = q_opc if settings.policy_target == "q_opc" else q_ret
     g = policy_gradient(steps, target, sampled_action, sampled_q, settings.truncation)

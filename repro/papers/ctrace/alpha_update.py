@@ -64,14 +64,14 @@ def contraction_estimate(
         may be NaN.
 
     Raises:
-        ValueError: different shapes, a rank below 2, an `alpha` that is no scalar, an `alpha`, `gamma` or
+        ValueError: different types or shapes, a rank below 2, an `alpha` that is no scalar, an `alpha`, `gamma` or
             `trace_lambda` outside its range, or a number of steps that is 0 or, when a graph is traced, unknown. An
             `alpha` that is a tensor is not compared with its range.
         tf.errors.InvalidArgumentError: different shapes, for dimensions known only when the graph runs.
     """
     ranges.assert_in("contraction_estimate", "[0, 1]", alpha=alpha, trace_lambda=trace_lambda)
-    data = shapes.convert("contraction_estimate", log_rho_t=log_rho_t)
-    alpha = tf.convert_to_tensor(alpha, tf.float32)
+    data = shapes.convert("contraction_estimate", log_rho_t=log_rho_t, alpha=alpha)
+    alpha = data.pop("alpha")
     shapes.assert_scalar("contraction_estimate", alpha=alpha)
     is_step, reads_next = _pieces("contraction_estimate", data, discount_t, gamma, is_boundary)
     log_rho = tf.where(reads_next, data["log_rho_t"], 0.0)
@@ -128,12 +128,12 @@ def alpha_loss(phi: tf.Tensor, estimate: tf.Tensor, target: tf.Tensor, *, gamma:
     Boundary: 0 on boundary rows.
 
     Raises:
-        ValueError: different shapes, a `phi` that is no scalar, or a `gamma` outside [0, 1).
+        ValueError: different types or shapes, a `phi` that is no scalar, or a `gamma` outside [0, 1).
     """
-    phi = tf.convert_to_tensor(phi, tf.float32)
-    shapes.assert_scalar("alpha_loss", phi=phi)
     ranges.assert_in("alpha_loss", "[0, 1)", gamma=gamma)
-    estimate, target = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (estimate, target))
+    phi, estimate, target = shapes.convert("alpha_loss", phi=phi, estimate=estimate, target=target).values()
+    shapes.assert_scalar("alpha_loss", phi=phi)
+    estimate, target = tf.stop_gradient(estimate), tf.stop_gradient(target)
     shapes.assert_same_shape("alpha_loss", estimate=estimate, target=target)
     return LOSS_SCALE / (1.0 - gamma) * (estimate - target) * phi
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repro.distributions import categorical
-from repro.ops import v_targets
+from repro.ops import ranges, v_targets
 
 CORRECTIONS = {
     "vtrace": v_targets.vtrace,
@@ -79,9 +79,7 @@ def impala_loss(
     Raises:
         ValueError: unknown correction, and as for `v_targets.vtrace`.
     """
-    if settings.correction not in CORRECTIONS:
-        known = ", ".join(CORRECTIONS)
-        raise ValueError(f"impala_loss: correction must be one of {known}, got {settings.correction!r}")
+    ranges.assert_one_of("impala_loss", CORRECTIONS, correction=settings.correction)
     log_rho = tf.stop_gradient(categorical.log_ratio(target_logits, behaviour_logits, actions))
     targets, pg_advantages, rho_clipped = CORRECTIONS[settings.correction](
         log_rho,

@@ -195,7 +195,7 @@ def _convert(function: str, loss: tf.Tensor, **others: Any) -> list[tf.Tensor]:
 
 
 def annealed_c_max(step: float, c: float, annealing: float) -> float:
-    """c_max(t) = 1 + C / (1 + A t) (Eq. 13).
+    """c_max(t) = 1 + C / (1 + A t) (Eq. 13), of settings that are checked once, before the run.
 
     Args:
         step: t, environment steps, at least 0.

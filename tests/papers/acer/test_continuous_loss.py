@@ -306,6 +306,12 @@ def test_errors():
         continuous_acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(truncation=0.0))
     with pytest.raises(ValueError, match="delta"):
         continuous_acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(delta=-1.0))
+    for names, known in (({"traces": "both"}, "root, plain"), ({"policy_target": "both"}, "q_opc, q_ret")):
+        sentence = f"^continuous_acer_loss: {next(iter(names))} must be one of {known}, got 'both'$"
+        with pytest.raises(ValueError, match=sentence):
+            continuous_acer_loss(x, q, sampled_action, sampled_q, SETTINGS._replace(**names))
+    with pytest.raises(ValueError, match="^q_ret_and_q_opc: which must be one of root, plain, got 'both'$"):
+        q_ret_and_q_opc(x, q, "both")
     with pytest.raises(ValueError, match="sampled_q"):
         continuous_acer_loss(x, q, sampled_action, sampled_q[:1], SETTINGS)
     with pytest.raises(ValueError, match="mean"):

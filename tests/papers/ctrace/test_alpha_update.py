@@ -293,6 +293,11 @@ def test_other_wrong_arguments():
     for target_rate in (-0.1, 1.1):
         with pytest.raises(ValueError, match="^contraction_target: target_rate must lie in"):
             alpha_update.contraction_target(x, gamma=GAMMA, target_rate=target_rate)
+    half = tf.constant(0.5, tf.float64)
+    with pytest.raises(ValueError, match="^contraction_estimate: alpha must be float32, got float64"):
+        estimate_of(arguments, half)
+    with pytest.raises(ValueError, match="^alpha_loss: phi must be float32, got float64"):
+        alpha_update.alpha_loss(half, x, x, gamma=GAMMA)
     with pytest.raises(ValueError, match="^alpha_loss: phi must be a scalar"):
         alpha_update.alpha_loss(several, x, x, gamma=GAMMA)
     with pytest.raises(ValueError, match="^contraction_target: .* steps"):

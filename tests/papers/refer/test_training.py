@@ -472,6 +472,22 @@ def test_more_first_steps_than_the_memory_holds_are_one_sentence(tmp_path):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
+@pytest.mark.parametrize(
+    ("section", "field", "value", "chosen"),
+    [
+        ("refer", "c", 0.0, "above 0"),
+        ("refer", "annealing", -1.0, "from 0"),
+        ("learner", "annealing", -1.0, "from 0"),
+        ("learner", "learning_rate", -1.0, "from 0"),
+    ],
+)
+def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value, chosen):
+    config = small_config()
+    config[section][field] = value
+    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a number {chosen}.$"):
+        find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+
+
 def test_c_max_anneals_and_beta_follows_the_far_policy_fraction(tmp_path):
     """Eqs. (12) and (13) for each of 320 gradient steps, from the ratios stored before the call of 16 of them."""
     training = build(tmp_path, frames=320)
