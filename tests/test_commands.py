@@ -311,7 +311,12 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     assert "a longer or a different one needs another --run_dir" in longer.stderr
 
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
-    assert re.fullmatch(r"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over 2 episodes\)\n", evaluated.stdout)
+    protocol = "2 episodes of CartPole-v1 after training, sampled actions"
+    assert re.fullmatch(rf"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over {protocol}\)\n", evaluated.stdout)
+    assert "not at its end" not in evaluated.stderr
+    (tmp_path / "x/complete.json").unlink()
+    evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
+    assert f"{tmp_path / 'x'} is not at its end: this is its policy after " in evaluated.stderr
 
 
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
@@ -446,7 +451,7 @@ def test_stop_resume_evaluate_export(tmp_path):
 
     other = run_command(tmp_path, "repro.train", *arguments, "--config.learner.learning_rate=0.5")
     assert other.returncode == 2
-    assert "other settings (config.learner.learning_rate)" in other.stderr
+    assert "other settings (learner.learning_rate: 0.0006 there, 0.5 here); " in other.stderr
 
     resumed = run("repro.train", *arguments)
     assert resumed.returncode == 0, resumed.stderr

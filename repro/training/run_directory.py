@@ -74,7 +74,9 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(path / ".lock")
         except OSError as error:
-            raise RunDirectoryError(f"Cannot write to --run_dir={path} ({error.strerror}); give another one.") from error
+            raise RunDirectoryError(
+                f"Cannot write to --run_dir={path} ({error.strerror}); give another one."
+            ) from error
         if not has_saved(path) or not (path / "config.json").exists():
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             write_json(path / "config.json", {"started": now, "seed": seed, "config": config})
