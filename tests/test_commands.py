@@ -360,6 +360,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),
+        (["--paper=impala", "--experiment=/lab/mine.py"], "give a name, here mine; ln -s /lab/mine.py paper_configs/"),
     ]:
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
