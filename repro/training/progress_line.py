@@ -21,7 +21,7 @@ BAR_COLUMNS = 100
 """A narrower terminal shows no bar, so that more of the text fits."""
 
 LABEL_COLUMNS = 20
-"""Of a label at least; a terminal cuts a longer one where it would leave less than `TEXT_COLUMNS`."""
+"""Least room for a label; a longer one is cut where it would leave less than `TEXT_COLUMNS` for the text."""
 
 TEXT_COLUMNS = 54
 """Room for count, time left and return."""
