@@ -108,18 +108,24 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     if "" in settings:
         config = _load_config(settings.pop(""))
         _check_settings(config, settings)
-        fields = list(flatten(config))
+        values = flatten(config)
+        fields = list(values)
+        argv = [_with_whole_number(argument, values) for argument in argv]
     elif settings and "config" in flags.FLAGS:
         fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
     try:
         rest = flags.FLAGS(argv)
     except SystemExit:  # of a flag that has shown the help, with code 1
+        if fields:
+            print("\nFields of this configuration:")
+            print("\n".join(f"  --config.{name}={_write(value)}" for name, value in values.items()))
         raise SystemExit(0) from None
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         name = getattr(error, "flagname", "")
         meant = [field for field in fields if name and f".{field}".endswith(f".{name}")]
         missing = re.findall(r"flag (--\w+)=None: Flag --\w+ must have a value other than None\.", str(error))
         text = " ".join(str(error).split()).rstrip(" .?")
+        text = re.sub(r"invalid literal for int\(\) with base 10: (.*)", r"\1 is no whole number", text)
         if missing:
             text = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         if meant:
@@ -215,10 +221,7 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
             same_name = [field for field in fields if field.split(".")[-1] == name.split(".")[-1]]
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")
         if not _fits(text, fields[name]):
-            kind = type(fields[name]).__name__
-            whole = kind == "int" and _NUMBER.fullmatch(text) and float(text).is_integer()
-            written = f"; write {float(text):.0f}." if whole else "."
-            fail(f"{name}={text!r} is not of type {kind} (its value is {fields[name]!r}){written}")
+            fail(f"{name}={text!r} is not of type {type(fields[name]).__name__} (its value is {fields[name]!r}).")
     agent = settings.get("agent", config.agent)
     if agent not in agents(config):
         fail(f"agent={agent!r}{nearest(agent, agents(config))} (there is {', '.join(agents(config))})")
@@ -230,6 +233,8 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
 def _fits(text: str, value: object) -> bool:
     if isinstance(value, bool):
         return text.lower() in ("true", "false", "0", "1", "t", "f")
+    if isinstance(value, int) and _is_whole(text):
+        return True
     if isinstance(value, (int, float)):
         try:
             type(value)(text)
@@ -240,6 +245,24 @@ def _fits(text: str, value: object) -> bool:
         parts = text.strip("()[] ").rstrip(",").split(",")
         return text in ("()", "[]") or all(_fits(part, largest) for part in parts)
     return True
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a number is whole that is written as one of another kind, such as 2e5 or 1.5e6."""
+    return _NUMBER.fullmatch(text) is not None and float(text).is_integer()
+
+
+def _with_whole_number(argument: str, values: Mapping[str, object]) -> str:
+    """Writes a whole number of a field that takes no other with its digits alone, as its flag reads it."""
+    name, _, text = argument.partition("=")
+    value = values.get(name.removeprefix("--config."))
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    return f"{name}={float(text):.0f}" if is_int and _is_whole(text) and not text.isdecimal() else argument
+
+
+def _write(value: object) -> str:
+    """A value as its flag takes it; of several without brackets, and a text that needs them in quotes."""
+    return shlex.quote(",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value))
 
 
 def _with_equals_signs(argv: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ml_collections
@@ -19,6 +19,30 @@ LATER: Mapping[str, Mapping[str, Any]] = {
     "loss": {"traces": "root", "policy_target": "q_opc"},
 }
 """Fields that came later, by section, with the values that change nothing for a run that was made before."""
+
+RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
+    ("a number above 0", lambda x: 0 < x < math.inf, (
+        "num_env_frames", "num_env_steps", "refer.c", "network.std", "initial_variance", "time_steps_per_gradient",
+    )),
+    ("a number above 0", lambda x: x > 0, ("clip_rho", "clip_c", "clip_pg_rho", "truncation", "ppo.clip")),
+    ("a number from 0", lambda x: 0 <= x < math.inf, (
+        "learning_rate", "final_learning_rate", "policy_learning_rate", "value_learning_rate", "weight_decay",
+        "annealing", "clip_global_norm", "loss.delta", "exploration.std", "core_units", "learner.burn_in", "overlap",
+        "replay.ratio", "gradients_per_step", "weights_delay", "lockstep_lag", "checkpoint_seconds",
+    )),
+    ("a number from 0 to 1", lambda x: 0 <= x <= 1, (
+        "discount", "lambda_", "gae_lambda", "trace_lambda", "loss.alpha", "alpha_rho", "alpha_c", "average_decay",
+        "rmsprop_decay", "target_update", "initial_beta", "max_far_policy_fraction", "beta_step_size",
+        "evaluation.epsilon", "exploration.first", "exploration.last", "exploration.base", "priority_of_max",
+    )),
+    ("a number from 0 and below 1", lambda x: 0 <= x < 1, ("rmsprop_momentum", "beta_1", "beta_2")),
+    ("1 or more", lambda x: x >= 1, (
+        "learner.batch_size", "unroll_length", "num_heads", "head_units", "dueling_units", "dueling_samples",
+        "target_period", "publish_steps", "steps_per_update", "steps_per_call", "loss.n", "memory.capacity",
+        "queue_capacity", "ppo.epochs", "ppo.batch_size", "evaluation.episodes", "evaluation.num_envs",
+    )),
+)  # fmt: skip
+"""What a field may be, in words, and the ends of the names of such fields. What is no number is not compared."""
 
 
 def flatten(config: Mapping[str, Any] | ml_collections.ConfigDict, prefix: str = "") -> dict[str, Any]:
@@ -129,17 +153,12 @@ def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) 
 
 
 def check_numbers(config: ml_collections.ConfigDict) -> None:
-    """Raises ValueError for a budget not above 0, and for a learning rate or its annealing below 0 or not finite."""
+    """Raises ValueError for a number that is not in the range that `RANGES` gives its field."""
     for name, value in flatten(config).items():
-        last = name.rpartition(".")[2]
-        if last in ("num_env_frames", "num_env_steps") and not value > 0:
-            raise ValueError(f"{name}={value}: choose a number above 0.")
-        if (
-            last.endswith(("learning_rate", "annealing"))
-            and isinstance(value, (int, float))
-            and not 0 <= value < math.inf
-        ):
-            raise ValueError(f"{name}={value}: choose a number from 0.")
+        for words, holds, fields in RANGES:
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if is_number and not holds(value) and f".{name}".endswith(tuple(f".{field}" for field in fields)):
+                raise ValueError(f"{name}={value}: choose {words}.")
 
 
 def budget(config: ml_collections.ConfigDict) -> tuple[str, int]:

@@ -72,6 +72,8 @@ def main(argv: list[str]) -> None:
         evaluations = evaluate_tasks(by_task, trained, episodes, seed, run_dir, together)
     except (EvaluationError, RunDirectoryError) as error:
         cli.fail(error, code=1)
+    if not (run_dir / "complete.json").exists():
+        print(f"{run_dir} is not at its end: this is its policy after {trained.updates:,} updates.", file=sys.stderr)
     for task, found in evaluations.items():
         print(f"{task}: {describe(found)}" if together else describe(found))
     if together:
@@ -96,12 +98,13 @@ def suggest_run(path: Path) -> str:
 
 
 def describe(evaluation: Mapping[str, Any]) -> str:
-    """Returns mean and std in words."""
+    """Returns mean, std and protocol in words."""
     from repro.training.progress_line import format_score
 
     mean, std, episodes = (evaluation[name] for name in ("mean", "std", "episodes"))
     mean_text, std_text = (format_score(value, max(abs(mean), std)) for value in (mean, std))
-    return f"{mean_text} +- {std_text} (standard deviation over {episodes} episodes)" if episodes > 1 else mean_text
+    spread, over = (f" +- {std_text}", "standard deviation over ") if episodes > 1 else ("", "")
+    return f"{mean_text}{spread} ({over}{evaluation['protocol']})"
 
 
 def describe_score(evaluations: Mapping[str, Mapping[str, Any]], normaliser: str) -> str:

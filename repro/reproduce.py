@@ -118,6 +118,9 @@ def _seeds() -> Sequence[int]:
 def _expand(names: list[str], known: list[str]) -> Iterator[str]:
     """Experiments by name, by a beginning up to an underscore (`tabular`), or `all`."""
     for name in names:
+        if name.endswith(".py"):
+            link = f"ln -s {Path(name).resolve()} {jobs.CONFIGS / PAPER.value}/"
+            raise ValueError(f"--experiment={name}: give a name, here {Path(name).stem}; {link} adds a file elsewhere.")
         meant = [name] if name in known else [k for k in known if name == "all" or k.startswith(f"{name}_")]
         if not meant:
             folder = jobs.CONFIGS / PAPER.value

@@ -59,7 +59,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
         ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
-        ([CONFIG, "--config.num_env_frames=1.5e6"], "is not of type int (its value is 100000); write 1500000."),
+        ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (its value is 100000)."),
+        ([CONFIG, "--seed=x"], "flag --seed=x: 'x' is no whole number; see "),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
         ([CONFIG, "--learning_rate=0.1"], "flag 'learning_rate'; did you mean --config.learner.learning_rate?"),
         (["--config=README.md"], "README.md is no configuration: a Python file with a function get_config(scale)."),
@@ -308,7 +309,12 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     assert "a longer or a different one needs another --run_dir" in longer.stderr
 
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
-    assert re.fullmatch(r"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over 2 episodes\)\n", evaluated.stdout)
+    protocol = "2 episodes of CartPole-v1 after training, sampled actions"
+    assert re.fullmatch(rf"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over {protocol}\)\n", evaluated.stdout)
+    assert "not at its end" not in evaluated.stderr
+    (tmp_path / "x/complete.json").unlink()
+    evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
+    assert f"{tmp_path / 'x'} is not at its end: this is its policy after " in evaluated.stderr
 
 
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
@@ -326,6 +332,23 @@ def test_help_lists_config_with_an_example():
     assert "--config: Configuration file and scale, such as" in done.stdout
     assert "paper_configs/impala/atari_shallow.py:desk" in done.stdout
     assert done.stdout.count("\n") < 25
+
+
+def test_help_lists_the_fields_of_a_configuration_that_is_given():
+    done = run(
+        "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=2e5", "--help"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    fields = done.stdout.split("Fields of this configuration:\n")[1].splitlines()
+    assert {"  --config.env.task=CartPole-v1", "  --config.network.units=64,64"} <= set(fields)
+
+
+def test_a_whole_number_may_have_an_exponent(tmp_path):
+    fields = ("--config.env.task=CartPole-v1", "--config.num_env_steps=4e2", "--config.learner.batch_size=16")
+    config = "--config=paper_configs/impala/gymnasium.py:smoke"
+    done = run_command(tmp_path, "repro.train", config, *fields, f"--run_dir={tmp_path / 'x'}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "x/config.json").read_text())["config"]["num_env_steps"] == 400
 
 
 def test_a_command_from_another_folder_says_where_configurations_are(tmp_path):
@@ -352,6 +375,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),
+        (["--paper=impala", "--experiment=/lab/mine.py"], "give a name, here mine; ln -s /lab/mine.py paper_configs/"),
     ]:
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
@@ -443,7 +467,7 @@ def test_stop_resume_evaluate_export(tmp_path):
 
     other = run_command(tmp_path, "repro.train", *arguments, "--config.learner.learning_rate=0.5")
     assert other.returncode == 2
-    assert "other settings (config.learner.learning_rate)" in other.stderr
+    assert "other settings (learner.learning_rate: 0.0006 there, 0.5 here); " in other.stderr
 
     resumed = run("repro.train", *arguments)
     assert resumed.returncode == 0, resumed.stderr

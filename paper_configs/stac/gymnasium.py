@@ -13,7 +13,7 @@ SCALES = atari.SCALES
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings that learn CartPole; `smoke` is shorter, `paper` the same."""
+    """Settings for vectors as CartPole has them; `smoke` is shorter, `paper` the same."""
     config = atari.get_config(scale)
     config.experiment = "gymnasium"
     del config.num_env_frames

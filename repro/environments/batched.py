@@ -125,7 +125,10 @@ def read_config(kind: str, config: type[_Config], env_config: Mapping[str, Any])
     for name in sorted(required - given):
         raise ValueError(f"{kind}: the environment's config lacks the field {name!r}.")
     for name in sorted(given - known):
-        raise ValueError(f"{kind}: the environment's config has a field {name!r} that is not read.")
+        raise ValueError(
+            f"{kind}: the environment's config has a field {name!r} that is not read: delete it in a config of your "
+            "own, or take one of the suite's for this environment."
+        )
     return config(**{name: env_config[name] for name in known & given})
 
 

@@ -48,7 +48,8 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
     """Returns an experiment's configuration at a scale.
 
     Raises:
-        ValueError: there is no such paper, experiment or scale; the message names the nearest ones or all.
+        ValueError: there is no such paper, experiment or scale, and the message names the nearest ones or all; or the
+            configuration has another name than its file, by which runs and records find it.
     """
     known = experiments(paper)
     if experiment not in known:
@@ -57,7 +58,14 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
             f"(there are {', '.join(known)})"
         )
     get_config = importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config
-    return _make_config(get_config, scale).copy_and_resolve_references()
+    config = _make_config(get_config, scale).copy_and_resolve_references()
+    for name, place in (("paper", paper), ("experiment", experiment)):
+        if config.get(name) != place:
+            file = CONFIGS / paper / f"{experiment}.py"
+            raise ValueError(
+                f"{file}: config.{name} is {config.get(name)!r} and must be {place!r}, as the file's place."
+            )
+    return config
 
 
 @functools.cache

@@ -29,6 +29,8 @@ def main(argv: list[str]) -> None:
         cli.fail("--picture needs PAPER/EXPERIMENT/TASK=FILE, as impala/atari_shallow/breakout=docs/breakout.png.")
     try:
         contents = collect(results_dir, players_dir=COMMITTED)
+        for picture in filter(None, pictures):
+            _check_names(contents, *picture.groups()[:3])
         path = page.write_report(out, results_dir, contents=contents)
     except OSError as error:
         cli.fail(f"the report could not be written to {values.out!r} ({error.strerror or error}).")
@@ -36,7 +38,9 @@ def main(argv: list[str]) -> None:
         cli.fail(error, code=1)
     try:
         for picture in filter(None, pictures):
-            save_picture(contents, *picture.groups())
+            if not save_picture(contents, *picture.groups()):
+                *names, file = picture.groups()
+                print(f"No run of {'/'.join(names)} in {results_dir} has a learning curve: {file} is as it was.")
         if values.markdown:
             path_md = pathlib.Path(values.markdown)
             path_md.write_text(results_page(contents.rows, contents.external, contents.stored), encoding="utf-8")
@@ -46,8 +50,19 @@ def main(argv: list[str]) -> None:
     print(f"Page: {path}")
 
 
-def save_picture(contents: Contents, paper: str, experiment: str, task: str, path_png: str) -> None:
+def _check_names(contents: Contents, paper: str, experiment: str, task: str) -> None:
+    """Fails where no row is of this task, with the nearest that has runs."""
+    if not any((row.paper, row.experiment, row.task) == (paper, experiment, task) for row in contents.rows):
+        known = sorted({f"{row.paper}/{row.experiment}/{row.task}" for row in contents.rows if row.seeds})
+        asked = f"{paper}/{experiment}/{task}"
+        cli.fail(f"--picture={asked}: there are no runs of it{cli.nearest(asked, known)}")
+
+
+def save_picture(contents: Contents, paper: str, experiment: str, task: str, path_png: str) -> bool:
     """Plots the learning curves of a task, the same that the page shows, as a PNG; nothing where no run has one.
+
+    Returns:
+        whether one has.
 
     Raises:
         OSError: the file cannot be written.
@@ -62,6 +77,7 @@ def save_picture(contents: Contents, paper: str, experiment: str, task: str, pat
         plot = curves.make_plot(made, plotted[0][1][0])
         title = f"{tables.PAPERS.get(paper, paper)}: {task}, {made[0].scale} scale"
         figures.save_png(curves.plot_curves(plot, title), path_png)
+    return bool(plotted)
 
 
 def _define_flags() -> None:

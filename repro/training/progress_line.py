@@ -20,6 +20,12 @@ SECONDS_BETWEEN_LINES = 30.0
 BAR_COLUMNS = 100
 """A narrower terminal shows no bar, so that more of the text fits."""
 
+LABEL_COLUMNS = 20
+"""Least room for a label; a longer one is cut where it would leave less than `TEXT_COLUMNS` for the text."""
+
+TEXT_COLUMNS = 54
+"""Room for count, time left and return."""
+
 RATE_POINTS = 60
 """The rate is that since the drawing or line so many before."""
 
@@ -102,11 +108,14 @@ def format_score(value: float, size: float | None = None) -> str:
 
 
 def make_bar(console: Console) -> Progress:
-    """Returns a display of lines with a share, a bar and the field `text`, cut at the terminal's width."""
+    """Returns a display of lines with a share, a bar and the field `text`; label and text are cut where need be."""
     one_line = Column(no_wrap=True)
     bar = (BarColumn(12, table_column=one_line),) if console.width >= BAR_COLUMNS else ()
+    others = TEXT_COLUMNS + len("  83% ") + (13 if bar else 0)
+    label = Column(no_wrap=True, overflow="ellipsis", max_width=max(LABEL_COLUMNS, console.width - others))
     return Progress(
-        TextColumn("{task.description} {task.percentage:3.0f}%", markup=False, table_column=one_line),
+        TextColumn("{task.description}", markup=False, table_column=label),
+        TextColumn("{task.percentage:3.0f}%", markup=False, table_column=one_line),
         *bar,
         TextColumn(
             "{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)

@@ -7,7 +7,7 @@ import datetime
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -74,16 +74,19 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock(path / ".lock")
         except OSError as error:
-            raise RunDirectoryError(f"Cannot use --run_dir={path}: {error.strerror}.") from error
+            raise RunDirectoryError(
+                f"Cannot write to --run_dir={path} ({error.strerror}); give another one."
+            ) from error
         if not has_saved(path) or not (path / "config.json").exists():
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             write_json(path / "config.json", {"started": now, "seed": seed, "config": config})
             return
         if changed := changed_settings(path, config, seed):
-            state, way = "", "give the same settings to resume it, or another --run_dir to start a new one."
+            state, way = "", f"--run_dir={path} alone resumes it, another --run_dir starts a new one."
             if self.complete_json.exists():
                 state, way = "complete ", "a longer or a different one needs another --run_dir."
-            raise RunDirectoryError(f"{path} holds a {state}run with other settings ({', '.join(changed[:5])}); {way}")
+            settings = _describe(changed, _differences(path, config, seed))
+            raise RunDirectoryError(f"{path} holds a {state}run with other settings ({settings}); {way}")
         if _differences(path, config, seed):
             write_json(path / "config.json", read_settings(path) | {"config": config})
 
@@ -121,11 +124,10 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
     Raises:
         RunDirectoryError: the folder holds no run.
     """
-    now = flatten({"config": _as_read(config)})
     return [
         name
-        for name in _differences(path, config, seed)
-        if not name.endswith(CHANGEABLE) and not is_chosen(name, now.get(name))
+        for name, (_, here) in _differences(path, config, seed).items()
+        if not name.endswith(CHANGEABLE) and not is_chosen(name, here)
     ]
 
 
@@ -241,12 +243,20 @@ def read_progress(path: Path) -> list[dict[str, float]]:
     return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(whole.splitlines())]
 
 
-def _differences(path: Path, config: dict[str, Any], seed: int) -> list[str]:
-    """All of them, whatever they mean, in what the agent reads: other agents of the experiment make no difference."""
+def _differences(path: Path, config: dict[str, Any], seed: int) -> dict[str, tuple[Any, Any]]:
+    """All of them, the value there and here, whatever they mean, in what the agent reads, not in other agents."""
     saved = read_settings(path)
     before = flatten({"seed": saved["seed"], "config": _as_read(saved["config"])})
     now = flatten(json.loads(json.dumps({"seed": seed, "config": _as_read(config)})))
-    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    names = sorted(before.keys() | now.keys())
+    return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+
+
+def _describe(names: Sequence[str], differences: Mapping[str, tuple[Any, Any]]) -> str:
+    """The first settings with the value there and here, and how many more there are."""
+    shown = [(name, *("absent" if x is None else x for x in differences[name])) for name in names[:3]]
+    words = ", ".join(f"{name.removeprefix('config.')}: {there} there, {here} here" for name, there, here in shown)
+    return words + (f", and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _as_read(config: dict[str, Any]) -> dict[str, Any]:

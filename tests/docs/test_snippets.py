@@ -30,7 +30,9 @@ def run(tmp_path):
     return run
 
 
-@pytest.mark.parametrize("code", EXAMPLES, ids=["vtrace", "retrace", "acer", "refer_memory"])
+@pytest.mark.parametrize(
+    "code", EXAMPLES, ids=["vtrace", "retrace", "acer", "trust_region", "refer_memory", "refer_loss"]
+)
 def test_an_example_of_the_operators_prints_what_it_says(run, code):
     (said,) = re.findall(r"^print\(.*\n# (.*)$", code, re.M)
     assert run(code) == f"{said}\n"

@@ -623,7 +623,7 @@ def test_actions_that_are_not_supported(space: gymnasium.Space) -> None:
 def test_wrong_settings_and_arguments() -> None:
     with pytest.raises(ValueError, match="Gymnasium: the environment's config lacks the field 'task'"):
         make_gymnasium({"max_steps": 0}, 1, 0)
-    with pytest.raises(ValueError, match="has a field 'frame_skip' that is not read"):
+    with pytest.raises(ValueError, match="has a field 'frame_skip' that is not read: delete it"):
         make(frame_skip=4)
     with pytest.raises(ValueError, match="max_steps must be at least 0, got -1"):
         make(max_steps=-1)

@@ -46,6 +46,13 @@ def test_steps():
     with pytest.raises(ValueError, match=r"^op: x must have a known number of steps, 1 or more, got \(0, 3\)"):
         shapes.assert_steps("op", x=tf.zeros([0, 3]))
 
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def unknown_steps(x):
+        shapes.assert_steps("op", x=x)
+
+    with pytest.raises(ValueError, match=r"got \(None, None\); give it, as by tf\.ensure_shape\(x, \[20, None\]\)"):
+        unknown_steps.get_concrete_function()
+
 
 def test_unknown_shapes_in_a_graph():
     @tf.function(input_signature=[tf.TensorSpec(None), tf.TensorSpec(None)])

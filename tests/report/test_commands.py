@@ -240,6 +240,10 @@ def test_check_without_records_says_so(tmp_path, run):
         (("repro.report", "--out=/proc/none"), "could not be written"),
         (("repro.report", "--markdown=/proc/none/results.md"), "'/proc/none/results.md' could not be written"),
         (("repro.report", "--picture=pong.png"), "--picture needs PAPER/EXPERIMENT/TASK=FILE"),
+        (
+            ("repro.report", "--picture=impala/mine/pong=pong.png"),
+            "--picture=impala/mine/pong: there are no runs of it",
+        ),
         (("repro.report", "stray"), "repro.report: unexpected argument 'stray'"),
         (("repro.report", "--out="), "repro.report: --out is empty"),
     ],
@@ -280,6 +284,7 @@ def test_a_picture_without_a_curve_is_left_as_it_is(tmp_path, run):
         f"--picture=impala/atari_shallow/pong={picture}",
     )
     assert (done.returncode, picture.read_text()) == (0, "before")
+    assert f"No run of impala/atari_shallow/pong in {tmp_path / 'results'} has a learning curve: " in done.stdout
 
 
 def test_report_plots_the_pictures_asked_for(results, tmp_path, run):

@@ -226,6 +226,11 @@ def test_bar_counts_the_printed_numbers(outline):
     assert bars.count(f"Of {JUDGED} published numbers: {COUNTS}") == 2
 
 
+def test_narrow_screens_have_the_colours_of_the_bars_explained(text):
+    (legend,) = re.findall(r'<ul class="legend narrow">(.*?)</ul>', text)
+    assert re.findall(r"</span>([^<]+)</li>", legend) == list(tables.VERDICTS)
+
+
 def test_screen_reader_basics(text, outline):
     assert text.startswith('<!doctype html>\n<html lang="en">')
     assert outline.headings[0] == 1

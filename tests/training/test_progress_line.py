@@ -75,16 +75,25 @@ def test_a_terminal_has_one_line_that_is_drawn_again_and_cut_at_its_width(clock,
     assert sys.stderr is terminal  # what the line had taken over is given back
 
 
-def test_80_columns_have_room_for_the_return(clock, monkeypatch):
+@pytest.mark.parametrize(
+    ("columns", "label"),
+    [
+        (80, "impala_shallow Spac\u2026"),
+        (100, "impala_shallow SpaceInvade\u2026"),
+        (120, "impala_shallow SpaceInvaders seed 1"),
+    ],
+)
+def test_a_long_label_is_cut_to_leave_room_for_the_return(clock, monkeypatch, columns, label):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
-    line = ProgressLine("impala_shallow pong seed 1", 8_000_000, "frames")
+    line = ProgressLine("impala_shallow SpaceInvaders seed 1", 200_000_000, "frames")
     clock(1.0)
-    line.update(18_600, "return 21.7 (100 episodes), loss 12.3")
+    line.update(18_600, "return 10021.7 (100 episodes), loss 12.3")
     line.close()
-    assert ", return 21.7" in terminal.getvalue()
+    assert ", return 10021.7" in terminal.getvalue()
+    assert f"{label}   0%" in terminal.getvalue()
 
 
 def test_a_dumb_terminal_gets_plain_lines(clock, monkeypatch):

@@ -22,10 +22,12 @@ def test_the_same_settings_resume_and_others_are_refused(tmp_path):
     del_me = RunDirectory(tmp_path, config, seed=1)
     del del_me
     save_something(tmp_path)
-    with pytest.raises(RunDirectoryError, match=r"other settings \(config\.learner\.rate\)"):
+    with pytest.raises(RunDirectoryError, match=r"other settings \(learner\.rate: 0\.1 there, 0\.2 here\); "):
         RunDirectory(tmp_path, {"learner": {"rate": 0.2, "sizes": (1, 2)}}, seed=1)
-    with pytest.raises(RunDirectoryError, match=r"other settings \(seed\)"):
+    with pytest.raises(RunDirectoryError, match=r"other settings \(seed: 1 there, 2 here\); --run_dir=\S+ alone"):
         RunDirectory(tmp_path, config, seed=2)
+    with pytest.raises(RunDirectoryError, match=r"\(a: absent there, 1 here, .*, and 2 more\); "):
+        RunDirectory(tmp_path, {"a": 1, "b": 2, "c": 3}, seed=1)
     run_directory.write_json(tmp_path / "complete.json", {})
     with pytest.raises(RunDirectoryError, match="a complete run with other settings .* needs another --run_dir"):
         RunDirectory(tmp_path, config, seed=2)

@@ -232,7 +232,7 @@ def test_a_resume_goes_on_with_the_sizes_of_the_run(tmp_path):
     assert again.to_dict() == config.to_dict() == read_settings(tmp_path)["config"]
     other = config_of("impala.atari_shallow", num_actors=3, envs_per_actor=0)
     fill_in(other, tmp_path, pytest.fail)
-    with pytest.raises(RunDirectoryError, match=r"other settings \(config\.runtime\.num_actors\)"):
+    with pytest.raises(RunDirectoryError, match=r"other settings \(runtime\.num_actors: 2 there, 3 here\)"):
         RunDirectory(tmp_path, other.to_dict(), seed=1)
 
 

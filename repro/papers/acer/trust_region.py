@@ -32,10 +32,10 @@ def project(g: tf.Tensor, k: tf.Tensor, delta: float) -> tf.Tensor:
         that neither |k|^2 nor delta / |k| overflows for any finite k.
 
     Raises:
-        ValueError: different shapes, no dimension of statistics, or a negative delta, for which the constraint cannot
-            be met where k is 0.
+        ValueError: another type, different shapes, no dimension of statistics, or a negative delta, for which the
+            constraint cannot be met where k is 0.
     """
-    g, k = (tf.stop_gradient(tf.convert_to_tensor(x, tf.float32)) for x in (g, k))
+    g, k = (tf.stop_gradient(x) for x in shapes.convert("project", g=g, k=k).values())
     shapes.assert_rank_at_least("project", 1, g=g, k=k)
     shapes.assert_same_shape("project", g=g, k=k)
     ranges.assert_in("project", "[0, inf]", delta=delta)
@@ -59,9 +59,9 @@ def surrogate(z: tf.Tensor, phi: tf.Tensor) -> tf.Tensor:
         float32 [...]. Its value has no meaning, its gradient has.
 
     Raises:
-        ValueError: different shapes, or no dimension of statistics.
+        ValueError: another type, different shapes, or no dimension of statistics.
     """
-    z, phi = tf.stop_gradient(tf.convert_to_tensor(z, tf.float32)), tf.convert_to_tensor(phi, tf.float32)
+    z, phi = shapes.convert("surrogate", z=z, phi=phi).values()
     shapes.assert_rank_at_least("surrogate", 1, z=z, phi=phi)
     shapes.assert_same_shape("surrogate", z=z, phi=phi)
-    return -tf.reduce_sum(z * phi, axis=-1)
+    return -tf.reduce_sum(tf.stop_gradient(z) * phi, axis=-1)

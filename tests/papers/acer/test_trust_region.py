@@ -109,6 +109,12 @@ def test_wrong_arguments_are_errors():
         project(tf.zeros([3]), tf.zeros([3]), -0.1)
     with pytest.raises(ValueError, match="surrogate: phi must have the shape of z"):
         surrogate(tf.zeros([3, 4]), tf.zeros([4]))
+    for function, names in (
+        (lambda x: project(x, x, DELTA), "project: g"),
+        (lambda x: surrogate(x, x), "surrogate: z"),
+    ):
+        with pytest.raises(ValueError, match=f"^{names} must be float32, got float64; convert it by tf.cast"):
+            function(tf.zeros([3], tf.float64))
 
 
 def test_eager_graph_and_xla_agree():

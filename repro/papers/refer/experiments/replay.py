@@ -113,8 +113,6 @@ class ReplayExperiment(ControlExperiment[FusedAgent]):
         config = self.config
         check_schedule(config, ("serial", "overlap"))
         environment, rng = self.make_environment_and_rng(seed)
-        if not config.refer.c > 0:
-            raise ValueError(f"refer.c={config.refer.c}: choose a number above 0.")
         if config.memory.start_steps > config.memory.capacity:
             raise ValueError(
                 f"memory.start_steps={config.memory.start_steps} must be at most "

@@ -1,0 +1,51 @@
+"""Numbers that a configuration may not have are one sentence, before anything is built."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from pathlib import Path
+
+import ml_collections
+import pytest
+
+from paper_configs.acer import gymnasium as acer
+from paper_configs.impala import atari_shallow, gymnasium
+from paper_configs.refer import gymnasium as refer
+from repro.config import RANGES, agents, check_numbers, flatten, resolve, resolve_plain
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "value", "sentence"),
+    [
+        (atari_shallow, "loss.discount", 1.5, "loss.discount=1.5: choose a number from 0 to 1."),
+        (atari_shallow, "loss.discount", math.nan, "loss.discount=nan: choose a number from 0 to 1."),
+        (atari_shallow, "loss.clip_rho", -1.0, "loss.clip_rho=-1.0: choose a number above 0."),
+        (atari_shallow, "learner.batch_size", 0, "learner.batch_size=0: choose 1 or more."),
+        (atari_shallow, "learner.rmsprop_momentum", 1.0, "learner.rmsprop_momentum=1.0: choose a number from 0 and"),
+        (gymnasium, "network.core_units", -2, "network.core_units=-2: choose a number from 0."),
+        (acer, "replay.ratio", -1.0, "replay.ratio=-1.0: choose a number from 0."),
+        (refer, "refer.c", -1.0, "refer.c=-1.0: choose a number above 0."),
+    ],
+)
+def test_a_number_out_of_its_range_is_named_with_the_range(config, field, value, sentence):
+    settings = resolve(config.get_config("smoke"))
+    check_numbers(settings)
+    settings.update_from_flattened_dict({field: value})
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        check_numbers(settings)
+
+
+def test_the_ends_of_a_range_and_what_is_no_number_are_taken():
+    ends = {"learner": {"discount": 1.0, "batch_size": 1, "learning_rate": (5e-6, 5e-3)}, "loss": {"lambda_": 0.0}}
+    check_numbers(ml_collections.ConfigDict(ends | {"clip_rho": math.inf, "clip_c": None, "unroll_length": True}))
+
+
+def test_every_range_is_that_of_a_field():
+    names = set()
+    for path in ROOT.glob("paper_configs/*/[a-z]*.py"):
+        config = importlib.import_module(f"paper_configs.{path.parent.name}.{path.stem}").get_config("desk").to_dict()
+        names.update(f".{name}" for agent in agents(config) for name in flatten(resolve_plain(config, agent)))
+    assert [x for _, _, fields in RANGES for x in fields if not any(name.endswith(f".{x}") for name in names)] == []
