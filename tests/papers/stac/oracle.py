@@ -87,12 +87,13 @@ def _squashed_log_density(actions: np.ndarray, mean: tf.Tensor, std: tf.Tensor) 
 
 
 def head_loss(data: Data, head: Head, zeta: Zeta, inner_loss: bool) -> tf.Tensor:
-    """Algorithm 1 for one head. Rows between two games are left out.
+    """Algorithm 1 for one head, or for several along a last axis of everything. Rows between two games are left out.
 
     The entropy has the sign of a bonus, which line 20 misprints.
     """
     sg = tf.stop_gradient
-    log_pi, values = head.log_probs, head.values
+    log_pi, bonus, values = map(_entries, (head.log_probs, head.bonus, head.values))
+    log_mu, rewards, discounts = map(_entries, (data.behaviour_log_probs, data.rewards, data.discounts))
     num_steps, num_unrolls = data.rewards.shape
     value = policy = entropy = tf.constant(0.0, tf.float64)
     for i in range(num_unrolls):
@@ -101,25 +102,30 @@ def head_loss(data: Data, head: Head, zeta: Zeta, inner_loss: bool) -> tf.Tensor
             if data.is_boundary[s][i]:
                 e[s] = 0.0
                 continue
-            importance[s] = sg(tf.exp(log_pi[s, i] - data.behaviour_log_probs[s, i]))  # line 5
+            importance[s] = sg(tf.exp(log_pi[s][i] - log_mu[s][i]))  # line 5
             cut = tf.minimum(zeta.truncation, importance[s])
             c = ((1 - zeta.alpha_c) * importance[s] + zeta.alpha_c * cut) * zeta.lambda_  # line 6
             rho[s] = (1 - zeta.alpha_rho) * importance[s] + zeta.alpha_rho * cut  # line 7
-            gamma = zeta.gamma * data.discounts[s, i]
-            delta = rho[s] * (data.rewards[s, i] + gamma * sg(values[s + 1, i]) - sg(values[s, i]))  # line 8
+            gamma = zeta.gamma * discounts[s][i]
+            delta = rho[s] * (rewards[s][i] + gamma * sg(values[s + 1][i]) - sg(values[s][i]))  # line 8
             e[s] = delta + gamma * c * e[s + 1]  # line 12
-        targets = {s: e[s] + sg(values[s, i]) for s in e}  # line 15
+        targets = {s: e[s] + sg(values[s][i]) for s in e}  # line 15
         for s in rho:
-            gamma = zeta.gamma * data.discounts[s, i]
-            value += zeta.g_v * (targets[s] - values[s, i]) ** 2  # line 19
-            entropy -= zeta.g_e * head.bonus[s, i]  # line 20
-            following = data.rewards[s, i] + gamma * targets[s + 1]
+            gamma = zeta.gamma * discounts[s][i]
+            value += zeta.g_v * (targets[s] - values[s][i]) ** 2  # line 19
+            entropy -= zeta.g_e * bonus[s][i]  # line 20
+            following = rewards[s][i] + gamma * targets[s + 1]
             if inner_loss:
-                advantage = following - sg(values[s, i])  # line 22
+                advantage = following - sg(values[s][i])  # line 22
             else:
-                advantage = sg(following - values[s, i])  # line 24
-            policy -= zeta.g_p * rho[s] * log_pi[s, i] * advantage
+                advantage = sg(following - values[s][i])  # line 24
+            policy -= zeta.g_p * rho[s] * log_pi[s][i] * advantage
     return value + policy + entropy  # line 26
+
+
+def _entries(x: Any) -> list[list[tf.Tensor]]:
+    """Of the first two axes."""
+    return [tf.unstack(row) for row in tf.unstack(tf.cast(x, tf.float64))]
 
 
 class FeedForward(NamedTuple):
@@ -228,8 +234,8 @@ class Step(NamedTuple):
         """Lines 10 to 12: theta_{t+1}(eta) and the norm of the gradient before the clip."""
         zetas = [zeta_of({k: v[p] for k, v in eta.items()}, self.outer) for p in range(self.network.num_heads)]
         zetas += [self.outer._replace(g_p=0.0, g_e=0.0)] * (self.network.acting == "average")
-        zetas = [Zeta(*tf.unstack(tf.constant(zeta, tf.float64))) for zeta in zetas]
-        gradients = [g.numpy() for g in _inner_gradients(self.network, self.data, self.theta, zetas)]
+        zeta = Zeta(*np.transpose(zetas))
+        gradients = [g.numpy() for g in _inner_gradients(self.network, self.data, self.theta, zeta)]
         norm = float(np.sqrt(sum(np.sum(g**2) for g in gradients)))
         updated = []
         for w, s, m, g in zip(self.theta, self.mean_squares, self.moments, gradients, strict=True):
@@ -264,18 +270,15 @@ class Step(NamedTuple):
 
 
 @tf.function(autograph=False)
-def _inner_gradients(
-    network: FeedForward | Recurrent, data: Data, theta: Theta, zetas: Sequence[Zeta]
-) -> list[tf.Tensor]:
-    """The gradient of the inner loss of heads with hyper-parameters `zetas`.
+def _inner_gradients(network: FeedForward | Recurrent, data: Data, theta: Theta, zeta: Zeta) -> list[tf.Tensor]:
+    """The gradient of the inner loss, given the hyper-parameters of heads, [heads] each.
 
     Traced once for a network and the places of its boundaries: differences take dozens of calls.
     """
     with tf.GradientTape() as tape:
         tape.watch(theta)
-        heads = network.heads(theta, data)
-        losses = [head_loss(data, head, zeta, True) for head, zeta in zip(heads, zetas, strict=True)]
-        loss = sum(losses) / network.num_heads
+        losses = head_loss(data, _stacked(network.heads(theta, data)), zeta, True)
+        loss = tf.reduce_sum(losses) / network.num_heads
     return tape.gradient(loss, theta)
 
 
@@ -288,13 +291,18 @@ def _outer_loss_and_gradients(
     with tf.GradientTape() as tape:
         tape.watch(after)
         new, old = (network.heads(theta, data) for theta in (after, before))
-        total = tf.constant(0.0, tf.float64)
+        total = tf.reduce_sum(head_loss(data, _stacked([new[p] for p in acting]), outer, False))
         for p in acting:
-            total += head_loss(data, new[p], outer, False)
             kl = network.kl(new[p].parameters, tf.nest.map_structure(tf.stop_gradient, old[p].parameters))
             total += kl_cost * tf.reduce_sum(tf.where(data.is_boundary, tf.zeros_like(kl), kl))
         loss = total / len(acting)
     return loss, tape.gradient(loss, after, unconnected_gradients="zero")
+
+
+def _stacked(heads: Sequence[Head]) -> Head:
+    """Heads along a last axis, for `head_loss`."""
+    log_probs, bonus, values, _ = zip(*heads)
+    return Head(*(tf.stack(parts, axis=-1) for parts in (log_probs, bonus, values)), None)
 
 
 def zeta_of(eta: Mapping[str, float], outer: Zeta) -> Zeta:
