@@ -26,6 +26,10 @@ from ml_collections import config_flags
 from repro.config import LATER, agents, flatten, resolve_plain
 from repro.files import locate
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""Read where NumPy is imported, which commands do later. Agents that act in NumPy and evidence have small matrices, for
+which a second thread costs several times what it saves."""
+
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
 

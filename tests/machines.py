@@ -94,8 +94,11 @@ def started(run: CommandedRun, *settings: str) -> Iterator[subprocess.Popen]:
         run.kill()
 
 
-def go_on(run: CommandedRun, count: int = 3) -> float:
-    """Waits until a run has saved so many times, each after other updates; its updates a second."""
+def go_on(run: CommandedRun, count: int = 2) -> float:
+    """Waits until a run has saved so many times, each after other updates; its updates a second.
+
+    The first of them may have begun before the call, the second has not.
+    """
     began, first = time.monotonic(), run.saved_updates
     for _ in range(count):
         before = run.saved_updates

@@ -176,6 +176,17 @@ def test_a_package_that_is_missing_is_one_sentence(tmp_path, monkeypatch, packag
         assert before == []
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("2", "2")])
+def test_a_command_has_one_thread_for_linear_algebra_unless_told_otherwise(monkeypatch, given, expected):
+    """It says so before NumPy is imported, which looks once."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    code = "import os, sys\nfrom repro import train\nprint('numpy' in sys.modules, os.environ['OPENBLAS_NUM_THREADS'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == f"False {expected}\n", done.stderr
+
+
 def test_a_disk_that_is_full_is_one_sentence(tmp_path):
     code = (
         "import errno\nfrom repro import cli\n\n\ndef main(argv):\n"

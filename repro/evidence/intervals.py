@@ -11,8 +11,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.optimize
-import scipy.stats
+import scipy
 
 from repro.evidence import statistics
 from repro.evidence.statistics import Interval

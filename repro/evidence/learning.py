@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import scipy.stats
+import scipy
 
 from repro.evidence import intervals, run_measures
 from repro.evidence.comparisons import Records

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import scipy.stats
+import scipy
 
 RESAMPLES = 9999
 CURVE_RESAMPLES = 999

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.stats
+import scipy
 from matplotlib.figure import Figure
 
 from repro.evidence import run_measures

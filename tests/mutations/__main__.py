@@ -48,6 +48,7 @@ FAST_SECONDS = 12.0
 """Longest training for `--training --fast`, by the reference values: each variant that is caught costs three."""
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `repro.cli` has it, which comes after NumPy here
 
 PRELOADED = (
     "scipy.stats",

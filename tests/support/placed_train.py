@@ -14,12 +14,14 @@ from pathlib import Path
 
 from repro import cli, train
 from repro.acting.actor_processes import LocalLauncher, LocalProcess
-from repro.training import on_policy_experiment
+from repro.training import learner_group, on_policy_experiment
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import write_json
 from tests.support.network import ADDRESSES
 
 VARIABLE = "REPRO_TESTS_PLACES"
+NO_BEAT_SECONDS = 20.0
+"""After which the chief gives up a learner, in place of half a minute: tests wait for it."""
 
 
 class PlacedLauncher(LocalLauncher):
@@ -52,5 +54,6 @@ CLOSE = OnPolicyTrainer.close
 
 if __name__ == "__main__":
     on_policy_experiment.LocalLauncher = PlacedLauncher
+    learner_group.NO_BEAT_SECONDS = NO_BEAT_SECONDS
     OnPolicyTrainer.close = close
     cli.run(train.main)

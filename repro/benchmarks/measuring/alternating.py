@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
-import scipy.stats
+import scipy
 
 COUNT = r"([\d.,]+[kMG]?)/[\d.,]+[kMG]? (?:frames|steps|updates)"
 """Finds the count in this suite's own progress lines."""

@@ -66,7 +66,7 @@ def catch_what_is_seen_once(folder, core_units: int) -> float:
     config.env.task = "repro.regression.environments:repro/Catch-v0"
     config.env.kwargs = {"seen": 1}
     config.env.last_action_and_reward = core_units > 0
-    config.num_env_steps = 300_000
+    config.num_env_steps = 240_000
     config.network.update({"core_units": core_units, "units": (32,)})
     config.loss.update({"discount": 0.9, "entropy_cost": 0.005})
     config.learner.learning_rate = 0.01

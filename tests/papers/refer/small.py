@@ -26,7 +26,7 @@ EXPERIMENTS = {"vracer": figure_4_vracer, "ddpg": figure_1_ddpg, "naf": figure_3
 def small_config(
     task="InvertedPendulum",
     agent="vracer_refer",
-    frames=16_000,
+    frames=10_000,
     steps_per_call=16,
     max_steps=200,
     time_steps=1.0,
@@ -56,6 +56,8 @@ def small_config(
     config.memory.capacity = 8_192
     config.runtime.schedule = schedule
     config.runtime.checkpoint_seconds = 1e9
+    if frames < 1_000:  # a run so short would not make up for its compilation
+        config.runtime.compile = "graph"
     return config
 
 

@@ -18,10 +18,12 @@ from repro.training import devices
 
 def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     config = closed_form_config.get_config("smoke")
+    assert (1 - config.refer.beta_step_size) ** config.updates < 1e-12
+    config.refer.beta_step_size, config.updates = 1e-3, 30_000  # a tenth of the updates with ten times the step
     limit = int(config.refer.max_far_policy_fraction * config.memory.capacity)
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit + 1, starts=5), np.zeros(5))
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit, starts=5), np.ones(5))
-    config.updates = 10_000  # a single time constant
+    config.updates = 1_000  # a single time constant
     partly = closed_form.fixed_points(config, limit + 1, starts=3)
     np.testing.assert_allclose(partly, [0.0, 0.5 * np.exp(-1), np.exp(-1)], rtol=1e-3)
 

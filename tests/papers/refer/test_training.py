@@ -37,7 +37,7 @@ def test_it_learns_to_balance(tmp_path, schedule):
 
 @pytest.mark.parametrize("agent", ["vracer_er", "vracer_refer1", "vracer_refer2"])
 def test_without_one_of_the_rules_it_learns_too(tmp_path, agent):
-    """The best mean of the last 100 episodes; plain replay has lost it again at the end of this very run."""
+    """The best mean of the last 100 episodes; plain replay loses it again when such a run goes on."""
     _, trail = _run(tmp_path, agent=agent)
     assert np.nanmax(trail[:, 1]) > 60
 

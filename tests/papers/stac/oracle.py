@@ -22,7 +22,7 @@ class Data(NamedTuple):
     rewards: np.ndarray
     discounts: np.ndarray
     behaviour_log_probs: np.ndarray
-    is_boundary: np.ndarray
+    is_boundary: np.ndarray | tuple[tuple[bool, ...], ...]
 
 
 class Head(NamedTuple):
@@ -60,8 +60,13 @@ def data_of(batch: Any, burn_in: int = 0) -> Data:
     else:
         log_probs = _squashed_log_density(actions, info["mean"], info["std"]).numpy()
     rows = (x.T[burn_in:-1].astype(np.float64) for x in (batch.reward, batch.discount))
-    is_boundary = batch.step_type.T[burn_in:-1] == 2
+    is_boundary = nested_tuple(batch.step_type.T[burn_in:-1] == 2)
     return Data(np.swapaxes(batch.observation, 0, 1), actions, *rows, log_probs, is_boundary)
+
+
+def nested_tuple(x: np.ndarray) -> tuple[tuple[bool, ...], ...]:
+    """What a traced function takes as a part of its structure, not as a tensor: [T, B]."""
+    return tuple(map(tuple, x.tolist()))
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -70,51 +75,57 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
 
 def softmax_policy(logits: tf.Tensor, actions: np.ndarray) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """log pi of the actions and the entropy [T, B], and log pi of all actions, of logits of T rows or more."""
-    log_pi = (logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))[: len(actions)]
+    log_pi = (logits - tf.reduce_logsumexp(logits, axis=-1, keepdims=True))[: actions.shape[0]]
     entropy = -tf.reduce_sum(tf.exp(log_pi) * log_pi, axis=-1)
     return tf.gather(log_pi, actions, batch_dims=2), entropy, log_pi
 
 
 def _squashed_log_density(actions: np.ndarray, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
-    a = actions.astype(np.float64)
-    normal = -(((np.arctanh(a) - mean) / std) ** 2) / 2 - tf.math.log(std) - np.log(2 * np.pi) / 2
-    return tf.reduce_sum(normal - np.log(1 - a**2), axis=-1)
+    a = tf.cast(actions, tf.float64)
+    normal = -(((tf.atanh(a) - mean) / std) ** 2) / 2 - tf.math.log(std) - np.log(2 * np.pi) / 2
+    return tf.reduce_sum(normal - tf.math.log(1 - a**2), axis=-1)
 
 
 def head_loss(data: Data, head: Head, zeta: Zeta, inner_loss: bool) -> tf.Tensor:
-    """Algorithm 1 for one head. Rows between two games are left out.
+    """Algorithm 1 for one head, or for several along a last axis of everything. Rows between two games are left out.
 
     The entropy has the sign of a bonus, which line 20 misprints.
     """
     sg = tf.stop_gradient
-    log_pi, values = head.log_probs, head.values
+    log_pi, bonus, values = map(_entries, (head.log_probs, head.bonus, head.values))
+    log_mu, rewards, discounts = map(_entries, (data.behaviour_log_probs, data.rewards, data.discounts))
     num_steps, num_unrolls = data.rewards.shape
     value = policy = entropy = tf.constant(0.0, tf.float64)
     for i in range(num_unrolls):
         importance, rho, e = {}, {}, {num_steps: 0.0}
         for s in reversed(range(num_steps)):
-            if data.is_boundary[s, i]:
+            if data.is_boundary[s][i]:
                 e[s] = 0.0
                 continue
-            importance[s] = sg(tf.exp(log_pi[s, i] - data.behaviour_log_probs[s, i]))  # line 5
+            importance[s] = sg(tf.exp(log_pi[s][i] - log_mu[s][i]))  # line 5
             cut = tf.minimum(zeta.truncation, importance[s])
             c = ((1 - zeta.alpha_c) * importance[s] + zeta.alpha_c * cut) * zeta.lambda_  # line 6
             rho[s] = (1 - zeta.alpha_rho) * importance[s] + zeta.alpha_rho * cut  # line 7
-            gamma = zeta.gamma * data.discounts[s, i]
-            delta = rho[s] * (data.rewards[s, i] + gamma * sg(values[s + 1, i]) - sg(values[s, i]))  # line 8
+            gamma = zeta.gamma * discounts[s][i]
+            delta = rho[s] * (rewards[s][i] + gamma * sg(values[s + 1][i]) - sg(values[s][i]))  # line 8
             e[s] = delta + gamma * c * e[s + 1]  # line 12
-        targets = {s: e[s] + sg(values[s, i]) for s in e}  # line 15
+        targets = {s: e[s] + sg(values[s][i]) for s in e}  # line 15
         for s in rho:
-            gamma = zeta.gamma * data.discounts[s, i]
-            value += zeta.g_v * (targets[s] - values[s, i]) ** 2  # line 19
-            entropy -= zeta.g_e * head.bonus[s, i]  # line 20
-            following = data.rewards[s, i] + gamma * targets[s + 1]
+            gamma = zeta.gamma * discounts[s][i]
+            value += zeta.g_v * (targets[s] - values[s][i]) ** 2  # line 19
+            entropy -= zeta.g_e * bonus[s][i]  # line 20
+            following = rewards[s][i] + gamma * targets[s + 1]
             if inner_loss:
-                advantage = following - sg(values[s, i])  # line 22
+                advantage = following - sg(values[s][i])  # line 22
             else:
-                advantage = sg(following - values[s, i])  # line 24
-            policy -= zeta.g_p * rho[s] * log_pi[s, i] * advantage
+                advantage = sg(following - values[s][i])  # line 24
+            policy -= zeta.g_p * rho[s] * log_pi[s][i] * advantage
     return value + policy + entropy  # line 26
+
+
+def _entries(x: Any) -> list[list[tf.Tensor]]:
+    """Of the first two axes."""
+    return [tf.unstack(row) for row in tf.unstack(tf.cast(x, tf.float64))]
 
 
 class FeedForward(NamedTuple):
@@ -124,9 +135,9 @@ class FeedForward(NamedTuple):
     acting: str
 
     def heads(self, theta: Theta, data: Data) -> list[Head]:
-        x = tf.constant(data.observations.reshape(*data.observations.shape[:2], -1) / 255.0, tf.float64)  # [T+1, B, S]
+        x = tf.reshape(data.observations, [*data.observations.shape[:2], -1])  # [T+1, B, S]
         theta = list(theta)
-        x = tf.nn.relu(_dense(x, theta))
+        x = tf.nn.relu(_dense(tf.cast(x, tf.float64) / 255.0, theta))
         logits = [_dense(tf.nn.relu(_dense(x, theta)), theta) for _ in range(self.num_heads)]
         if self.acting == "average":
             logits.append(sum(logits) / self.num_heads)
@@ -150,14 +161,14 @@ class Recurrent(NamedTuple):
 
     num_heads: int
     acting: str
-    is_first: np.ndarray
+    is_first: tuple[tuple[bool, ...], ...]
     state: Sequence[np.ndarray]
     burn_in: int
     log_std: tuple[float, float]
 
     def heads(self, theta: Theta, data: Data) -> list[Head]:
         *theta, kernel, bias = theta
-        x = tf.nn.relu(_dense(tf.constant(data.observations, tf.float64), theta))
+        x = tf.nn.relu(_dense(tf.cast(data.observations, tf.float64), theta))
         x = self._core(x, kernel, bias)[self.burn_in :]
         outputs = [_dense(tf.nn.relu(_dense(x, theta)), theta)[:-1] for _ in range(self.num_heads)]
         values = [_dense(tf.nn.relu(_dense(x, theta)), theta)[..., 0] for _ in range(self.num_heads)]
@@ -179,7 +190,7 @@ class Recurrent(NamedTuple):
         return tf.reduce_sum(parts, axis=-1)
 
     def _core(self, x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-        h, c = (tf.constant(part.astype(np.float64)) for part in self.state)
+        h, c = (tf.cast(part, tf.float64) for part in self.state)
         outputs = []
         for row, is_first in enumerate(self.is_first):
             if row == self.burn_in:
@@ -221,16 +232,10 @@ class Step(NamedTuple):
 
     def updated(self, eta: Mapping[str, np.ndarray]) -> tuple[list[tf.Tensor], float]:
         """Lines 10 to 12: theta_{t+1}(eta) and the norm of the gradient before the clip."""
-        theta = [tf.constant(x) for x in self.theta]
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            heads = self.network.heads(theta, self.data)
-            num_heads = self.network.num_heads
-            zetas = [zeta_of({k: v[p] for k, v in eta.items()}, self.outer) for p in range(num_heads)]
-            zetas += [self.outer._replace(g_p=0.0, g_e=0.0)] * (self.network.acting == "average")
-            loss = sum(head_loss(self.data, head, zeta, True) for head, zeta in zip(heads, zetas, strict=True))
-            loss /= num_heads
-        gradients = [g.numpy() for g in tape.gradient(loss, theta)]
+        zetas = [zeta_of({k: v[p] for k, v in eta.items()}, self.outer) for p in range(self.network.num_heads)]
+        zetas += [self.outer._replace(g_p=0.0, g_e=0.0)] * (self.network.acting == "average")
+        zeta = Zeta(*np.transpose(zetas))
+        gradients = [g.numpy() for g in _inner_gradients(self.network, self.data, self.theta, zeta)]
         norm = float(np.sqrt(sum(np.sum(g**2) for g in gradients)))
         updated = []
         for w, s, m, g in zip(self.theta, self.mean_squares, self.moments, gradients, strict=True):
@@ -241,27 +246,18 @@ class Step(NamedTuple):
 
     def outer_loss(self, theta: Theta) -> tf.Tensor:
         """Eq. (3), lines 13 and 14, at theta: of the heads that act, their mean."""
-        network = self.network
-        before, after = (network.heads(t, self.data) for t in (self.theta, theta))
-        last = network.num_heads
-        acting = {"first": [0], "random": range(last), "average": [last]}[network.acting]
-        total = tf.constant(0.0, tf.float64)
-        for p in acting:
-            total += head_loss(self.data, after[p], self.outer, False)
-            kl = network.kl(after[p].parameters, tf.nest.map_structure(tf.stop_gradient, before[p].parameters))
-            total += self.kl_cost * tf.reduce_sum(tf.where(self.data.is_boundary, tf.zeros_like(kl), kl))
-        return total / len(acting)
+        return self._outer_loss_and_gradients(theta)[0]
+
+    def _outer_loss_and_gradients(self, theta: Theta) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        outer, kl_cost = tf.unstack(tf.constant(self.outer, tf.float64)), tf.constant(self.kl_cost, tf.float64)
+        return _outer_loss_and_gradients(self.network, self.data, self.theta, theta, Zeta(*outer), kl_cost)
 
     def metagradient(self, eta: Mapping[str, np.ndarray], h: float = 1e-4) -> dict[str, np.ndarray]:
         """Lines 13 and 14: of line 12's parameters by central differences, times the outer loss's gradient at them.
 
         The outer loss itself cannot be differenced: what Algorithm 1 stops would move with theta.
         """
-        theta, _ = self.updated(eta)
-        with tf.GradientTape() as tape:
-            tape.watch(theta)
-            loss = self.outer_loss(theta)
-        gradients = tape.gradient(loss, theta, unconnected_gradients="zero")
+        _, gradients = self._outer_loss_and_gradients(self.updated(eta)[0])
 
         def slope(name: str, p: int) -> float:
             up, down = ({k: v.copy() for k, v in eta.items()} for _ in range(2))
@@ -271,6 +267,42 @@ class Step(NamedTuple):
             return sum(float(tf.reduce_sum(g * (a - b))) for g, a, b in zip(gradients, above, below)) / (2 * h)
 
         return {name: np.array([slope(name, p) for p in range(self.network.num_heads)]) for name in eta}
+
+
+@tf.function(autograph=False)
+def _inner_gradients(network: FeedForward | Recurrent, data: Data, theta: Theta, zeta: Zeta) -> list[tf.Tensor]:
+    """The gradient of the inner loss, given the hyper-parameters of heads, [heads] each.
+
+    Traced once for a network and the places of its boundaries: differences take dozens of calls.
+    """
+    with tf.GradientTape() as tape:
+        tape.watch(theta)
+        losses = head_loss(data, _stacked(network.heads(theta, data)), zeta, True)
+        loss = tf.reduce_sum(losses) / network.num_heads
+    return tape.gradient(loss, theta)
+
+
+@tf.function(autograph=False)
+def _outer_loss_and_gradients(
+    network: FeedForward | Recurrent, data: Data, before: Theta, after: Theta, outer: Zeta, kl_cost: tf.Tensor
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """The outer loss of weights `after` an update of those `before`, and its gradient to them."""
+    acting = {"first": [0], "random": range(network.num_heads), "average": [network.num_heads]}[network.acting]
+    with tf.GradientTape() as tape:
+        tape.watch(after)
+        new, old = (network.heads(theta, data) for theta in (after, before))
+        total = tf.reduce_sum(head_loss(data, _stacked([new[p] for p in acting]), outer, False))
+        for p in acting:
+            kl = network.kl(new[p].parameters, tf.nest.map_structure(tf.stop_gradient, old[p].parameters))
+            total += kl_cost * tf.reduce_sum(tf.where(data.is_boundary, tf.zeros_like(kl), kl))
+        loss = total / len(acting)
+    return loss, tape.gradient(loss, after, unconnected_gradients="zero")
+
+
+def _stacked(heads: Sequence[Head]) -> Head:
+    """Heads along a last axis, for `head_loss`."""
+    log_probs, bonus, values, _ = zip(*heads)
+    return Head(*(tf.stack(parts, axis=-1) for parts in (log_probs, bonus, values)), None)
 
 
 def zeta_of(eta: Mapping[str, float], outer: Zeta) -> Zeta:

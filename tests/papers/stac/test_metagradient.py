@@ -9,7 +9,7 @@ import tensorflow as tf
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import SETS, Metaparameters, self_tuning_update
-from tests.papers.stac.oracle import FeedForward, Recurrent, Step, Zeta, data_of
+from tests.papers.stac.oracle import FeedForward, Recurrent, Step, Zeta, data_of, nested_tuple
 from tests.papers.stac.small import DECAY, EPSILON, INITIAL, MOMENTUM, OUTER, RATE, STAC, make_agent
 from tests.support.batches import random_batch
 
@@ -51,7 +51,7 @@ def model_of(agent, batch):
         return FeedForward(*heads)
     distribution, state = agent._distribution, [part[:, 0] for part in batch.policy_info["core_state"]]
     log_std = (distribution.log_std_min, distribution.log_std_max)
-    return Recurrent(*heads, batch.step_type.T == 0, state, agent._burn_in, log_std)
+    return Recurrent(*heads, nested_tuple(batch.step_type.T == 0), state, agent._burn_in, log_std)
 
 
 class KeepingSGD(tf.keras.optimizers.SGD):
@@ -197,7 +197,7 @@ def test_nothing_matters_where_every_row_lies_between_games(jit_compile):
     agent = make_agent()
     batch = random_batch(agent, 3, seed=1)
     batch.step_type[:, :-1] = 2
-    info = tf.function(agent.train, jit_compile=jit_compile)(tf.nest.map_structure(tf.constant, batch))
+    info = tf.function(agent.train, jit_compile=jit_compile, autograph=False)(tf.nest.map_structure(tf.constant, batch))
     assert float(info.extra["gradient_norm"]) == 0.0
     assert float(info.extra["metagradient_norm"]) == 0.0
     for name, eta in agent._metaparameters.eta.items():
