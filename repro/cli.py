@@ -26,9 +26,9 @@ from ml_collections import config_flags
 from repro.config import LATER, agents, flatten, resolve_plain
 from repro.files import locate
 
+# Read where NumPy is imported, which commands do later. Agents that act in NumPy and evidence have small matrices, for
+# which a second thread costs several times what it saves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-"""Read where NumPy is imported, which commands do later. Agents that act in NumPy and evidence have small matrices, for
-which a second thread costs several times what it saves."""
 
 USAGE_ERROR = 2
 """Exit code for input that cannot be used."""
@@ -121,7 +121,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         rest = flags.FLAGS(argv)
     except SystemExit:  # of a flag that has shown the help, with code 1
         if fields:
-            print("\nFields of this configuration:")
+            print("\nFields of this configuration, with the values of its file:")
             print("\n".join(f"  --config.{name}={_write(value)}" for name, value in values.items()))
         raise SystemExit(0) from None
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -129,7 +129,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
         meant = [field for field in fields if name and f".{field}".endswith(f".{name}")]
         missing = re.findall(r"flag (--\w+)=None: Flag --\w+ must have a value other than None\.", str(error))
         text = " ".join(str(error).split()).rstrip(" .?")
-        text = re.sub(r"invalid literal for int\(\) with base 10: (.*)", r"\1 is no whole number", text)
+        text = re.sub(r"invalid literal for int\(\) with base 10: (.*)", r"\1 is not a whole number in digits", text)
         if missing:
             text = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
         if meant:
@@ -224,7 +224,7 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
         if name not in fields:
             same_name = [field for field in fields if field.split(".")[-1] == name.split(".")[-1]]
             fail(f"the configuration has no field {name!r}{nearest(name, same_name or list(fields))}")
-        if not _fits(text, fields[name]):
+        if not _fits(text, fields[name]) and not (_is_int(fields[name]) and _is_whole(text)):
             fail(f"{name}={text!r} is not of type {type(fields[name]).__name__} (its value is {fields[name]!r}).")
     agent = settings.get("agent", config.agent)
     if agent not in agents(config):
@@ -237,8 +237,6 @@ def _check_settings(config: ml_collections.ConfigDict, settings: Mapping[str, st
 def _fits(text: str, value: object) -> bool:
     if isinstance(value, bool):
         return text.lower() in ("true", "false", "0", "1", "t", "f")
-    if isinstance(value, int) and _is_whole(text):
-        return True
     if isinstance(value, (int, float)):
         try:
             type(value)(text)
@@ -251,6 +249,10 @@ def _fits(text: str, value: object) -> bool:
     return True
 
 
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _is_whole(text: str) -> bool:
     """Whether a number is whole that is written as one of another kind, such as 2e5 or 1.5e6."""
     return _NUMBER.fullmatch(text) is not None and float(text).is_integer()
@@ -259,13 +261,12 @@ def _is_whole(text: str) -> bool:
 def _with_whole_number(argument: str, values: Mapping[str, object]) -> str:
     """Writes a whole number of a field that takes no other with its digits alone, as its flag reads it."""
     name, _, text = argument.partition("=")
-    value = values.get(name.removeprefix("--config."))
-    is_int = isinstance(value, int) and not isinstance(value, bool)
+    is_int = _is_int(values.get(name.removeprefix("--config.")))
     return f"{name}={float(text):.0f}" if is_int and _is_whole(text) and not text.isdecimal() else argument
 
 
 def _write(value: object) -> str:
-    """A value as its flag takes it; of several without brackets, and a text that needs them in quotes."""
+    """A value as its flag takes it: several without brackets, and in quotes what a shell would change."""
     return shlex.quote(",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value))
 
 
@@ -289,7 +290,7 @@ def nearest(name: str, names: Sequence[str]) -> str:
 _CONFIG = re.compile(r"--config(\.[\w.]+)?=")
 _OPTIONAL = re.compile(r"env\.(?!name$|task$)|num_env_(frames|steps)$|recorded$")
 """Fields that other environments have no use for, the two of the budget, of which one is there, and one of records."""
-_NUMBER = re.compile(r"\d+(\.\d*)?(e\+?\d{1,2})?")
+_NUMBER = re.compile(r"\d+(\.\d*)?([eE]\+?\d{1,2})?")
 
 
 def _program() -> str:

@@ -21,11 +21,11 @@ LATER: Mapping[str, Mapping[str, Any]] = {
 """Fields that came later, by section, with the values that change nothing for a run that was made before."""
 
 RANGES: Sequence[tuple[str, Callable[[float], bool], Sequence[str]]] = (
-    ("a number above 0", lambda x: 0 < x < math.inf, (
+    ("a finite number above 0", lambda x: 0 < x < math.inf, (
         "num_env_frames", "num_env_steps", "refer.c", "network.std", "initial_variance", "time_steps_per_gradient",
     )),
     ("a number above 0", lambda x: x > 0, ("clip_rho", "clip_c", "clip_pg_rho", "truncation", "ppo.clip")),
-    ("a number from 0", lambda x: 0 <= x < math.inf, (
+    ("a finite number from 0", lambda x: 0 <= x < math.inf, (
         "learning_rate", "final_learning_rate", "policy_learning_rate", "value_learning_rate", "weight_decay",
         "annealing", "clip_global_norm", "loss.delta", "exploration.std", "core_units", "learner.burn_in", "overlap",
         "replay.ratio", "gradients_per_step", "weights_delay", "lockstep_lag", "checkpoint_seconds",
@@ -153,8 +153,10 @@ def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) 
 
 
 def check_numbers(config: ml_collections.ConfigDict) -> None:
-    """Raises ValueError for a number that is not in the range that `RANGES` gives its field."""
+    """Raises ValueError for a number, but of an environment, that is not in the range that `RANGES` gives its field."""
     for name, value in flatten(config).items():
+        if name.startswith("env."):
+            continue
         for words, holds, fields in RANGES:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if is_number and not holds(value) and f".{name}".endswith(tuple(f".{field}" for field in fields)):

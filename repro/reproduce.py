@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import shlex
 import signal
 import sys
 import time
@@ -119,8 +120,11 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
     """Experiments by name, by a beginning up to an underscore (`tabular`), or `all`."""
     for name in names:
         if name.endswith(".py"):
-            link = f"ln -s {Path(name).resolve()} {jobs.CONFIGS / PAPER.value}/"
-            raise ValueError(f"--experiment={name}: give a name, here {Path(name).stem}; {link} adds a file elsewhere.")
+            path, folder = Path(name).resolve(), jobs.CONFIGS / PAPER.value
+            link = (
+                f"after {shlex.join(['ln', '-s', str(path), f'{folder}/'])} " if path.parent != folder.resolve() else ""
+            )
+            raise ValueError(f"--experiment={name} is a file: give its name, {link}--experiment={path.stem}.")
         meant = [name] if name in known else [k for k in known if name == "all" or k.startswith(f"{name}_")]
         if not meant:
             folder = jobs.CONFIGS / PAPER.value

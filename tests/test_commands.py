@@ -60,7 +60,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
         ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
         ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (its value is 100000)."),
-        ([CONFIG, "--seed=x"], "flag --seed=x: 'x' is no whole number; see "),
+        ([CONFIG, "--seed=x"], "flag --seed=x: 'x' is not a whole number in digits; see "),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
         ([CONFIG, "--learning_rate=0.1"], "flag 'learning_rate'; did you mean --config.learner.learning_rate?"),
         (["--config=README.md"], "README.md is no configuration: a Python file with a function get_config(scale)."),
@@ -147,7 +147,7 @@ def test_an_own_configuration_needs_no_field_of_another_environment(tmp_path):
         "    config.env = ml_collections.ConfigDict({'name': 'gymnasium', 'task': 'CartPole-v1'})\n    return config\n"
     )
     done = run_command(tmp_path, "repro.train", f"--config={file}:smoke", f"--run_dir={tmp_path / 'x'}")
-    assert (done.returncode, done.stderr) == (2, "repro.train: num_env_steps=0: choose a number above 0.\n")
+    assert (done.returncode, done.stderr) == (2, "repro.train: num_env_steps=0: choose a finite number above 0.\n")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_tuples_are_written_with_and_without_brackets():
         assert cli._fits(text, config["units"])
     assert cli._fits("1,0.25", config["range"])
     assert cli._fits("b,c", config["names"])
-    for text in ("a", "32.5", "", "32,,16"):
+    for text in ("a", "32.5", "", "32,,16", "1e2,64", "64.0"):
         assert not cli._fits(text, config["units"])
 
 
@@ -250,9 +250,9 @@ def test_tuples_are_written_with_and_without_brackets():
     ("arguments", "sentence"),
     [
         (["--config.env.task=pnog"], "pong"),
-        (["--config.num_env_frames=-5"], "num_env_frames=-5: choose a number above 0."),
-        (["--config.learner.learning_rate=-1"], "learner.learning_rate=-1.0: choose a number from 0."),
-        (["--config.learner.learning_rate=nan"], "learner.learning_rate=nan: choose a number from 0."),
+        (["--config.num_env_frames=-5"], "num_env_frames=-5: choose a finite number above 0."),
+        (["--config.learner.learning_rate=-1"], "learner.learning_rate=-1.0: choose a finite number from 0."),
+        (["--config.learner.learning_rate=nan"], "learner.learning_rate=nan: choose a finite number from 0."),
         (
             ["--config.network.torso=dense"],
             "network.torso='dense', but the observations are images: choose shallow or deep.",
@@ -350,7 +350,7 @@ def test_help_lists_the_fields_of_a_configuration_that_is_given():
         "repro.train", "--config=paper_configs/impala/gymnasium.py:smoke", "--config.num_env_steps=2e5", "--help"
     )
     assert (done.returncode, done.stderr) == (0, "")
-    fields = done.stdout.split("Fields of this configuration:\n")[1].splitlines()
+    fields = done.stdout.split("Fields of this configuration, with the values of its file:\n")[1].splitlines()
     assert {"  --config.env.task=CartPole-v1", "  --config.network.units=64,64"} <= set(fields)
 
 
@@ -386,7 +386,14 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", "--experiment=atari_shalow"], "did you mean 'atari_shallow'?"),
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),
-        (["--paper=impala", "--experiment=/lab/mine.py"], "give a name, here mine; ln -s /lab/mine.py paper_configs/"),
+        (
+            ["--paper=impala", "--experiment=/lab/mine.py"],
+            "is a file: give its name, after ln -s /lab/mine.py paper_configs/impala/ --experiment=mine.",
+        ),
+        (
+            ["--paper=impala", "--experiment=paper_configs/impala/atari_shallow.py"],
+            "is a file: give its name, --experiment=atari_shallow.",
+        ),
     ]:
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

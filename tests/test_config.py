@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
         (atari_shallow, "loss.clip_rho", -1.0, "loss.clip_rho=-1.0: choose a number above 0."),
         (atari_shallow, "learner.batch_size", 0, "learner.batch_size=0: choose 1 or more."),
         (atari_shallow, "learner.rmsprop_momentum", 1.0, "learner.rmsprop_momentum=1.0: choose a number from 0 and"),
-        (gymnasium, "network.core_units", -2, "network.core_units=-2: choose a number from 0."),
-        (acer, "replay.ratio", -1.0, "replay.ratio=-1.0: choose a number from 0."),
-        (refer, "refer.c", -1.0, "refer.c=-1.0: choose a number above 0."),
+        (gymnasium, "network.core_units", -2, "network.core_units=-2: choose a finite number from 0."),
+        (acer, "replay.ratio", -1.0, "replay.ratio=-1.0: choose a finite number from 0."),
+        (refer, "refer.c", -1.0, "refer.c=-1.0: choose a finite number above 0."),
     ],
 )
 def test_a_number_out_of_its_range_is_named_with_the_range(config, field, value, sentence):
@@ -41,6 +41,9 @@ def test_a_number_out_of_its_range_is_named_with_the_range(config, field, value,
 def test_the_ends_of_a_range_and_what_is_no_number_are_taken():
     ends = {"learner": {"discount": 1.0, "batch_size": 1, "learning_rate": (5e-6, 5e-3)}, "loss": {"lambda_": 0.0}}
     check_numbers(ml_collections.ConfigDict(ends | {"clip_rho": math.inf, "clip_c": None, "unroll_length": True}))
+    check_numbers(
+        ml_collections.ConfigDict({"env": {"kwargs": {"truncation": 0, "overlap": -0.1}}})
+    )  # its own business
 
 
 def test_every_range_is_that_of_a_field():

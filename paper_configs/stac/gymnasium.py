@@ -13,9 +13,10 @@ SCALES = atari.SCALES
 
 
 def get_config(scale: str = "desk") -> ml_collections.ConfigDict:
-    """Settings for vectors as CartPole has them; `smoke` is shorter, `paper` the same."""
+    """Settings with which `stac` learns CartPole; `smoke` is shorter, `paper` the same."""
     config = atari.get_config(scale)
     config.experiment = "gymnasium"
+    config.agent = "stac"  # assumed: auxiliary heads diverge on CartPole; repro/papers/stac/README.md
     del config.num_env_frames
     config.num_env_steps = 20_000 if scale == "smoke" else 500_000  # environment steps
 

@@ -284,7 +284,8 @@ class ActorProcesses:
             if end:
                 with self._lock:
                     self.restarts += 1
-                self._lines.append(f"{self._name(i)} was restarted (restart {self.restarts} of this process): {end}.")
+                    line = f"{self._name(i)} was restarted (restart {self.restarts} of this process): {end}."
+                self._lines.append(line)
             began = time.monotonic()
             self._reported.discard(i)
             self._seen[i] = self._clock.seconds

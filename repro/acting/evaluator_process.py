@@ -7,6 +7,7 @@ queue.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -55,7 +56,9 @@ class Evaluator:
 
     It begins after the first update, so that actors have their cores first. In the place of one that ends or hangs
     comes another; after failures in a row without a finished evaluation the run goes on without. What an evaluator was
-    at when it ended is lost, and the next one goes on with the next weights. All methods are for the learner's thread.
+    at when it ended is lost, and the next one goes on with the next weights.
+
+    Public methods are for the learner's thread.
 
     Args:
         launcher: starts it.
@@ -76,7 +79,7 @@ class Evaluator:
         self._looked = self._updated = 0.0  # by the clock
         self._last = 0  # updates behind the weights of the last evaluation
         self._evaluated: list[Evaluated] = []
-        self._lock = threading.Lock()  # of the two
+        self._lock = threading.Lock()  # of what was read
         self._begun = self._given_up = False
 
     @property
@@ -191,7 +194,7 @@ class _EvaluatorProcess(ActorProcesses):
             self._lines.append(
                 f"{self._name(0)} leaves its core, since there was no update for {STILL_SECONDS:g} seconds."
             )
-            del self._processes[0]  # whose silence and end say nothing from now on
+            process = self._processes.pop(0)  # whose silence and end say nothing from now on
             self._kill(0, process)
 
     def close(self) -> None:
@@ -206,7 +209,8 @@ class _EvaluatorProcess(ActorProcesses):
         return self.launcher.start_evaluator(address)
 
     def _failures(self, i: int, before: int, seconds: float) -> int:
-        self._read()
+        with contextlib.suppress(RuntimeError):  # of a server that has ended
+            self._read()
         count = 1 if self.has_finished else before + 1
         self.has_finished = False
         return count

@@ -27,7 +27,8 @@ WEIGHTS, VERSION, UNROLLS, GAMES = "weights", "version", "unrolls", "games"
 MAX_REPORTS = 100_000
 """Most reports of games that wait for the learner."""
 GAMES_SECONDS = 1.0
-"""Between two looks of the learner at the games, each of which takes milliseconds of an update."""
+"""Between two looks of the learner at the games, each of which takes milliseconds of an update. Those of a run's last
+second are not counted."""
 
 PUBLISHED_SPEC = tf.TensorSpec([2], tf.int64)
 """Version of weights, and a random number that the learner's process has: another one may come to its address."""

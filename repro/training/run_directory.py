@@ -249,13 +249,14 @@ def _differences(path: Path, config: dict[str, Any], seed: int) -> dict[str, tup
     before = flatten({"seed": saved["seed"], "config": _as_read(saved["config"])})
     now = flatten(json.loads(json.dumps({"seed": seed, "config": _as_read(config)})))
     names = sorted(before.keys() | now.keys())
-    return {name: (before.get(name), now.get(name)) for name in names if before.get(name) != now.get(name)}
+    changed = [name for name in names if before.get(name) != now.get(name)]
+    return {name: (before.get(name, "absent"), now.get(name, "absent")) for name in changed}
 
 
 def _describe(names: Sequence[str], differences: Mapping[str, tuple[Any, Any]]) -> str:
     """The first settings with the value there and here, and how many more there are."""
-    shown = [(name, *("absent" if x is None else x for x in differences[name])) for name in names[:3]]
-    words = ", ".join(f"{name.removeprefix('config.')}: {there} there, {here} here" for name, there, here in shown)
+    shown = [(name.removeprefix("config."), *differences[name]) for name in names[:3]]
+    words = ", ".join(f"{name}: {there} there, {here} here" for name, there, here in shown)
     return words + (f", and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -750,8 +750,8 @@ VARIANTS = [
     Variant(
         "evaluator: what one played counts only once the learner looks",
         EVALUATOR_PROCESS,
-        "        self._read()\n        count",
-        "        count",
+        "            self._read()\n        count",
+        "            pass\n        count",
         f"{TEST_EVALUATOR_PROCESS}::test_an_evaluation_that_waits_to_be_read_ends_failures_in_a_row_too",
         slow=True,
     ),
@@ -765,8 +765,8 @@ VARIANTS = [
     Variant(
         "evaluator: one that left its core is said to be silent and to have failed",
         EVALUATOR_PROCESS,
-        "            del self._processes[0]  # whose silence and end say nothing from now on\n",
-        "",
+        "self._processes.pop(0)  # whose",
+        "self._processes[0]  # whose",
         f"{TEST_EVALUATOR_PROCESS}::test_one_that_left_its_core_is_neither_silent_nor_restarted",
     ),
     Variant(

@@ -484,7 +484,7 @@ def test_more_first_steps_than_the_memory_holds_are_one_sentence(tmp_path):
 def test_settings_of_annealing_are_checked_once(tmp_path, section, field, value, chosen):
     config = small_config()
     config[section][field] = value
-    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a number {chosen}.$"):
+    with pytest.raises(ValueError, match=f"^{section}.{field}={value}: choose a finite number {chosen}.$"):
         find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
 
 
