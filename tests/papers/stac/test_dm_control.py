@@ -74,11 +74,19 @@ def test_fields_of_control_reach_their_places():
     assert [part.shape for part in agent.collect_data_spec.policy_info["core_state"]] == [(7,), (7,)]
 
 
-@pytest.mark.parametrize(("overlap", "burn_in"), [(40, 30), (-1, 0), (30, 40), (30, -1), (30, 35), (25, 30)])
+@pytest.mark.parametrize(("overlap", "burn_in"), [(40, 30), (30, 40), (30, 35), (25, 30)])
 def test_an_overlap_that_learns_from_some_steps_more_often_is_refused(overlap, burn_in):
     config = dm_control_features.get_config("smoke")
     config.learner.update({"overlap": overlap, "burn_in": burn_in})
     with pytest.raises(ValueError, match="every step is learned from"):
+        find_experiment(config)
+
+
+@pytest.mark.parametrize(("field", "sentence"), [("overlap", "overlap=-1: choose"), ("burn_in", "burn_in=-1: choose")])
+def test_an_overlap_below_0_is_refused(field, sentence):
+    config = dm_control_features.get_config("smoke")
+    config.learner[field] = -1
+    with pytest.raises(ValueError, match=rf"^learner\.{sentence} a finite number from 0"):
         find_experiment(config)
 
 
