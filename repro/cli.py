@@ -108,13 +108,12 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     """Parses; unknown fields name the nearest one, wrong types say what is expected; exit code 0 after `--help`."""
     argv = _with_equals_signs(argv)
     settings = dict(re.findall(r"^--config(?:\.([\w.]+))?=(.*)$", a)[0] for a in argv if _CONFIG.match(a))
-    fields: Sequence[str] = ()
+    fields: Mapping[str, object] = {}
     if "" in settings:
         config = _load_config(settings.pop(""))
         _check_settings(config, settings)
-        values = flatten(config)
-        fields = list(values)
-        argv = [_with_whole_number(argument, values) for argument in argv]
+        fields = flatten(config)
+        argv = [_with_whole_number(argument, fields) for argument in argv]
     elif settings and "config" in flags.FLAGS:
         fail(f"--config.{min(settings)} changes a field of a configuration, which --config=<file> must name.")
     try:
@@ -122,7 +121,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     except SystemExit:  # of a flag that has shown the help, with code 1
         if fields:
             print("\nFields of this configuration, with the values of its file:")
-            print("\n".join(f"  --config.{name}={_write(value)}" for name, value in values.items()))
+            print("\n".join(f"  --config.{name}={_write(value)}" for name, value in fields.items()))
         raise SystemExit(0) from None
     except (flags.Error, AttributeError, KeyError, TypeError, ValueError) as error:
         name = getattr(error, "flagname", "")

@@ -155,11 +155,10 @@ def check_schedule(config: ml_collections.ConfigDict, schedules: Sequence[str]) 
 def check_numbers(config: ml_collections.ConfigDict) -> None:
     """Raises ValueError for a number, but of an environment, that is not in the range that `RANGES` gives its field."""
     for name, value in flatten(config).items():
-        if name.startswith("env."):
+        if name.startswith("env.") or isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
         for words, holds, fields in RANGES:
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if is_number and not holds(value) and f".{name}".endswith(tuple(f".{field}" for field in fields)):
+            if not holds(value) and f".{name}".endswith(tuple(f".{field}" for field in fields)):
                 raise ValueError(f"{name}={value}: choose {words}.")
 
 

@@ -182,7 +182,7 @@ def test_an_evaluation_that_waits_to_be_read_ends_failures_in_a_row_too(make_lea
     learner.update(1)
     link = LearnerLink(learner.address)
     for number in range(1, MAX_FAILURES + 1):
-        wait(lambda: len(learner.started) == number)  # noqa: B023
+        wait(lambda number=number: len(learner.started) == number)
         if number == MAX_FAILURES:
             link.report(link.take(), np.ones((1, 2)))
         learner.started[-1].kill()
