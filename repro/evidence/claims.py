@@ -95,6 +95,20 @@ def find_opponents(printed: PublishedRow, claim: Claim) -> tuple[int, list[tuple
     return min_runs, [against] if claim.together or not against else [(other,) for other in against]
 
 
+def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
+    """Returns the fewest runs of each agent on a task by which a claim is decided.
+
+    Args:
+        printed: a row with a `claim`.
+        learned: whether training makes the runs.
+
+    Raises:
+        PublishedError: there is no such claim.
+    """
+    claim = find_claim(printed)
+    return max(claim.min_runs, claim.interval_runs, verdicts.runs_to_decide(printed, learned))
+
+
 def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:
     """Says which settings of an agent compared with ours are neither the paper's nor ours; empty if none.
 
@@ -144,7 +158,7 @@ def _with_enough_runs(
 
     All tasks where none has as many, and of a claim about the largest of them or their number, which hangs on each.
     """
-    needed = max(claim.interval_runs, verdicts.runs_to_decide(printed, learned=True))
+    needed = runs_to_decide(printed, learned=True)
     fewest = {task: min(map(len, by_agent)) for task, by_agent in tasks.items()}
     hangs_on_each = claim.takes_all_tasks or claim.over_tasks is task_aggregates.largest
     if hangs_on_each or max(fewest.values(), default=0) < needed:

@@ -5,12 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from repro.config import tasks
-from repro.evidence import comparisons, findings, published, random_player, staleness
+from repro.evidence import claims, comparisons, findings, published, random_player, staleness, verdicts
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group
-
-FIRST_SEEDS = 3
-"""Seeds of each agent that a command makes where a row has no runs."""
 
 
 class Run(NamedTuple):
@@ -29,21 +26,35 @@ def of_record(record: Mapping[str, Any]) -> Run:
     return Run(*(record[name] for name in Run._fields))
 
 
-def first_runs(printed: published.PublishedRow, seeds: int = FIRST_SEEDS) -> list[Run]:
-    """Returns runs that begin to answer a printed number: some of each agent that it names.
+def first_runs(printed: published.PublishedRow, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> list[Run]:
+    """Returns runs that begin to answer a printed number: of each agent that it names as many as a verdict takes.
 
     Of a set of tasks they are on the one that the configuration names. They are of the scale `desk`, or of the only one
     that answers it.
 
     Args:
         printed: with an experiment.
-        seeds: of each agent.
+        configs_dir: holds a directory of configs for each paper.
     """
+    runs = _first_of_each(printed)
+    return with_seeds(runs, _runs_to_decide(printed, runs[0], configs_dir))
+
+
+def _first_of_each(printed: published.PublishedRow) -> list[Run]:
+    """The run of the first seed of each agent."""
     task = "" if printed.task in comparisons.TASK_SETS else printed.task
     names = (str(printed.agent), *printed.protocol.get("against", ()))
     scale = printed.protocol.get("scale", "desk")
-    runs = [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task, scale) for name in names]
-    return with_seeds(runs, seeds)
+    return [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task, scale) for name in names]
+
+
+def _runs_to_decide(printed: published.PublishedRow, run: Run, configs_dir: pathlib.Path) -> int:
+    """The fewest runs of each agent by which a row is decided; `run` is one of them."""
+    path = staleness.config_path(run.paper, run.experiment, configs_dir)
+    learned = not path.is_file() or "study" not in staleness.current_config(*run[:2], run.scale, configs_dir)
+    if printed.claim is not None:
+        return claims.runs_to_decide(printed, learned)
+    return verdicts.runs_to_decide(printed, learned)
 
 
 def with_seeds(runs: Iterable[Run], seeds: int) -> list[Run]:
@@ -99,7 +110,8 @@ def row_command(
     """
     if printed.experiment is None:
         return None
-    together = learns_together(first_runs(printed)[0], configs_dir)
+    first = _first_of_each(printed)[0]
+    together = learns_together(first, configs_dir)
     if used:
         kinds = dict.fromkeys((comparisons.key_of(record), record["scale"]) for record in used)
         every = [record for key, scale in kinds for record in groups[key].every if record["scale"] == scale]
@@ -107,14 +119,13 @@ def row_command(
     if printed.statistic is not None and not together:  # takes all tasks, by the name of their set
         if printed.cannot_run is not None:
             return None
-        run = first_runs(printed)[0]._replace(task=printed.task)
-        return command(with_seeds([run], findings.runs_of_aggregate(printed)), configs_dir)
+        runs = with_seeds([first._replace(task=printed.task)], findings.runs_of_aggregate(printed))
+        return command(runs, configs_dir)
     if printed.task in comparisons.TASK_SETS and printed.claim is None and not together:
         return None
     if together and printed.claim is None and printed.task not in together:
-        runs = [run._replace(scale="paper") for run in first_runs(printed, printed.n_seeds or FIRST_SEEDS)]
-        return command(runs, configs_dir)
-    return command(first_runs(printed), configs_dir)
+        return command((run._replace(scale="paper") for run in first_runs(printed, configs_dir)), configs_dir)
+    return command(first_runs(printed, configs_dir), configs_dir)
 
 
 def learns_together(run: Run, configs_dir: pathlib.Path = staleness.CONFIGS_DIR) -> tuple[str, ...]:

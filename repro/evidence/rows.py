@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from repro.evidence import commands, comparisons, findings, published, random_player, results, staleness
+from repro.evidence import commands, comparisons, findings, published, random_player, results, staleness, statistics
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group, group_records
 from repro.evidence.records import StoredRecord
@@ -251,7 +251,7 @@ def _own_row(key: Key, group: Group, references: References, configs_dir: pathli
     paper, experiment, task, agent = key
     units = sorted({record["evaluation"]["unit"] for record in group.records})
     runs = list(map(commands.of_record, group.records)) or commands.with_seeds(
-        [commands.Run(paper, experiment, agent, task)], commands.FIRST_SEEDS
+        [commands.Run(paper, experiment, agent, task)], statistics.MIN_BOOTSTRAP_RUNS
     )
     return Row(
         paper=paper,

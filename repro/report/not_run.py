@@ -13,9 +13,10 @@ HEADER = """\
 <!-- Written by `make report` from results/ and paper_configs/published/; edits are overwritten. -->
 
 Every printed number and statement of the five papers that no run answers yet, with the command of runs that begin to
-answer it, at desk scale where the row can be answered there: `SCALE=paper` makes those of the paper's protocol. In a
-command above a table, `<task>` stands for the name in the row's first column. What cannot be run here has the reason in
-its note. [Results](results.md) has the rows with a run and the meaning of the signs of published values.
+answer it, of each agent as many as a verdict takes on a task, at desk scale where the row can be answered there:
+`SCALE=paper` makes those of the paper's protocol. In a command above a table, `<task>` stands for the name in the row's
+first column. What cannot be run here has the reason in its note. [Results](results.md) has the rows with a run and the
+meaning of the signs of published values.
 """
 
 

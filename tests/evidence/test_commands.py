@@ -4,7 +4,7 @@ import pytest
 
 from repro.config import agents
 from repro.environments.names import task_name
-from repro.evidence import commands, published, random_player, records, rows, staleness
+from repro.evidence import claim_kinds, commands, published, random_player, records, rows, staleness
 from repro.evidence.commands import Run, with_seeds
 from repro.evidence.groups import group_records
 from repro.launch import task_sets
@@ -70,19 +70,36 @@ def test_a_claim_without_runs_begins_with_one_task_and_all_its_agents():
     rows = {row.column: row for row in published.load("refer").rows}
     improved, larger_f = rows["DDPG, PER over ER"], rows["V-RACER, larger F"]
     assert commands.command(commands.first_runs(improved)) == (
-        "make reproduce-refer EXPERIMENT=figure_1_ddpg AGENT=ddpg_per,ddpg_er SCALE=desk SEEDS=3"
+        "make reproduce-refer EXPERIMENT=figure_1_ddpg AGENT=ddpg_per,ddpg_er SCALE=desk SEEDS=5"
     )
     assert commands.command(commands.first_runs(larger_f)) == (
-        "make reproduce-refer EXPERIMENT=figure_7_sensitivity AGENT=vracer_twice_f TASK=Humanoid SCALE=desk SEEDS=3"
-        " && make reproduce-refer EXPERIMENT=figure_4_vracer AGENT=vracer_refer TASK=Humanoid SCALE=desk SEEDS=3"
+        "make reproduce-refer EXPERIMENT=figure_7_sensitivity AGENT=vracer_twice_f TASK=Humanoid SCALE=desk SEEDS=5"
+        " && make reproduce-refer EXPERIMENT=figure_4_vracer AGENT=vracer_refer TASK=Humanoid SCALE=desk SEEDS=5"
     )
 
 
 def test_a_claim_that_one_scale_answers_begins_with_runs_of_it():
     (improved,) = (row for row in published.load("impala").rows if row.column == "IMPALA over A3C, final return")
     assert commands.command(commands.first_runs(improved)) == (
-        "make reproduce-impala EXPERIMENT=dmlab_figure5 AGENT=impala,a3c SCALE=paper SEEDS=3"
+        "make reproduce-impala EXPERIMENT=dmlab_figure5 AGENT=impala,a3c SCALE=paper SEEDS=5"
     )
+
+
+def test_runs_that_begin_a_row_are_as_many_as_decide_it():
+    of_three_seeds = next(row for row in published.load("stac").rows if row.column == "STAC over IMPALA")
+    assert of_three_seeds.n_seeds == 3  # which have no interval
+    assert _seeds(_fields(commands.command(commands.first_runs(of_three_seeds)))[1]) == set(range(1, 5))
+    for paper in ("impala", "acer", "refer", "ctrace", "stac"):
+        for row in published.load(paper).rows:
+            if row.experiment is not None and row.claim is not None:
+                seeds = {run.seed for run in commands.first_runs(row)}
+                assert len(seeds) >= claim_kinds.find_claim(row).interval_runs, row
+
+
+def test_one_repetition_of_a_study_begins_its_row():
+    rows = [row for row in published.load("stac").rows if row.experiment == "theorems"]
+    assert rows
+    assert {run.seed for row in rows for run in commands.first_runs(row)} == {1}
 
 
 def _fields(text):
@@ -146,7 +163,7 @@ def test_a_number_of_tasks_learned_together_has_a_command_of_a_scale_with_all_of
     of_task = {
         row.task: row.command for row in rows.make_rows({}, papers=["impala"]) if row.agent == "impala_multitask"
     }
-    assert of_task["pong"] == f"{TOGETHER}3"
+    assert of_task["pong"] == f"{TOGETHER}1"
     assert of_task["alien"] == TOGETHER.replace("desk", "paper") + "1"  # not among the ten games
     found = {(row.table, row.column, row.statistic): row.command for row in rows.make_rows({}, papers=["impala"])}
     assert found["4", "IMPALA, deep, multi-task", "median"] == (

@@ -15,7 +15,7 @@ def test_every_published_number_has_a_row_without_any_record():
     assert {row.shortfalls for row in made} == {row.settings for row in made} == {()}
     pong = next(row for row in made if (row.task, row.agent) == ("pong", "impala_shallow"))
     assert (pong.published, pong.random, pong.human, pong.value, pong.seeds) == (20.4, -20.7, 14.6, None, ())
-    assert pong.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=3"
+    assert pong.command == "make reproduce-impala EXPERIMENT=atari_shallow TASK=pong SCALE=desk SEEDS=5"
 
 
 def test_experiment_without_a_config_has_no_command(tmp_path):
