@@ -326,6 +326,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     (tmp_path / "x/complete.json").unlink()
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
     assert f"{tmp_path / 'x'} is not at its end: this is its policy after " in evaluated.stderr
+    assert re.search(r"2 episodes of CartPole-v1 after \d+ updates, sampled actions", evaluated.stdout)
 
 
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
