@@ -17,7 +17,7 @@ import ml_collections
 from repro import cli
 from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks, total_budget, use_processes
 from repro.evidence import behaviour, records
-from repro.evidence.staleness import CONFIGS_DIR
+from repro.evidence.staleness import CONFIGS_DIR, config_path
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.launch.run_files import read_machines
@@ -107,10 +107,11 @@ class TrainingJob(RecordedJob):
             origin = {"git_commit": self.find_commit(), "behaviour": self._behaviour_version()}
             write_json(self._origin, origin)
         if not (self.run_dir / "complete.json").exists():
-            experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
+            file = config_path(self.config.paper, self.config.experiment, Path("paper_configs"))
             flags = [
                 f"--run_dir={self.run_dir}",
-                f"--config={experiment}",
+                f"--config={file}:{self.config.scale}",
+                f"--config.experiment={self.config.experiment}",
                 f"--config.env.task={self.config.env.task}",
                 f"--config.agent={self.config.agent}",
                 f"--seed={self.seed}",
