@@ -162,9 +162,9 @@ def load_config(flag: str) -> ml_collections.ConfigDict:
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
         known = _suite_configs()
-        beside = [name for name in known if os.path.dirname(name) == os.path.dirname(path)] or known
-        others = f"there are {', '.join(beside)}" if known else "those of the suite have paths from its own folder"
-        fail(f"no configuration file {path!r}{nearest(path, known)} ({others})")
+        beside = sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "[a-z]*.py"))) or known
+        others = f"there are {', '.join(beside)}" if beside else "those of the suite have paths from its own folder"
+        fail(f"no configuration file {path!r}{nearest(path, beside)} ({others})")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:

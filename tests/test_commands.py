@@ -395,6 +395,11 @@ def test_reproduce_names_what_it_knows(tmp_path):
             "did you mean 'atari_shallow'?",
         ),
         (["--paper=impala", "--experiment=/lab/mine.py"], "no configuration file '/lab/mine.py'"),
+        (
+            ["--paper=impala", f"--experiment={tmp_path}/rihgt.py"],
+            f"did you mean '{right}'? (there are {own}, {right})",
+        ),
+        (["--paper=impala", "--experiment=my/mine.py:desk"], "my/mine.py:desk: give the scale as --scale=desk."),
         (["--paper=impala", f"--experiment={own}"], "no configuration of the suite has a field 'env.speed'"),
         (
             ["--paper=impala", f"--experiment={right}", "--cluster=auto", "--spread=runs"],
