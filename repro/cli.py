@@ -110,7 +110,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
     settings = dict(re.findall(r"^--config(?:\.([\w.]+))?=(.*)$", a)[0] for a in argv if _CONFIG.match(a))
     fields: Mapping[str, object] = {}
     if "" in settings:
-        config = _load_config(settings.pop(""))
+        config = load_config(settings.pop(""))
         _check_settings(config, settings)
         fields = flatten(config)
         argv = [_with_whole_number(argument, fields) for argument in argv]
@@ -157,14 +157,14 @@ def define_config(example: str = "paper_configs/impala/atari_shallow.py:desk") -
     )
 
 
-def _load_config(flag: str) -> ml_collections.ConfigDict:
-    """The configuration that `--config=<path>[:scale]` names, without overrides."""
+def load_config(flag: str) -> ml_collections.ConfigDict:
+    """Returns the configuration that `--config=<path>[:scale]` names, without overrides; fails where there is none."""
     path, *scale = flag.split(":", 1)
     if not os.path.isfile(path):
         known = _suite_configs()
-        beside = [name for name in known if os.path.dirname(name) == os.path.dirname(path)] or known
-        others = f"there are {', '.join(beside)}" if known else "those of the suite have paths from its own folder"
-        fail(f"no configuration file {path!r}{nearest(path, known)} ({others})")
+        beside = sorted(glob.glob(os.path.join(glob.escape(os.path.dirname(path)), "[a-z]*.py"))) or known
+        others = f"there are {', '.join(beside)}" if beside else "those of the suite have paths from its own folder"
+        fail(f"no configuration file {path!r}{nearest(path, beside)} ({others})")
     is_suite = os.path.relpath(path) in _suite_configs()
     try:
         if not path.endswith(".py") or (get_config := runpy.run_path(path).get("get_config")) is None:

@@ -43,7 +43,7 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.evaluation import EvaluationError, configs_by_task, evaluate_tasks, largest_divisor
+    from repro.training.evaluation import AT_END, EvaluationError, configs_by_task, evaluate_tasks, largest_divisor
     from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
 
     run_dir = Path(RUN_DIR.value)
@@ -72,10 +72,13 @@ def main(argv: list[str]) -> None:
         evaluations = evaluate_tasks(by_task, trained, episodes, seed, run_dir, together)
     except (EvaluationError, RunDirectoryError) as error:
         cli.fail(error, code=1)
+    when = AT_END
     if not (run_dir / "complete.json").exists():
-        print(f"{run_dir} is not at its end: this is its policy after {trained.updates:,} updates.", file=sys.stderr)
+        when = f"after {trained.updates:,} updates"
+        print(f"{run_dir} is not at its end: this is its policy {when}.", file=sys.stderr)
     for task, found in evaluations.items():
-        print(f"{task}: {describe(found)}" if together else describe(found))
+        said = describe(found).replace(AT_END, when)
+        print(f"{task}: {said}" if together else said)
     if together:
         print(describe_score(evaluations, config.evaluation.normaliser))
     try:

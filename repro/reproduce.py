@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import shlex
 import signal
 import sys
 import time
@@ -38,7 +37,9 @@ PAPER = flags.DEFINE_string(
     "paper", None, "Folder in paper_configs: impala, acer, refer, ctrace or stac.", required=True
 )
 SCALE = flags.DEFINE_string("scale", "desk", "smoke, desk or paper.")
-EXPERIMENT = flags.DEFINE_list("experiment", [], "Names in paper_configs/<paper>, their beginning, or all.")
+EXPERIMENT = flags.DEFINE_list(
+    "experiment", [], "Names in paper_configs/<paper>, their beginning, or all; or files, such as my/lander.py."
+)
 TASK = flags.DEFINE_list(
     "task", [], "Tasks, such as pong, or a set of them, such as atari57; the configuration's own if not given."
 )
@@ -82,6 +83,10 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
         config = jobs.load_config(PAPER.value, name, SCALE.value)
         for named, agent in itertools.product(task_sets.expand(TASK.value) or [config.env.task], _agents(config)):
             spread = SPREAD.value or (CLUSTER.value and _default_spread(config, agent))
+            if spread == "runs" and name.endswith(".py"):
+                raise ValueError(
+                    f"--spread=runs: other machines have no {name}; put it into {jobs.CONFIGS / PAPER.value}."
+                )
             for task, seed in itertools.product(_played(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
                 if cluster and spread == "runs":
@@ -117,14 +122,14 @@ def _seeds() -> Sequence[int]:
 
 
 def _expand(names: list[str], known: list[str]) -> Iterator[str]:
-    """Experiments by name, by a beginning up to an underscore (`tabular`), or `all`."""
+    """Experiments by name, by file, by a beginning up to an underscore (`tabular`), or `all`."""
     for name in names:
-        if name.endswith(".py"):
-            path, folder = Path(name).resolve(), jobs.CONFIGS / PAPER.value
-            link = (
-                f"after {shlex.join(['ln', '-s', str(path), f'{folder}/'])} " if path.parent != folder.resolve() else ""
-            )
-            raise ValueError(f"--experiment={name} is a file: give its name, {link}--experiment={path.stem}.")
+        path, _, scale = name.partition(":")
+        if path.endswith(".py") and scale:
+            raise ValueError(f"--experiment={name}: give the scale as --scale={scale}.")
+        if path.endswith(".py"):
+            yield jobs.name_of_file(PAPER.value, path)
+            continue
         meant = [name] if name in known else [k for k in known if name == "all" or k.startswith(f"{name}_")]
         if not meant:
             folder = jobs.CONFIGS / PAPER.value

@@ -15,7 +15,7 @@ import pytest
 
 from repro import cli
 from repro.environments.dmlab_module import FOLDER_VARIABLE, MISSING
-from repro.evidence import staleness
+from repro.evidence import records, staleness
 from repro.training.run_directory import RunDirectory, is_newest, read_progress
 from tests.evidence.synthetic_records import make_record, write
 from tests.support.commanded_run import wait_for_rows
@@ -326,6 +326,7 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     (tmp_path / "x/complete.json").unlink()
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
     assert f"{tmp_path / 'x'} is not at its end: this is its policy after " in evaluated.stderr
+    assert re.search(r"2 episodes of CartPole-v1 after \d+ updates, sampled actions", evaluated.stdout)
 
 
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")
@@ -377,6 +378,9 @@ def test_reproduce_says_in_one_sentence_how_to_get_deepmind_lab(tmp_path, monkey
 
 
 def test_reproduce_names_what_it_knows(tmp_path):
+    right, own = tmp_path / "right.py", tmp_path / "own.py"
+    right.write_text("from paper_configs.impala.gymnasium import get_config\n")
+    own.write_text(f"{MINE}    config = gymnasium.get_config(scale)\n    config.env.speed = 1\n    return config\n")
     folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path}"]
     for arguments, sentence in [
         (
@@ -387,17 +391,40 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", "--scale=huge"], "Unknown scale 'huge'"),
         (["--paper=impala", "--task=pnog"], "pong"),
         (
-            ["--paper=impala", "--experiment=/lab/mine.py"],
-            "is a file: give its name, after ln -s /lab/mine.py paper_configs/impala/ --experiment=mine.",
+            ["--paper=impala", "--experiment=paper_configs/impala/atari_shalow.py"],
+            "did you mean 'atari_shallow'?",
         ),
+        (["--paper=impala", "--experiment=/lab/mine.py"], "no configuration file '/lab/mine.py'"),
         (
-            ["--paper=impala", "--experiment=paper_configs/impala/atari_shallow.py"],
-            "is a file: give its name, --experiment=atari_shallow.",
+            ["--paper=impala", f"--experiment={tmp_path}/rihgt.py"],
+            f"did you mean '{right}'? (there are {own}, {right})",
+        ),
+        (["--paper=impala", "--experiment=my/mine.py:desk"], "my/mine.py:desk: give the scale as --scale=desk."),
+        (["--paper=impala", f"--experiment={own}"], "no configuration of the suite has a field 'env.speed'"),
+        (
+            ["--paper=impala", f"--experiment={right}", "--cluster=auto", "--spread=runs"],
+            f"--spread=runs: other machines have no {right}; put it into paper_configs/impala.",
         ),
     ]:
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert sentence in done.stderr
+
+
+def test_a_config_of_the_users_own_has_records_and_a_page(tmp_path):
+    """By its path alone, for a random player, who is done in a second."""
+    file = tmp_path / "lander.py"
+    file.write_text("from paper_configs.impala.gymnasium import get_config\n")
+    folders = [f"--runs_dir={tmp_path}", f"--results_dir={tmp_path / 'records'}"]
+    arguments = ["--paper=impala", f"--experiment={file}", "--agent=random", "--scale=smoke", *folders]
+    done = run_command(tmp_path, "repro.reproduce", *arguments)
+    assert done.returncode == 0, done.stderr
+    record = records.read_record(next((tmp_path / "records/impala").rglob("seed_1.json")))
+    assert record["experiment"] == str(file)
+    page = (tmp_path / "report/index.html").read_text()
+    assert f"make reproduce-impala EXPERIMENT={file} AGENT=random TASK=CartPole-v1 SCALE=smoke SEEDS=1" in page
+    again = run_command(tmp_path, "repro.reproduce", *arguments)
+    assert "Nothing is left to run." in again.stdout
 
 
 def test_runs_in_folders_of_their_own_answer_claims_and_have_a_page_beside_them(tmp_path):

@@ -48,15 +48,15 @@ def raw_from_variance(variance: float) -> float:
     return math.log(math.expm1(variance))
 
 
-def log_prob(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+def log_prob(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
     """Logarithm of the density of `action`.
 
         log pi(a) = - sum_i [1/2 ((a_i - m_i) / sigma_i)^2 + log sigma_i + 1/2 log 2 pi]
 
     Args:
-        action: [B, A].
         mean: [B, A].
         std: [B, A] or [A], above 0.
+        action: [B, A].
 
     Returns:
         [B], of the arguments' dtype.
@@ -64,25 +64,25 @@ def log_prob(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     Raises:
         ValueError: wrong shapes.
     """
-    action, mean, std = _checked("gaussian.log_prob", action=action, mean=mean, std=std)
-    return tf.reduce_sum(_log_density(action, mean, std), axis=-1)
+    mean, std, action = _checked("gaussian.log_prob", mean=mean, std=std, action=action)
+    return tf.reduce_sum(_log_density(mean, std, action), axis=-1)
 
 
 def log_ratio(
-    action: tf.Tensor,
     target_mean: tf.Tensor,
     target_std: tf.Tensor,
     behaviour_mean: tf.Tensor,
     behaviour_std: tf.Tensor,
+    action: tf.Tensor,
 ) -> tf.Tensor:
     """Logarithm of the importance ratio pi(a|s) / mu(a|s), of densities.
 
     Args:
-        action: [B, A].
         target_mean: pi's, [B, A].
         target_std: pi's, [B, A] or [A].
         behaviour_mean: mu's, [B, A].
         behaviour_std: mu's, [B, A] or [A].
+        action: [B, A].
 
     Returns:
         [B], of the arguments' dtype.
@@ -90,16 +90,16 @@ def log_ratio(
     Raises:
         ValueError: wrong shapes.
     """
-    action, target_mean, target_std, behaviour_mean, behaviour_std = _checked(
+    target_mean, target_std, behaviour_mean, behaviour_std, action = _checked(
         "gaussian.log_ratio",
-        action=action,
         target_mean=target_mean,
         target_std=target_std,
         behaviour_mean=behaviour_mean,
         behaviour_std=behaviour_std,
+        action=action,
     )
-    target = _log_density(action, target_mean, target_std)
-    return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_std), axis=-1)
+    target = _log_density(target_mean, target_std, action)
+    return tf.reduce_sum(target - _log_density(behaviour_mean, behaviour_std, action), axis=-1)
 
 
 def kl(mean_p: tf.Tensor, std_p: tf.Tensor, mean_q: tf.Tensor, std_q: tf.Tensor) -> tf.Tensor:
@@ -151,7 +151,7 @@ def sample_truncated(rng: np.random.Generator, mean: np.ndarray, std: np.ndarray
     return (mean + std * noise).astype(mean.dtype)
 
 
-def _log_density(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+def _log_density(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
     """Log density of each component, [B, A]."""
     return -0.5 * tf.square((action - mean) / std) - tf.math.log(std) - HALF_LOG_2_PI
 

@@ -39,15 +39,15 @@ def std_from_raw(raw: tf.Tensor, log_std_min: float, log_std_max: float) -> tf.T
     return tf.exp(log_std_min + 0.5 * (log_std_max - log_std_min) * (tf.tanh(raw) + 1.0))
 
 
-def log_prob(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
+def log_prob(mean: tf.Tensor, std: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
     """Logarithm of the density of `action`.
 
         log pi(a) = log N(artanh(a); m, s) - sum_i log(1 - a_i^2)
 
     Args:
-        action: [..., A], in [-1, 1]; no gradient at the bounds.
         mean: [..., A].
         std: [..., A], above 0.
+        action: [..., A], in [-1, 1]; no gradient at the bounds.
 
     Returns:
         [...], of the arguments' dtype.
@@ -57,21 +57,21 @@ def log_prob(action: tf.Tensor, mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:
     """
     action = _inside(action)
     log_jacobian = tf.math.log1p(action) + tf.math.log1p(-action)  # [..., A]
-    return gaussian.log_prob(unsquash(action), mean, std) - tf.reduce_sum(log_jacobian, axis=-1)
+    return gaussian.log_prob(mean, std, unsquash(action)) - tf.reduce_sum(log_jacobian, axis=-1)
 
 
 def log_ratio(
-    action: tf.Tensor,
     target_mean: tf.Tensor,
     target_std: tf.Tensor,
     behaviour_mean: tf.Tensor,
     behaviour_std: tf.Tensor,
+    action: tf.Tensor,
 ) -> tf.Tensor:
     """Logarithm of the importance ratio pi(a|s) / mu(a|s); the squashing's Jacobian is the same in both.
 
     Arguments, value and errors are those of `gaussian.log_ratio`, with `action` in [-1, 1].
     """
-    return gaussian.log_ratio(unsquash(action), target_mean, target_std, behaviour_mean, behaviour_std)
+    return gaussian.log_ratio(target_mean, target_std, behaviour_mean, behaviour_std, unsquash(action))
 
 
 def kl_to_standard_normal(mean: tf.Tensor, std: tf.Tensor) -> tf.Tensor:

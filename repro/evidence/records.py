@@ -1,8 +1,8 @@
 """Result records: one JSON file for one training run and its final evaluation.
 
 A record is a plain dictionary that follows `record_schema.json`. It lies at
-`<results>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, with `task_folder` for the task, is written in one step,
-and is never half there. Where a record of another scale has that name, it is `seed_<n>_<scale>.json`.
+`<results>/<paper>/<experiment>/<task>/<agent>/seed_<n>.json`, with `as_folder` for experiment and task, is written in
+one step, and is never half there. Where a record of another scale has that name, it is `seed_<n>_<scale>.json`.
 """
 
 import dataclasses
@@ -67,9 +67,9 @@ class ValidationError:
     message: str
 
 
-def task_folder(task: str) -> str:
-    """Returns a task as one component of a path: `my_module:MyEnv-v0` as `my_module+MyEnv-v0`."""
-    return re.sub("[:/]", "+", task)
+def as_folder(name: str) -> str:
+    """Returns a task, or the path of a config, as one component of a path: `my/lander.py` as `my+lander.py`."""
+    return re.sub("[:/]", "+", name)
 
 
 def record_path(
@@ -80,12 +80,12 @@ def record_path(
     Args:
         results_dir: `results` for desk and paper scale, `runs/records` for smoke.
         paper: short name, as `impala`.
-        experiment: name of the file in `paper_configs/<paper>`, without `.py`.
-        task: canonical task name, as `space_invaders`; its folder is `task_folder`.
+        experiment: name of the file in `paper_configs/<paper>`, without `.py`, or the path of one elsewhere.
+        task: canonical task name, as `space_invaders`.
         agent: name of the agent, the config's field `agent`.
         seed: seed of the run, 0 or more.
     """
-    return pathlib.Path(results_dir) / paper / experiment / task_folder(task) / agent / f"seed_{seed}.json"
+    return pathlib.Path(results_dir, paper, as_folder(experiment), as_folder(task), agent, f"seed_{seed}.json")
 
 
 def path_of_scale(path: pathlib.Path, scale: str) -> pathlib.Path:

@@ -24,7 +24,12 @@ STEPS_OF_EACH = "learner.steps_per_update"
 
 
 def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS_DIR) -> pathlib.Path:
-    """Returns the file of an experiment's config, `<configs_dir>/<paper>/<experiment>.py`."""
+    """Returns the file of an experiment's config, `<configs_dir>/<paper>/<experiment>.py`.
+
+    An experiment that is named by its file has the path of this file, from the folder of `configs_dir` on.
+    """
+    if experiment.endswith(".py"):
+        return configs_dir.parent / experiment
     return configs_dir / paper / f"{experiment}.py"
 
 
@@ -34,7 +39,7 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
 
     Args:
         paper: short name.
-        experiment: file name without `.py`.
+        experiment: file name without `.py`, or the path of a file elsewhere, whose experiment has this name.
         scale: `smoke`, `desk` or `paper`.
         configs_dir: holds a directory for each paper.
 
@@ -53,7 +58,7 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return plain_config(module.get_config(scale))
+        return plain_config(module.get_config(scale)) | {"experiment": experiment}
     except Exception as error:  # whatever a config file may raise, the reader learns which file and why
         raise RecordError(f"The config {path}:{scale} cannot be loaded ({error}).") from error
 

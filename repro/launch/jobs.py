@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
 from repro.evidence.records import COMMITTED
+from repro.evidence.staleness import config_path
 from repro.launch.population_job import PopulationJob
 from repro.launch.random_job import RandomJob
 from repro.launch.recorded_job import RecordedJob
@@ -47,25 +50,53 @@ def experiments(paper: str) -> list[str]:
 def load_config(paper: str, experiment: str, scale: str) -> ml_collections.ConfigDict:
     """Returns an experiment's configuration at a scale.
 
+    Args:
+        paper: whose experiment it is.
+        experiment: its name in `paper_configs/<paper>`, or the path of a file elsewhere, which is then its name.
+        scale: smoke, desk or paper.
+
     Raises:
         ValueError: there is no such paper, experiment or scale, and the message names the nearest ones or all; or the
-            configuration has another name than its file, by which runs and records find it.
+            configuration has another paper, scale or name of its file than these, by which runs and records find it.
     """
-    known = experiments(paper)
-    if experiment not in known:
-        raise ValueError(
-            f"no experiment {experiment!r} in {CONFIGS / paper}{cli.nearest(experiment, known)} "
-            f"(there are {', '.join(known)})"
-        )
-    get_config = importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config
-    config = _make_config(get_config, scale).copy_and_resolve_references()
-    for name, place in (("paper", paper), ("experiment", experiment)):
-        if config.get(name) != place:
-            file = CONFIGS / paper / f"{experiment}.py"
+    if experiment.endswith(".py"):
+        config = _load_own(experiment, scale).copy_and_resolve_references()
+        config.experiment = experiment
+    else:
+        known = experiments(paper)
+        if experiment not in known:
             raise ValueError(
-                f"{file}: config.{name} is {config.get(name)!r} and must be {place!r}, as the file's place."
+                f"no experiment {experiment!r} in {CONFIGS / paper}{cli.nearest(experiment, known)} "
+                f"(there are {', '.join(known)})"
             )
+        get_config = importlib.import_module(f"paper_configs.{paper}.{experiment}").get_config
+        config = _make_config(get_config, scale).copy_and_resolve_references()
+    for name, asked in (("paper", paper), ("experiment", experiment), ("scale", scale)):
+        if config.get(name) != asked:
+            file = config_path(paper, experiment, CONFIGS)
+            raise ValueError(f"{file}: config.{name} is {config.get(name)!r} and must be {asked!r}.")
     return config
+
+
+def name_of_file(paper: str, path: str) -> str:
+    """Returns the name of the experiment in a file: in `paper_configs/<paper>` without `.py`, elsewhere the path.
+
+    Raises:
+        ValueError: the path has characters that names in records and commands have not.
+    """
+    place = Path(os.path.relpath(path))
+    if place.parent == CONFIGS / paper:
+        return place.stem
+    name = os.path.abspath(path) if ".." in place.parts else str(place)
+    if not re.fullmatch(r"[\w./-]*\w\.py", name, re.ASCII):
+        raise ValueError(f"--experiment={path}: a path may have letters, digits and the characters _ . / - alone.")
+    return name
+
+
+@functools.cache
+def _load_own(path: str, scale: str) -> ml_collections.ConfigDict:
+    """The configuration in a user's file, which is compared with those of the suite once."""
+    return cli.load_config(f"{path}:{scale}")
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from repro.launch.lineage import read_lineage
 from repro.launch.population import member_folder
@@ -37,7 +38,9 @@ class PopulationJob(TrainingJob):
     def _trained_dir(self) -> Path:
         return member_folder(self.run_dir, json.loads((self.run_dir / "complete.json").read_text())["best"])
 
-    def _make_record(self, task: str, evaluation: Mapping[str, object], cores: int) -> dict[str, object]:
+    def _make_record(
+        self, complete: Mapping[str, Any], task: str, evaluation: Mapping[str, Any], cores: int
+    ) -> dict[str, object]:
         lineage = read_lineage(self.run_dir)
         hparams = lineage.rounds[-1][lineage.best].hparams
-        return super()._make_record(task, evaluation, cores) | {"sampled_hparams": hparams}
+        return super()._make_record(complete, task, evaluation, cores) | {"sampled_hparams": hparams}

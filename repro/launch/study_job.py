@@ -36,7 +36,7 @@ class StudyJob(RecordedJob):
         if task != config.env.task:
             raise ValueError(f"{config.experiment} has one task, {config.env.task}, and not {task!r}.")
         self.label = f"{config.experiment} {config.env.task} seed {seed}"
-        self._folder = results_dir / config.paper / config.experiment
+        self._folder = results_dir / config.paper / records.as_folder(config.experiment)
         names = (config.paper, config.experiment, config.env.task)
         paths = [records.record_path(results_dir, *names, answer, seed) for answer in config.answers]
         super().__init__(config, seed, paths)

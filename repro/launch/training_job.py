@@ -17,7 +17,7 @@ import ml_collections
 from repro import cli
 from repro.config import budget, frames_per_step, resolve, resolve_plain, tasks, total_budget, use_processes
 from repro.evidence import behaviour, records
-from repro.evidence.staleness import CONFIGS_DIR
+from repro.evidence.staleness import CONFIGS_DIR, config_path
 from repro.launch.recorded_job import InUseError, JobError, RecordedJob, Stopped
 from repro.launch.recording import budget_fields, circumstances, identity_fields, series_fields, utc_now
 from repro.launch.run_files import read_machines
@@ -107,10 +107,11 @@ class TrainingJob(RecordedJob):
             origin = {"git_commit": self.find_commit(), "behaviour": self._behaviour_version()}
             write_json(self._origin, origin)
         if not (self.run_dir / "complete.json").exists():
-            experiment = f"paper_configs/{self.config.paper}/{self.config.experiment}.py:{self.config.scale}"
+            file = config_path(self.config.paper, self.config.experiment, Path("paper_configs"))
             flags = [
                 f"--run_dir={self.run_dir}",
-                f"--config={experiment}",
+                f"--config={file}:{self.config.scale}",
+                f"--config.experiment={self.config.experiment}",
                 f"--config.env.task={self.config.env.task}",
                 f"--config.agent={self.config.agent}",
                 f"--seed={self.seed}",
@@ -122,17 +123,18 @@ class TrainingJob(RecordedJob):
                     raise
         if not (self.run_dir / "complete.json").exists():
             raise Stopped
-        if self._evaluations() is None:
+        complete = self._read_complete()
+        if self._evaluations(complete) is None:
             episodes = f"--episodes={self.config.evaluation.episodes}"
             self._call(cores, log, "repro.evaluate", f"--run_dir={self._trained_dir}", episodes)
-        evaluations = self._evaluations()
+        evaluations = self._evaluations(complete)
         if evaluations is None:
             raise JobError(
                 f"the last checkpoint in {self._trained_dir} was not evaluated; if it is broken, put a whole copy "
                 "there, or move the folder away."
             )
         for path, (task, evaluation) in zip(self.record_paths, evaluations.items(), strict=True):
-            records.write_record(path, self._make_record(task, evaluation, len(cores)))
+            records.write_record(path, self._make_record(complete, task, evaluation, len(cores)))
 
     def stop(self) -> None:
         """Asks the process that works on this job, if there is one, to save and end, and begins no other."""
@@ -230,12 +232,11 @@ class TrainingJob(RecordedJob):
         complete = self.run_dir / "complete.json"
         return complete.exists() and "diverged" in json.loads(complete.read_text())
 
-    def _evaluations(self) -> dict[str, Mapping[str, Any]] | None:
+    def _evaluations(self, complete: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
         """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
 
         None before there is one; `repro.evaluate` may have played with an earlier checkpoint while the run went on.
         """
-        complete = self._read_complete()
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
         path = self._trained_dir / "evaluation.json"
@@ -265,8 +266,9 @@ class TrainingJob(RecordedJob):
         names = (self.config.paper, self.config.experiment, self.config.agent)
         return behaviour.version_of(*names, CONFIGS_DIR)
 
-    def _make_record(self, task: str, evaluation: Mapping[str, Any], cores: int) -> dict[str, object]:
-        complete = self._read_complete()
+    def _make_record(
+        self, complete: Mapping[str, Any], task: str, evaluation: Mapping[str, Any], cores: int
+    ) -> dict[str, object]:
         rows = read_progress(self._trained_dir / "progress.csv")  # none where it diverged before the first
         config = resolve(self.config)
         take_saved(config, self._trained_dir)

@@ -14,7 +14,8 @@ from repro.report.contents import Contents, collect
 from repro.report.markdown import results_page
 from repro.report.not_run import not_run_page
 
-PICTURE = re.compile(r"([^/=]+)/([^/=]+)/([^=]+)=(.+)")
+PICTURE = re.compile(r"([^/=]+)/([^=]+?\.py|[^/=]+)/([^=]+)=(.+)")
+"""An experiment by its name or by its file, and a task, which may have slashes."""
 
 
 def main(argv: list[str]) -> None:

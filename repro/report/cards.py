@@ -10,7 +10,7 @@ from typing import Any
 from repro.evidence import bands, comparisons, judgements, published, settings, staleness
 from repro.evidence.comparisons import Key
 from repro.evidence.groups import Group, stale_records
-from repro.evidence.records import RecordError, StoredRecord, task_folder
+from repro.evidence.records import RecordError, StoredRecord, as_folder
 from repro.evidence.rows import Row, row_key
 from repro.evidence.statistics import human_normalised
 from repro.report import agent_table, aggregates, curves, densities, figures, metaparameters, stability, tables
@@ -129,7 +129,7 @@ def anchor(row: Row) -> str:
     """Returns the id of the place where a row's result is shown."""
     if row.statistic is not None or row.task in comparisons.TASK_SETS:
         return aggregates.anchor(row)
-    return "-".join(filter(None, (row.paper, row.experiment, task_folder(row.task), row.agent)))
+    return "-".join(filter(None, (row.paper, as_folder(str(row.experiment)), as_folder(row.task), row.agent)))
 
 
 def agent_indices(rows: Iterable[Row]) -> dict[tuple[str, str], int]:
@@ -166,7 +166,7 @@ def _card(
     configs_dir: pathlib.Path,
 ) -> Card:
     row, config = runs[0].row, runs[0].records[0]["config"]
-    place = f"{row.paper}-{row.experiment}-{task_folder(row.task)}"
+    place = f"{row.paper}-{as_folder(str(row.experiment))}-{as_folder(row.task)}"
     index = {str(item.row.agent): indices[str(row.experiment), str(item.row.agent)] for item in runs}
     images = []
     for timed in (False, True):

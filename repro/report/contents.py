@@ -179,11 +179,12 @@ def make_sections(
     published_dir: pathlib.Path = published.PUBLISHED_DIR,
     configs_dir: pathlib.Path = staleness.CONFIGS_DIR,
 ) -> list[PaperSection]:
-    """Returns the page's sections, a paper each. Arguments as for `collect`."""
-    return [
+    """Returns the page's sections, a paper each, those with a run first. Arguments as for `collect`."""
+    sections = [
         _section(paper, rows, contents, results_dir, published_dir, configs_dir)
         for paper, rows in tables.by_paper(contents.rows).items()
     ]
+    return sorted(sections, key=lambda section: not section.cards)
 
 
 def results_first(rows: Sequence[Row]) -> list[Row]:

@@ -285,10 +285,15 @@ def markdown_columns(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def trained_note(rows: Sequence[Row]) -> str:
-    """Returns in words how many of the verdicts come from trained agents, each with all rows of its sentence."""
+    """Returns in words how many of the verdicts come from trained agents, each with all rows of its sentence.
+
+    Empty where no verdict says something of a paper.
+    """
     sentences = {(row.paper, row.sentence) for row in rows if row.trained and row.sentence is not None}
     of_trained = [row for row in rows if row.trained or (row.paper, row.sentence) in sentences]
     every, trained = count_verdicts(rows), count_verdicts(of_trained)
+    if not any(every[name] for name in DECIDED):
+        return ""
     counts = ", ".join(f"{name} {trained[name]} of {every[name]}" for name in DECIDED)
     return (
         f"Verdicts from trained agents: {counts}. The others are from studies, which train no network: theorems and "

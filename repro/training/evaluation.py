@@ -23,6 +23,9 @@ from repro.training.experiment import Experiment, TrainedPolicy
 from repro.training.progress_line import ProgressLine, format_score
 from repro.training.run_directory import write_json
 
+AT_END = "after training"
+"""When the games of an evaluation are played, in protocols."""
+
 
 class EvaluationError(RuntimeError):
     """A task could not be played to the end."""
@@ -72,15 +75,15 @@ def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) 
         actions: how they are chosen.
     """
     if env.name == "atari":
-        return (
-            f"{episodes} games after training, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
-        )
+        games = "1 game" if episodes == 1 else f"{episodes} games"
+        return f"{games} {AT_END}, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
+    played = "1 episode" if episodes == 1 else f"{episodes} episodes"
     if env.name == "dmlab":
-        return f"{episodes} episodes of {env.task} after training, level and seeds for tests, {actions}"
+        return f"{played} of {env.task} {AT_END}, level and seeds for tests, {actions}"
     version = f"-{env.version}" if "version" in env else ""
     steps = f" of {env.max_steps} steps" if env.get("max_steps") else ""
     positions = ", positions observed" if env.get("observed") == "positions" else ""
-    return f"{episodes} episodes{steps} of {env.task}{version} after training, {actions}{positions}"
+    return f"{played}{steps} of {env.task}{version} {AT_END}, {actions}{positions}"
 
 
 def describe_window(env: ml_collections.ConfigDict) -> str:

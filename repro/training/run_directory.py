@@ -7,7 +7,7 @@ import datetime
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -81,13 +81,13 @@ class RunDirectory:
             now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             write_json(path / "config.json", {"started": now, "seed": seed, "config": config})
             return
-        if changed := changed_settings(path, config, seed):
+        differences = _differences(path, config, seed)
+        if changed := _unchangeable(differences):
             state, way = "", f"--run_dir={path} alone resumes it, another --run_dir starts a new one."
             if self.complete_json.exists():
                 state, way = "complete ", "a longer or a different one needs another --run_dir."
-            settings = _describe(changed, _differences(path, config, seed))
-            raise RunDirectoryError(f"{path} holds a {state}run with other settings ({settings}); {way}")
-        if _differences(path, config, seed):
+            raise RunDirectoryError(f"{path} holds a {state}run with other settings ({_describe(changed)}); {way}")
+        if differences:
             write_json(path / "config.json", read_settings(path) | {"config": config})
 
     def complete(self, totals: Mapping[str, Any]) -> None:
@@ -124,11 +124,7 @@ def changed_settings(path: Path, config: dict[str, Any], seed: int) -> list[str]
     Raises:
         RunDirectoryError: the folder holds no run.
     """
-    return [
-        name
-        for name, (_, here) in _differences(path, config, seed).items()
-        if not name.endswith(CHANGEABLE) and not is_chosen(name, here)
-    ]
+    return list(_unchangeable(_differences(path, config, seed)))
 
 
 def has_saved(path: Path) -> bool:
@@ -253,11 +249,20 @@ def _differences(path: Path, config: dict[str, Any], seed: int) -> dict[str, tup
     return {name: (before.get(name, "absent"), now.get(name, "absent")) for name in changed}
 
 
-def _describe(names: Sequence[str], differences: Mapping[str, tuple[Any, Any]]) -> str:
+def _unchangeable(differences: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Those because of which a run cannot go on."""
+    return {
+        name: (there, here)
+        for name, (there, here) in differences.items()
+        if not name.endswith(CHANGEABLE) and not is_chosen(name, here)
+    }
+
+
+def _describe(differences: Mapping[str, tuple[Any, Any]]) -> str:
     """The first settings with the value there and here, and how many more there are."""
-    shown = [(name.removeprefix("config."), *differences[name]) for name in names[:3]]
-    words = ", ".join(f"{name}: {there} there, {here} here" for name, there, here in shown)
-    return words + (f", and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = [(name.removeprefix("config."), *both) for name, both in differences.items()]
+    words = [f"{name}: {there} there, {here} here" for name, there, here in shown]
+    return ", ".join(words[:3]) + (f", and {len(words) - 3} more" if len(words) > 3 else "")
 
 
 def _as_read(config: dict[str, Any]) -> dict[str, Any]:

@@ -114,7 +114,6 @@ def map_pieces(
         cores: numbers of the processor cores to use.
         advance: called after each piece and every `POLL_SECONDS`; where it raises, the processes are ended at once.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes at their start: matrices are small
     # The resource tracker must run by now, since to start it Python unblocks the signal in between.
     resource_tracker.ensure_running()
     with interrupts_held() as held:

@@ -15,8 +15,8 @@ ACTION, MEAN, OTHER_MEAN = RNG.normal(size=(3, 5, 4))
 STD, OTHER_STD = RNG.uniform(0.2, 2.0, size=(2, 5, 4))
 
 FUNCTIONS = {
-    "log_prob": (gaussian.log_prob, [ACTION, MEAN, STD]),
-    "log_ratio": (gaussian.log_ratio, [ACTION, MEAN, STD, OTHER_MEAN, OTHER_STD]),
+    "log_prob": (gaussian.log_prob, [MEAN, STD, ACTION]),
+    "log_ratio": (gaussian.log_ratio, [MEAN, STD, OTHER_MEAN, OTHER_STD, ACTION]),
     "kl": (gaussian.kl, [MEAN, STD, OTHER_MEAN, OTHER_STD]),
     "entropy": (gaussian.entropy, [STD]),
 }
@@ -30,8 +30,8 @@ def tfp_normal(mean, std):
 def test_equals_tensorflow_probability(shared):
     std, other = (STD[0], OTHER_STD[0]) if shared else (STD, OTHER_STD)
     p, q = tfp_normal(MEAN, std), tfp_normal(OTHER_MEAN, other)
-    np.testing.assert_allclose(gaussian.log_prob(ACTION, MEAN, std), p.log_prob(ACTION))
-    ratio = gaussian.log_ratio(ACTION, MEAN, std, OTHER_MEAN, other)
+    np.testing.assert_allclose(gaussian.log_prob(MEAN, std, ACTION), p.log_prob(ACTION))
+    ratio = gaussian.log_ratio(MEAN, std, OTHER_MEAN, other, ACTION)
     np.testing.assert_allclose(ratio, p.log_prob(ACTION) - q.log_prob(ACTION))
     divergence = gaussian.kl(MEAN, std, OTHER_MEAN, other)
     np.testing.assert_allclose(divergence, p.kl_divergence(q))
@@ -48,7 +48,7 @@ def test_divergence_is_the_mean_log_ratio_under_the_first():
     def rows(x):
         return np.repeat(x, num_samples, axis=0)
 
-    ratios = gaussian.log_ratio(actions, rows(m_p), s_p[0], rows(m_q), s_q[0]).numpy()
+    ratios = gaussian.log_ratio(rows(m_p), s_p[0], rows(m_q), s_q[0], actions).numpy()
     error = ratios.std() / num_samples**0.5
     assert abs(ratios.mean() - gaussian.kl(m_p, s_p, m_q, s_q)[0]) < 4 * error
     assert abs(ratios.mean() - gaussian.kl(m_q, s_q, m_p, s_p)[0]) > 20 * error
@@ -58,8 +58,8 @@ def test_by_hand():
     """N(0, 1) and N(1, 2^2), in two equal components; a = 1."""
     zeros, ones = np.zeros((1, 2)), np.ones((1, 2))
     density = np.exp(-0.5) / np.sqrt(2 * np.pi)
-    np.testing.assert_allclose(gaussian.log_prob(ones, zeros, ones), [2 * np.log(density)])
-    np.testing.assert_allclose(gaussian.log_ratio(ones, zeros, ones, ones, 2 * ones), [2 * (np.log(2) - 0.5)])
+    np.testing.assert_allclose(gaussian.log_prob(zeros, ones, ones), [2 * np.log(density)])
+    np.testing.assert_allclose(gaussian.log_ratio(zeros, ones, ones, 2 * ones, ones), [2 * (np.log(2) - 0.5)])
     np.testing.assert_allclose(gaussian.kl(zeros, ones, ones, 2 * ones), [2 * (np.log(2) + 2 / 8 - 0.5)])
     np.testing.assert_allclose(gaussian.kl(ones, 2 * ones, zeros, ones), [2 * (-np.log(2) + 5 / 2 - 0.5)])
     np.testing.assert_allclose(gaussian.entropy(2 * ones), [2 * 0.5 * np.log(2 * np.pi * np.e * 4)])
@@ -67,7 +67,7 @@ def test_by_hand():
 
 def test_a_distribution_against_itself():
     np.testing.assert_array_equal(gaussian.kl(MEAN, STD, MEAN, STD), np.zeros(5))
-    np.testing.assert_array_equal(gaussian.log_ratio(ACTION, MEAN, STD, MEAN, STD), np.zeros(5))
+    np.testing.assert_array_equal(gaussian.log_ratio(MEAN, STD, MEAN, STD, ACTION), np.zeros(5))
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -150,4 +150,4 @@ def test_ratios_of_truncated_densities_are_those_without_the_cut():
     p = scipy.stats.truncnorm(-3, 3, loc=0.0, scale=1.0)
     q = scipy.stats.truncnorm(-3, 3, loc=0.5, scale=0.4)
     expected = p.logpdf(0.3) - q.logpdf(0.3)
-    np.testing.assert_allclose(gaussian.log_ratio(action, mean, np.ones(1), other, np.array([0.4]))[0], expected)
+    np.testing.assert_allclose(gaussian.log_ratio(mean, np.ones(1), other, np.array([0.4]), action)[0], expected)

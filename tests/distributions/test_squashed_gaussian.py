@@ -27,7 +27,7 @@ def log_density(a, m, s):
 
 def found_log_prob(a, m, s):
     """Of one component, for actions [N]."""
-    return squashed_gaussian.log_prob(a[:, None], *(np.full((len(a), 1), x) for x in (m, s))).numpy()
+    return squashed_gaussian.log_prob(*(np.full((len(a), 1), x) for x in (m, s)), a[:, None]).numpy()
 
 
 def integral(function):
@@ -45,7 +45,7 @@ def test_the_density_integrates_to_one(m, s):
 
 
 def test_log_prob_is_the_slope_of_the_distribution_function():
-    found = squashed_gaussian.log_prob(ACTION, MEAN, STD)
+    found = squashed_gaussian.log_prob(MEAN, STD, ACTION)
     expected = [sum(map(log_density, *row)) for row in zip(ACTION, MEAN, STD)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     reference = tfp.distributions.TransformedDistribution(normal(MEAN, STD), tfp.bijectors.Tanh())
@@ -72,17 +72,17 @@ def test_divergences_are_integrals_over_actions():
 
 def test_ratios_are_those_of_the_densities():
     """Where the Jacobian cancels."""
-    found = squashed_gaussian.log_ratio(ACTION, MEAN, STD, OTHER_MEAN, OTHER_STD)
-    pi, mu = (squashed_gaussian.log_prob(ACTION, *x) for x in ((MEAN, STD), (OTHER_MEAN, OTHER_STD)))
+    found = squashed_gaussian.log_ratio(MEAN, STD, OTHER_MEAN, OTHER_STD, ACTION)
+    pi, mu = (squashed_gaussian.log_prob(*x, ACTION) for x in ((MEAN, STD), (OTHER_MEAN, OTHER_STD)))
     np.testing.assert_allclose(found, pi - mu)
 
 
 def test_by_hand():
     """a = 0 is u = 0, where the tanh has slope 1; a = tanh(1)."""
     zeros, ones = np.zeros((1, 2)), np.ones((1, 2))
-    np.testing.assert_allclose(squashed_gaussian.log_prob(zeros, zeros, ones), [-np.log(2 * np.pi)])
+    np.testing.assert_allclose(squashed_gaussian.log_prob(zeros, ones, zeros), [-np.log(2 * np.pi)])
     expected = 2 * (-0.5 - 0.5 * np.log(2 * np.pi) - np.log(1 - np.tanh(1) ** 2))
-    np.testing.assert_allclose(squashed_gaussian.log_prob(np.tanh(ones), zeros, ones), [expected])
+    np.testing.assert_allclose(squashed_gaussian.log_prob(zeros, ones, np.tanh(ones)), [expected])
     np.testing.assert_allclose(squashed_gaussian.kl_to_standard_normal(zeros, ones), [0.0], atol=1e-12)
     np.testing.assert_allclose(squashed_gaussian.kl_to_standard_normal(ones, ones), [1.0])
 
@@ -106,8 +106,8 @@ def test_values_and_gradients_are_finite_and_right_at_the_bounds(mode):
         with tf.GradientTape() as tape:
             tape.watch([mean, std])
             action = tf.constant(BOUNDS[:, None])
-            found = squashed_gaussian.log_prob(action, mean, std)
-            ratio = squashed_gaussian.log_ratio(action, mean, std, tf.zeros_like(mean), tf.ones_like(mean))
+            found = squashed_gaussian.log_prob(mean, std, action)
+            ratio = squashed_gaussian.log_ratio(mean, std, tf.zeros_like(mean), tf.ones_like(mean), action)
             total = tf.reduce_sum(found + ratio)
         return found, ratio, *tape.gradient(total, [mean, std])
 
@@ -146,16 +146,16 @@ def test_samples_follow_the_distribution_and_the_seed():
 
 
 def test_more_dimensions_than_two():
-    shaped = [x[np.newaxis, :, np.newaxis] for x in (ACTION, MEAN, STD)]
-    expected = squashed_gaussian.log_prob(ACTION, MEAN, STD)
+    shaped = [x[np.newaxis, :, np.newaxis] for x in (MEAN, STD, ACTION)]
+    expected = squashed_gaussian.log_prob(MEAN, STD, ACTION)
     np.testing.assert_allclose(squashed_gaussian.log_prob(*shaped)[0, :, 0], expected)
 
 
 @pytest.mark.parametrize("name", ["log_prob", "log_ratio", "kl_to_standard_normal"])
 def test_wrong_shapes_are_an_error(name):
     arguments = {
-        "log_prob": [ACTION, MEAN, STD],
-        "log_ratio": [ACTION, MEAN, STD, OTHER_MEAN, OTHER_STD],
+        "log_prob": [MEAN, STD, ACTION],
+        "log_ratio": [MEAN, STD, OTHER_MEAN, OTHER_STD, ACTION],
         "kl_to_standard_normal": [MEAN, STD],
     }[name]
     for position in range(len(arguments)):

@@ -197,6 +197,20 @@ def test_a_task_with_a_module_is_recorded_as_given_in_a_folder_without_signs(tmp
     assert (tmp_path / "SHA256SUMS").read_text().endswith(f"{path.relative_to(tmp_path)}\n")
 
 
+@pytest.mark.parametrize("experiment", ["my/lander.py", "/lab/my/lander.py"])
+def test_an_experiment_of_a_file_is_recorded_by_its_path_in_a_folder_without_signs(tmp_path, experiment):
+    path = write(tmp_path, make_record() | {"experiment": experiment})
+    assert path.relative_to(tmp_path / "impala").parts[0] == experiment.replace("/", "+")
+    (stored,), faults = records.read_all(tmp_path)
+    assert (stored.path, stored.record["experiment"], faults) == (path, experiment, [])
+
+
+@pytest.mark.parametrize("experiment", ["", "..", "my/lander", "my configs/lander.py", "my:lander.py"])
+def test_an_experiment_that_is_neither_name_nor_file_is_refused(tmp_path, experiment):
+    with pytest.raises(records.RecordError, match="experiment"):
+        records.write_record(tmp_path / "seed_1.json", make_record() | {"experiment": experiment})
+
+
 @pytest.mark.parametrize("task", ["", "../pong", "/pong", "a b"])
 def test_a_task_that_is_no_name_is_refused(tmp_path, task):
     with pytest.raises(records.RecordError, match="task"):

@@ -39,6 +39,19 @@ def test_same_config_is_current_whatever_its_task_and_seed(configs):
     assert staleness.stale_reason(_record(_config(task="breakout") | {"seed": 9}), configs) is None
 
 
+def test_a_record_of_a_file_elsewhere_is_compared_with_this_file(configs):
+    own = configs.parent / "mine/lander.py"
+    own.parent.mkdir()
+    own.write_text(textwrap.dedent(CONFIG).replace('"seed": 1', '"experiment": "atari_shallow"'))
+    config = _config() | {"experiment": "mine/lander.py"}
+    record = _record(config) | {"experiment": "mine/lander.py"}
+    assert staleness.stale_reason(record, configs) is None
+    changed = record | {"config": config | {"rates": [1]}}
+    assert staleness.stale_reason(changed, configs) == "rates was [1] and is [0.5, 1]"
+    moved = record | {"experiment": "mine/rover.py"}
+    assert staleness.stale_reason(moved, configs) == f"There is no experiment impala/mine/rover.py in {configs}"
+
+
 def test_new_field_in_the_config_leaves_the_record_current(configs):
     config = _config()
     del config["env"]["stack"], config["rates"]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from paper_configs.impala import gymnasium
+from repro.evidence.commands import Run
 from repro.launch import jobs
+from repro.launch.recorded_job import Stopped
 
 
 def test_a_configuration_with_the_name_of_another_is_refused(monkeypatch):
@@ -22,6 +25,45 @@ def test_a_configuration_with_the_name_of_another_is_refused(monkeypatch):
     renamed.experiment = "mine"
     monkeypatch.setitem(sys.modules, "paper_configs.impala.mine", SimpleNamespace(get_config=lambda scale: renamed))
     assert jobs.load_config("impala", "mine", "smoke").experiment == "mine"
+
+
+OWN = """
+from paper_configs.impala import gymnasium
+
+def get_config(scale):
+    config = gymnasium.get_config(scale)
+    config.env.kwargs.stride = 0.2
+    return config
+"""
+
+
+def test_a_file_elsewhere_is_an_experiment_by_its_path(tmp_path, monkeypatch):
+    file = tmp_path / "lander.py"
+    file.write_text(OWN)
+    name = jobs.name_of_file("impala", str(file))
+    job = jobs.make_job(Run("impala", name, "impala", "CartPole-v1", "smoke", 1), tmp_path, tmp_path / "runs")
+    assert (job.config.experiment, job.config.env.kwargs.stride) == (str(file), 0.2)
+    assert job.run_dir.relative_to(tmp_path / "runs/impala").parts[0] == str(file).replace("/", "+")
+    called = []
+    monkeypatch.setattr(job, "_call", lambda cores, log, *arguments: called.append(arguments))
+    with pytest.raises(Stopped):
+        job.run([0], quiet=True)
+    assert {f"--config={file}:smoke", f"--config.experiment={file}"} < set(called[0])
+    with pytest.raises(ValueError, match=r"lander\.py: config\.paper is 'impala' and must be 'acer'"):
+        jobs.load_config("acer", name, "smoke")
+    other = tmp_path / "other.py"
+    other.write_text(OWN.replace("get_config(scale)\n", "get_config('desk')\n"))
+    with pytest.raises(ValueError, match=r"other\.py: config\.scale is 'desk' and must be 'smoke'"):
+        jobs.load_config("impala", str(other), "smoke")
+
+
+def test_the_name_of_a_file_is_that_of_its_experiment_or_its_path():
+    assert jobs.name_of_file("impala", "paper_configs/impala/atari_deep.py") == "atari_deep"
+    assert jobs.name_of_file("impala", "./paper_configs/../mine/lander.py") == "mine/lander.py"
+    assert jobs.name_of_file("impala", f"{Path.cwd()}/mine/lander.py") == "mine/lander.py"
+    assert jobs.name_of_file("impala", "../lander.py") == str(Path.cwd().parent / "lander.py")
+    with pytest.raises(ValueError, match="a path may have letters, digits and the characters"):
+        jobs.name_of_file("impala", "my configs/lander.py")
 
 
 @pytest.mark.parametrize("paper", ["acer", "ctrace", "impala", "refer", "stac"])

@@ -365,7 +365,7 @@ def test_a_job_records_the_best_member(tmp_path):
     write_json(job._trained_dir / "config.json", {"config": job.config.to_dict(), "seed": 1})
     (job._trained_dir / "progress.csv").write_text("updates,num_env_steps,mean_return\n1,320,9.5\n")
     write_json(job._origin, {"git_commit": "abc"})
-    record = job._make_record("CartPole-v1", {"episodes": 1, "mean": 9.0}, 1)
+    record = job._make_record(totals, "CartPole-v1", {"episodes": 1, "mean": 9.0}, 1)
     assert record["sampled_hparams"] == lineage.rounds[-1][lineage.best].hparams
     assert (record["num_env_steps"], record["curve"]) == (320, [[320, 9.5]])
     Lineage(lineage.first, lineage.boundaries, lineage.rounds[:1]).write(job.run_dir)

@@ -27,7 +27,8 @@ def test_a_record_names_restarted_actors_where_there_are_some(tmp_path, restarts
     (job.run_dir / "complete.json").write_text(json.dumps(complete))
     (job.run_dir / "origin.json").write_text(json.dumps({"git_commit": "0" * 40}))
     (job.run_dir / "progress.csv").write_text("updates,num_env_steps,mean_return\n1,20000,5.0\n")
-    assert job._make_record("Hopper", complete["evaluation"], cores=1).get("actor_restarts", 0) == restarts
+    record = job._make_record(complete, "Hopper", complete["evaluation"], cores=1)
+    assert record.get("actor_restarts", 0) == restarts
 
 
 def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losses(tmp_path, monkeypatch):
@@ -46,7 +47,7 @@ def test_a_job_on_a_cluster_trains_there_and_its_record_names_machines_and_losse
     (job.run_dir / "progress.csv").write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
     evaluation = summarize_returns("points", "eight games", np.arange(8.0))
     assert evaluation["std"] == pytest.approx(6**0.5)  # the sum of squares is 42, over N - 1
-    record = job._make_record("ALE/Pong-v5", evaluation, cores=1)
+    record = job._make_record(job._read_complete(), "ALE/Pong-v5", evaluation, cores=1)
     assert {name: record[name] for name in on_cluster} == on_cluster
     records.write_record(tmp_path / "record.json", record)
     assert records.read_record(tmp_path / "record.json") == record
@@ -69,7 +70,8 @@ def test_a_record_is_the_same_where_an_evaluator_played_beside_training(tmp_path
         (job.run_dir / "origin.json").write_text(json.dumps(origin))
         run.progress_csv.write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
         assert job.refusal() is None
-        record = job._make_record("ALE/Pong-v5", summarize_returns("points", "eight games", np.arange(8.0)), cores=1)
+        evaluation = summarize_returns("points", "eight games", np.arange(8.0))
+        record = job._make_record(job._read_complete(), "ALE/Pong-v5", evaluation, cores=1)
         made.append({name: value for name, value in record.items() if name not in ("started", "finished")})
     assert made[0] == made[1]
 
@@ -88,7 +90,8 @@ def test_a_record_has_the_sizes_that_its_run_has_chosen(tmp_path):
     (job.run_dir / "progress.csv").write_text("updates,num_env_frames,mean_return\n1,200000,5.0\n")
     assert job.refusal() is None
     evaluation = summarize_returns("points", "eight games", np.arange(8.0))
-    assert job._make_record("ALE/Pong-v5", evaluation, cores=1)["config"]["runtime"]["num_actors"] == 7
+    record = job._make_record(complete, "ALE/Pong-v5", evaluation, cores=1)
+    assert record["config"]["runtime"]["num_actors"] == 7
 
 
 @pytest.mark.parametrize(

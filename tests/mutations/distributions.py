@@ -159,8 +159,8 @@ VARIANTS = [
     Variant(
         "Gaussian: ratio upside down",
         GAUSSIAN,
-        "return tf.reduce_sum(target - _log_density(action, behaviour_mean, behaviour_std), axis=-1)",
-        "return tf.reduce_sum(_log_density(action, behaviour_mean, behaviour_std) - target, axis=-1)",
+        "return tf.reduce_sum(target - _log_density(behaviour_mean, behaviour_std, action), axis=-1)",
+        "return tf.reduce_sum(_log_density(behaviour_mean, behaviour_std, action) - target, axis=-1)",
         f"{TEST_GAUSSIAN}::test_equals_tensorflow_probability",
     ),
     Variant(
@@ -180,8 +180,8 @@ VARIANTS = [
     Variant(
         "squashed Gaussian: density of the action as it is",
         SQUASHED,
-        "gaussian.log_prob(unsquash(action), mean, std)",
-        "gaussian.log_prob(action, mean, std)",
+        "gaussian.log_prob(mean, std, unsquash(action))",
+        "gaussian.log_prob(mean, std, action)",
         TEST_SLOPE,
     ),
     Variant(

@@ -264,8 +264,8 @@ VARIANTS = [
     Variant(
         "faults: a run goes on with fields that it does not keep",
         RUN_DIRECTORY,
-        "if _differences(path, config, seed):",
-        "if False:",
+        "        if differences:",
+        "        if False:",
         f"{TEST_RUN_DIRECTORY}::test_fields_that_change_no_algorithm_may_change",
     ),
     Variant(

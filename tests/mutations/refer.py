@@ -253,10 +253,10 @@ VARIANTS = [
     Variant(
         "DDPG and NAF: KL(pi || mu)",
         LOSS,
-        "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
+        "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(*policies, action)))\n"
         "    kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, "
         "policies.std)",
-        "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))\n"
+        "    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(*policies, action)))\n"
         "    kl = gaussian.kl(policies.mean, policies.std, policies.behaviour_mean, "
         "policies.behaviour_std)",
         f"{TEST_LOSS}::test_ddpg_under_each_rule",

@@ -12,6 +12,7 @@ import pytest
 from repro import check
 from repro.evidence import published, records, rows, staleness
 from repro.evidence.sentences import sentences
+from repro.report.__main__ import PICTURE
 from tests.evidence.synthetic_records import make_record, random_records, write
 from tests.support.forked_train import run_command
 
@@ -293,6 +294,11 @@ def test_report_plots_the_pictures_asked_for(results, tmp_path, run):
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "pong.png").read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "zaxxon.png").exists()  # no runs
+
+
+@pytest.mark.parametrize("names", [("impala", "atari_deep", "pong"), ("impala", "my/lander.py", "ale_py:ALE/Pong-v5")])
+def test_a_picture_is_of_an_experiment_by_name_or_by_file(names):
+    assert PICTURE.fullmatch(f"{'/'.join(names)}=docs/x.png").groups() == (*names, "docs/x.png")
 
 
 def test_tables_and_page_start_without_tensorflow():

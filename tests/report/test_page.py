@@ -5,6 +5,7 @@ import html
 import html.parser
 import json
 import re
+import shutil
 import urllib.parse
 import xml.etree.ElementTree
 
@@ -209,11 +210,32 @@ def test_a_claim_without_a_place_of_its_own_links_to_its_experiment(tmp_path):
     assert "refer-figure_4_vracer" in parser.ids
 
 
-def test_main_claims_stand_above_the_papers(text):
-    first = text.index('id="main-claims"'), text.index('class="paper"')
+def test_a_page_begins_with_what_it_has(tmp_path, text):
+    """The paper with runs first; main claims above the papers where one has a run, with two runs of each agent."""
+    claims, paper = 'id="main-claims"', '<section class="paper" id="refer"'
+    others = [f'<section class="paper" id="{name}"' for name in published.papers() if name != "refer"]
+    config = staleness.current_config("refer", "figure_4_vracer", "desk")
+    for agent, final in (("vracer_refer", 3000.0), ("vracer_er", 5.0), ("random", -280.0)):
+        for seed in (1, 2):
+            own = config | {"agent": agent}
+            record = make_record(seed, agent=agent, final=final, config=own, experiment="figure_4_vracer")
+            write(tmp_path / "results", record | {"paper": "refer", "task": "HalfCheetah"})
+    found = page.write_report(tmp_path / "all", tmp_path / "results").read_text()
+    assert found.index(claims) < found.index(paper) < min(map(found.index, others))
+    shutil.rmtree(tmp_path / "results/refer/figure_4_vracer/HalfCheetah/vracer_er")
+    found = page.write_report(tmp_path / "one", tmp_path / "results").read_text()
+    assert found.index(paper) < min(map(found.index, others))
+    assert max(map(found.index, others)) < found.index(claims)
+    assert "Verdicts from trained agents" not in found
+
+
+def test_main_claims_are_on_the_page_though_none_has_a_run(text):
+    first = text.index('id="main-claims"'), text.index('id="reading"')
     main = [row for row in make_rows({}) if row.main]
     assert len(main) > 3
-    assert [row.column for row in main if not first[0] < text.find(html.escape(str(row.statement))) < first[1]] == []
+    assert [
+        row.column for row in main if not first[0] < text.find(html.escape(str(row.statement)), first[0]) < first[1]
+    ] == []
     section = html.unescape(text[slice(*first)])
     assert "the finding of its own row alone" in section
     assert [row.column for row in main if f"<td>{row.task}</td>" not in section] == []

@@ -3,6 +3,7 @@
 import json
 import types
 
+import ml_collections
 import pytest
 
 from repro.training import evaluation
@@ -24,6 +25,15 @@ def test_the_environment_of_each_task_is_closed(tmp_path, monkeypatch, tasks):
     evaluation.evaluate_tasks(experiments, trained, 2, 1, tmp_path, together=several)
     assert closed == list(tasks)
     assert json.loads((tmp_path / "evaluation.json").read_text())["updates"] == 7
+
+
+@pytest.mark.parametrize(("name", "unit"), [("atari", "game"), ("dmlab", "episode"), ("gymnasium", "episode")])
+def test_a_protocol_counts_its_games(name, unit):
+    env = ml_collections.ConfigDict({"name": name, "task": "x", "noop_max": 30, "max_frames": 9})
+    one, two = (evaluation.describe_games(env, episodes, "sampled actions") for episodes in (1, 2))
+    assert one.startswith(f"1 {unit} ")
+    assert two.startswith(f"2 {unit}s ")
+    assert "after training" in one
 
 
 def test_returns_of_an_evaluation_keep_nine_digits(monkeypatch):

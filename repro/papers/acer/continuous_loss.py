@@ -81,7 +81,7 @@ class ContinuousLoss(NamedTuple):
 
 def log_ratios(steps: Steps) -> tf.Tensor:
     """log rho_s, float32 [T, B], without gradient; 0 on boundary rows, where nothing is read."""
-    ratio = gaussian.log_ratio(steps.action, steps.mean, steps.std, steps.behaviour_mean, steps.behaviour_std)
+    ratio = gaussian.log_ratio(steps.mean, steps.std, steps.behaviour_mean, steps.behaviour_std, steps.action)
     return tf.where(steps.is_boundary, 0.0, tf.stop_gradient(ratio))
 
 

@@ -201,13 +201,13 @@ def vracer_loss(
         ValueError: wrong shapes, an unknown rule or value target, or a bound of ratios outside its range.
         KeyError: unknown form.
     """
-    log_rho = gaussian.log_ratio(action, *policies)
+    log_rho = gaussian.log_ratio(*policies, action)
     rho = refer_rules.importance_ratio(log_rho, variant.max_log_ratio)
     weight = refer_rules.importance_weight(rho, variant.rule)
     kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)
     action_advantage = advantage(variant.form, coefficients, action, policies.mean, policies.std)
 
-    policy = off_policy_gradient_loss(gaussian.log_prob(action, policies.mean, policies.std), weight, q_ret, v)
+    policy = off_policy_gradient_loss(gaussian.log_prob(policies.mean, policies.std, action), weight, q_ret, v)
     target = value_target(v, rho, action_advantage, q_ret, v_tbc, variant.value_target)
     value = value_loss(v, target)
     fitted = advantage_loss(action_advantage, weight, v, q_ret) if variant.form != "none" else tf.zeros_like(v)
@@ -334,6 +334,6 @@ def _alike(operator: str, **tensors: tf.Tensor) -> list[tf.Tensor]:
 
 def _rho_and_kl(action: tf.Tensor, policies: Policies) -> tuple[tf.Tensor, tf.Tensor]:
     """The ratios, without gradient, and KL(mu || pi), each [B]."""
-    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(action, *policies)))
+    rho = tf.stop_gradient(tf.exp(gaussian.log_ratio(*policies, action)))
     kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)
     return rho, kl

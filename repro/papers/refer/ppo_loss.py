@@ -78,7 +78,7 @@ def ppo_loss(
         ValueError: wrong shapes, or a `clip` outside its range.
     """
     ranges.assert_in("ppo_loss", "(0, inf]", clip=clip)
-    rho = tf.exp(gaussian.log_ratio(action, *policies))  # [B]
+    rho = tf.exp(gaussian.log_ratio(*policies, action))  # [B]
     v, advantage, target = (tf.convert_to_tensor(x) for x in (v, advantage, target))
     shapes.assert_same_shape("ppo_loss", rho=rho, v=v, advantage=advantage, target=target)
     kl = gaussian.kl(policies.behaviour_mean, policies.behaviour_std, policies.mean, policies.std)

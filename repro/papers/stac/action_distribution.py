@@ -126,11 +126,11 @@ class SquashedGaussian:
         return tf.tanh(self._mean_and_std(outputs)[0])
 
     def log_prob(self, outputs: tf.Tensor, actions: tf.Tensor) -> tf.Tensor:
-        return squashed_gaussian.log_prob(actions, *self._mean_and_std(outputs))
+        return squashed_gaussian.log_prob(*self._mean_and_std(outputs), actions)
 
     def log_ratio(self, outputs: tf.Tensor, behaviour: Mapping[str, tf.Tensor], actions: tf.Tensor) -> tf.Tensor:
         target = self._mean_and_std(outputs)
-        return squashed_gaussian.log_ratio(actions, *target, behaviour["mean"], behaviour["std"])
+        return squashed_gaussian.log_ratio(*target, behaviour["mean"], behaviour["std"], actions)
 
     def bonus(self, outputs: tf.Tensor) -> tf.Tensor:
         return -squashed_gaussian.kl_to_standard_normal(*self._mean_and_std(outputs))

@@ -104,7 +104,7 @@ def test_statistics_gradients_are_those_of_the_distribution():
     x = {name: tf.constant(value) for name, value in data().items()}
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(x["mean"])
-        log_prob = gaussian.log_prob(x["action"], x["mean"], x["std"])
+        log_prob = gaussian.log_prob(x["mean"], x["std"], x["action"])
         kl = gaussian.kl(x["average_mean"], x["std"], x["mean"], x["std"])
     found = mean_gradient(x["action"], x["mean"], x["std"])
     np.testing.assert_allclose(found, tape.gradient(log_prob, x["mean"]), rtol=1e-4, atol=1e-4)

@@ -88,7 +88,7 @@ def test_the_batch_has_near_and_far_samples():
 
 def test_off_policy_gradient_is_that_of_equation_5():
     """grad of - pi / mu (Q_ret - V), differentiated numerically through pi, with V and Q_ret constant."""
-    log_pi = gaussian.log_prob(ACTION, MEAN, STD)
+    log_pi = gaussian.log_prob(MEAN, STD, ACTION)
     actual = gradients(lambda log_pi, v, q: off_policy_gradient_loss(log_pi, RHO, q, v), log_pi, V, Q_RET)
     assert not actual[1].any()
     assert not actual[2].any()
@@ -98,7 +98,7 @@ def test_off_policy_gradient_is_that_of_equation_5():
         return -density(ACTION, mean, STD) / mu * (Q_RET - V)
 
     def loss(mean):
-        return off_policy_gradient_loss(gaussian.log_prob(ACTION, mean, STD), RHO, Q_RET, V)
+        return off_policy_gradient_loss(gaussian.log_prob(mean, STD, ACTION), RHO, Q_RET, V)
 
     np.testing.assert_allclose(gradients(loss, MEAN)[0], numeric_gradient(objective, MEAN), rtol=1e-6)
 

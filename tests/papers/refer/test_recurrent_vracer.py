@@ -189,7 +189,7 @@ def test_ratios_are_those_of_the_learners_densities():
     agent, batch = agent_of(), batch_of()
     v, mean, _ = agent.forward(batch.state, batch.length)
     std = tf.fill([A], tf.sqrt(0.2))
-    expected = tf.exp(gaussian.log_ratio(batch.action, mean, std, batch.mean, batch.std)).numpy()
+    expected = tf.exp(gaussian.log_ratio(mean, std, batch.mean, batch.std, batch.action)).numpy()
     rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-4)
     np.testing.assert_allclose(value, v, rtol=1e-4, atol=1e-6)

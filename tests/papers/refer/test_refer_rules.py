@@ -54,7 +54,7 @@ def test_a_step_down_the_penalty_moves_pi_towards_mu_even_if_far():
     action = tf.constant([[0.5], [0.5]])
     with tf.GradientTape(persistent=True) as tape:
         tape.watch([mean, std])
-        rho = tf.exp(gaussian.log_ratio(action, mean, std, behaviour_mean, behaviour_std))
+        rho = tf.exp(gaussian.log_ratio(mean, std, behaviour_mean, behaviour_std, action))
         kl = gaussian.kl(behaviour_mean, behaviour_std, mean, std)
         reversed_kl = gaussian.kl(mean, std, behaviour_mean, behaviour_std)
         total, _, _, near = refer_loss(tf.zeros(2), kl, rho, 0.0, 5.0, "refer")

@@ -48,7 +48,7 @@ def test_ratios_and_values_are_those_before_the_step():
     agent, batch = _agent(), _batch()
     v, mean, _ = agent.forward(batch.state)
     std = tf.fill([A], tf.sqrt(0.2))
-    expected = tf.exp(gaussian.log_ratio(batch.action, mean, std, batch.mean, batch.std)).numpy()
+    expected = tf.exp(gaussian.log_ratio(mean, std, batch.mean, batch.std, batch.action)).numpy()
     rho, value, *_ = agent.train(batch, *scalars())
     np.testing.assert_allclose(rho, expected, rtol=1e-5)
     np.testing.assert_allclose(value, v, rtol=1e-5, atol=1e-6)

@@ -223,7 +223,7 @@ def test_the_squashed_gaussian_of_outputs():
     np.testing.assert_allclose(info["std"], std, rtol=1e-5)
     assert {name: spec.shape for name, spec in DISTRIBUTION.info_spec.items()} == {"mean": (2,), "std": (2,)}
     np.testing.assert_allclose(DISTRIBUTION.mode(outputs), np.tanh(mean), rtol=1e-5)
-    expected = squashed_gaussian.log_prob(actions, mean, std)
+    expected = squashed_gaussian.log_prob(mean, std, actions)
     np.testing.assert_allclose(DISTRIBUTION.log_prob(outputs, actions), expected, rtol=1e-4, atol=1e-5)
     ratio = DISTRIBUTION.log_ratio(outputs, DISTRIBUTION.info(others), actions)
     both = (DISTRIBUTION.log_prob(x, actions) for x in (outputs, others))
