@@ -139,6 +139,7 @@ VARIANTS = [
         'batch["weight"] * losses.total',
         "losses.total",
         "tests/papers/refer/test_prioritised.py::test_a_weight_multiplies_the_gradient_of_its_sample",
+        slow=True,
     ),
     Variant(
         "V-RACER with memory: last value of more states than a window has",
