@@ -38,8 +38,8 @@ VARIANTS = [
     Variant(
         "evaluation: std over N",
         STATISTICS,
-        "ddof=1",
-        "ddof=0",
+        "np.std(values, ddof=1)",
+        "np.std(values, ddof=0)",
         f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
     ),
     Variant(
