@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy
+from scipy import special
 
 from repro.evidence import published
 
@@ -121,7 +121,7 @@ def reach(spread: Spread, count: int, rate: float, least: float = 0.0) -> np.nda
         rate: chance to miss a sound run.
         least: result where the spread gives less.
     """
-    return np.maximum(scipy.stats.t.isf(rate, spread.dof) * spread.std * np.sqrt(1 + 1 / count), least)
+    return np.maximum(-special.stdtrit(spread.dof, rate) * spread.std * np.sqrt(1 + 1 / count), least)
 
 
 def dof_of(groups: Sequence[np.ndarray]) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy
+from scipy import special
 
 from repro.evidence import statistics
 from repro.evidence.statistics import Interval
@@ -50,7 +51,7 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
         return share_interval(int(values.sum()), values.size, confidence)
     if values.size < 2 or np.ptp(values) == 0:
         return None
-    reach = scipy.stats.t.ppf(0.5 + confidence / 2, values.size - 1) * scipy.stats.sem(values)
+    reach = special.stdtrit(values.size - 1, 0.5 + confidence / 2) * (np.std(values, ddof=1) / values.size**0.5)
     return float(values.mean() - reach), float(values.mean() + reach)
 
 
@@ -81,8 +82,12 @@ def share_interval(count: int, total: int, confidence: float = LEVEL) -> Interva
     Raises:
         ValueError: fewer than no success or more than all, or no trial.
     """
-    found = scipy.stats.binomtest(count, total).proportion_ci(confidence, method="exact")
-    return float(found.low), float(found.high)
+    if not 0 <= count <= total or total < 1:
+        raise ValueError(f"share_interval: there must be 0 to {total} successes in 1 trial or more, got {count}")
+    tail = (1 - confidence) / 2
+    low = special.betaincinv(count, total - count + 1, tail) if count else 0.0
+    high = special.betaincinv(count + 1, total - count, 1 - tail) if count < total else 1.0
+    return float(low), float(high)
 
 
 def improvement_interval(probability: float, ours: float, theirs: float, confidence: float = LEVEL) -> Interval:
@@ -99,7 +104,7 @@ def improvement_interval(probability: float, ours: float, theirs: float, confide
         ours, theirs: n and m, numbers of runs, 1 or more; `trend_interval` has no whole ones.
         confidence: probability content in (0, 1).
     """
-    z = scipy.stats.norm.ppf(0.5 + confidence / 2)
+    z = special.ndtri(0.5 + confidence / 2)
     others = (ours + theirs) / 2 - 1
 
     def excess(theta: float) -> float:
@@ -156,7 +161,7 @@ def rank_correlation_interval(correlation: float, runs: int, confidence: float =
         return None
     max_correlation = 1 - 6 / (runs * (runs**2 - 1))
     z = math.atanh(min(max(correlation, -max_correlation), max_correlation))
-    reach = scipy.stats.norm.ppf(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
+    reach = special.ndtri(0.5 + confidence / 2) * math.sqrt((1 + correlation**2 / 2) / (runs - 3))
     return min(math.tanh(z - reach), correlation), max(math.tanh(z + reach), correlation)
 
 
@@ -172,7 +177,7 @@ def spread_interval(orders: float, ours: int, theirs: int, confidence: float = L
         confidence: probability content in (0, 1).
     """
     freedom = SPREAD_SHARE * (ours - 1), SPREAD_SHARE * (theirs - 1)
-    low, high = (float(scipy.stats.f.ppf(0.5 + side * confidence / 2, *freedom)) for side in (-1, 1))
+    low, high = (float(special.fdtri(*freedom, 0.5 + side * confidence / 2)) for side in (-1, 1))
     return orders - math.log10(high) / 2, orders - math.log10(low) / 2
 
 

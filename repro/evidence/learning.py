@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import scipy
+from scipy import special
 
 from repro.evidence import intervals, run_measures
 from repro.evidence.comparisons import Records
@@ -151,7 +151,7 @@ def _untrained(runs: Records, tail: float | None = None) -> float:
         assert interval is not None
         return interval[1]
     spread = np.std(scores, ddof=1) * math.sqrt(1 + 1 / len(scores))
-    return float(np.mean(scores) + scipy.stats.t.ppf(1 - tail, len(scores) - 1) * spread)
+    return float(np.mean(scores) + special.stdtrit(len(scores) - 1, 1 - tail) * spread)
 
 
 def _explain(score: float, low: float, upper: float, start: float, task: str) -> str:

@@ -283,12 +283,19 @@ def published_row(
         agent: as in the record.
         directory: holds `<paper>.json`.
     """
-    if paper not in papers(directory):
+    if not (directory / f"{paper}.json").is_file():
         return None
-    wanted = (experiment, task, agent, None, "evaluation")
-    rows = (row for row in load(paper, directory).rows if row.statement is None)
-    keys = ((row, (row.experiment, row.task, row.agent, row.statistic, row.measure)) for row in rows)
-    return next((row for row, key in keys if key == wanted), None)
+    return _evaluation_rows(paper, directory).get((experiment, task, agent))
+
+
+@functools.cache
+def _evaluation_rows(paper: str, directory: pathlib.Path) -> Mapping[tuple[str | None, str, str | None], PublishedRow]:
+    """The rows that evaluations of agents answer, by experiment, task and agent; the first of each."""
+    found: dict[tuple[str | None, str, str | None], PublishedRow] = {}
+    for row in load(paper, directory).rows:
+        if row.statement is None and row.statistic is None and row.measure == "evaluation":
+            found.setdefault((row.experiment, row.task, row.agent), row)
+    return found
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 import scipy
+from scipy import special
 
 RESAMPLES = 9999
 CURVE_RESAMPLES = 999
@@ -86,7 +87,7 @@ def pointwise_interval(lines: np.ndarray, confidence: float = 0.95) -> np.ndarra
     runs = len(lines)
     if runs < 2 or not np.isfinite(lines).all():
         raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
-    reach = scipy.stats.t.ppf(0.5 + confidence / 2, runs - 1) * scipy.stats.sem(lines, axis=0)
+    reach = special.stdtrit(runs - 1, 0.5 + confidence / 2) * (np.std(lines, axis=0, ddof=1) / runs**0.5)
     return lines.mean(axis=0)[:, None] + np.outer(reach, [-1.0, 1.0])
 
 
@@ -120,8 +121,8 @@ def expanded_level(confidence: float, runs: int, freedom: int) -> float:
         runs: fewest runs of a task, n, at least 2.
         freedom: degrees of freedom, the sum of runs - 1 over tasks; runs - 1 where these are the same of all tasks.
     """
-    t = scipy.stats.t.ppf(0.5 + confidence / 2, freedom)
-    tail = scipy.stats.norm.cdf(-math.sqrt(runs / (runs - 1)) * t)
+    t = special.stdtrit(freedom, 0.5 + confidence / 2)
+    tail = special.ndtr(-math.sqrt(runs / (runs - 1)) * t)
     return float(np.clip(1 - 2 * tail, confidence, 1 - 1e-12))
 
 

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -85,6 +87,12 @@ def test_the_ends_of_the_interval_of_a_share_are_the_probabilities_that_just_all
 def test_impossible_shares_are_refused(count, total):
     with pytest.raises(ValueError, match="must"):
         intervals.share_interval(count, total)
+
+
+def test_they_take_no_time_to_import_scipys_statistics():
+    numbers = "intervals.mean_interval([1.0, 2.0]), intervals.share_interval(2, 7)"
+    check = f"import sys; from repro.evidence import intervals; {numbers}; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], timeout=60).returncode == 0
 
 
 PROBABILITIES = [0.0, 0.04, 0.25, 0.5, 0.8, 0.96, 1.0]

@@ -26,7 +26,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +40,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S, TRAINING_TIMEOUT_S = 300.0, 1800.0
 SEED = 1_001
 """Of a training, as `python -m repro.regression` has it."""
-FEW = 2
 BY_TRAINING, BY_ANY = 0.8, 0.95
 """Fewest that training, and anything, must catch."""
 FAST_SECONDS = 12.0
@@ -244,41 +242,43 @@ def passes_unchanged(tree: Path, variants: list[Variant], by: str) -> bool:
     return result["code"] == 0
 
 
-def few_of_each(variants: list[Variant]) -> list[Variant]:
-    """The first `FEW` variants of each source file whose test is not slow."""
-    taken: Counter[str] = Counter()
+def one_of_each_file(variants: list[Variant]) -> list[Variant]:
+    """The first variant of each source file and of each test file, of those whose test is not slow."""
+    taken: set[str] = set()
     chosen = []
     for variant in variants:
-        if not variant.slow and taken[variant.file] < FEW:
-            taken[variant.file] += 1
+        files = {variant.file, variant.test.partition("::")[0]}
+        if not variant.slow and not files <= taken:
+            taken |= files
             chosen.append(variant)
     return chosen
 
 
-def one_of_each(variants: list[Variant]) -> list[Variant]:
-    """The first variant of each reference run that is short, of those that no other run trains."""
+def one_of_each_paper(variants: list[Variant]) -> list[Variant]:
+    """The first variant of each paper's shortest reference run, of those that no other run trains."""
     values = json.loads((ROOT / "repro/regression/reference_values.json").read_text())
-    short = {name for name, value in values.items() if value["seconds"] <= FAST_SECONDS}
+    runs = importlib.import_module("repro.regression.reference_runs").RUNS
     first: dict[str, Variant] = {}
-    for variant in variants:
-        if len(names := TRAINING[variant.name]) == 1 and names[0] in short:
-            first.setdefault(names[0], variant)
+    for run in sorted(runs, key=lambda run: values[run.name]["seconds"]):
+        for variant in variants:
+            if TRAINING[variant.name] == (run.name,) and values[run.name]["seconds"] <= FAST_SECONDS:
+                first.setdefault(run.config.partition(".")[0], variant)
     return list(first.values())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="the variants whose name or file contains this")
-    parser.add_argument("--fast", action="store_true", help=f"{FEW} of each source file, for continuous integration")
+    parser.add_argument("--fast", action="store_true", help="one of each source file and of each test file, for CI")
     parser.add_argument("--jobs", type=int, default=2, help="forks side by side")
     parser.add_argument("--training", action="store_true", help="judge by the reference runs, then by the test")
     arguments = parser.parse_args()
     variants = [variant for variant in VARIANTS if arguments.only in variant.name + variant.file]
     if arguments.training:
         variants = [variant for variant in variants if variant.name in TRAINING]
-        variants = one_of_each(variants) if arguments.fast else variants
+        variants = one_of_each_paper(variants) if arguments.fast else variants
     elif arguments.fast:
-        variants = few_of_each(variants)
+        variants = one_of_each_file(variants)
     if not variants:
         parser.error(f"no variant has {arguments.only!r} in its name or file")
     start = time.perf_counter()

@@ -240,8 +240,8 @@ VARIANTS = [
     Variant(
         "interval: normal quantile of a mean",
         INTERVALS,
-        "scipy.stats.t.ppf(0.5 + confidence / 2, values.size - 1)",
-        "scipy.stats.norm.ppf(0.5 + confidence / 2)",
+        "special.stdtrit(values.size - 1, 0.5 + confidence / 2)",
+        "special.ndtri(0.5 + confidence / 2)",
         f"{TEST_INTERVALS}::test_the_interval_of_a_mean_is_student_s",
     ),
     Variant(
@@ -252,10 +252,10 @@ VARIANTS = [
         f"{TEST_INTERVALS}::test_scores_of_0_and_1_are_shares",
     ),
     Variant(
-        "interval: Wilson's of a share",
+        "interval: one beta for both ends of a share",
         INTERVALS,
-        'method="exact"',
-        'method="wilson"',
+        "special.betaincinv(count + 1, total - count, 1 - tail)",
+        "special.betaincinv(count, total - count + 1, 1 - tail)",
         f"{TEST_INTERVALS}::test_the_interval_of_a_share_has_beta_quantiles",
     ),
     Variant(

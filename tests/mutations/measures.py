@@ -38,8 +38,8 @@ VARIANTS = [
     Variant(
         "evaluation: std over N",
         STATISTICS,
-        "ddof=1",
-        "ddof=0",
+        "np.std(values, ddof=1)",
+        "np.std(values, ddof=0)",
         f"{TEST_WINDOW}::test_only_episodes_of_the_window_count",
     ),
     Variant(
@@ -139,6 +139,7 @@ VARIANTS = [
         'batch["weight"] * losses.total',
         "losses.total",
         "tests/papers/refer/test_prioritised.py::test_a_weight_multiplies_the_gradient_of_its_sample",
+        slow=True,
     ),
     Variant(
         "V-RACER with memory: last value of more states than a window has",

@@ -35,6 +35,7 @@ VARIANTS = [
         "rng.spawn(1)[0] if settings.overlap else rng",
         "rng",
         f"{TEST_TRAINING}::test_with_overlap_what_is_done_at_the_same_time_does_not_meet",
+        slow=True,
     ),
     Variant(
         "ReF-ER: gradient steps that fail leave an environment that is stepped",

@@ -79,6 +79,7 @@ VARIANTS = [
         "resample(runs) if is_shared else None for",
         "None for",
         f"{TEST_CLAIM_INTERVALS}::test_runs_that_learned_all_tasks_are_resampled_on_all_of_them_at_once",
+        slow=True,
     ),
     Variant(
         "claim: a larger scale with too few runs for an interval counts",
@@ -114,6 +115,7 @@ VARIANTS = [
         "confidence = _of_each(len(tasks), intervals.LEVEL)\n    of_runs",
         "confidence = intervals.LEVEL\n    of_runs",
         f"{TEST_CLAIM_INTERVALS}::test_the_largest_of_games_has_an_interval_of_its_own",
+        slow=True,
     ),
     Variant(
         "claim: a bootstrap interval without width is kept",

@@ -185,8 +185,8 @@ VARIANTS = [
     Variant(
         "runtime: a snapshot follows the learner",
         WEIGHTS,
-        "v.read_value() for v in",
-        "v for v in",
+        "flat_call(read.get_concrete_function())",
+        "lambda: (*variables, *acting)",
         f"{TEST_ACTOR}::test_a_snapshot_does_not_follow_the_learner",
     ),
     Variant(

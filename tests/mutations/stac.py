@@ -387,6 +387,7 @@ VARIANTS = [
         'for i in range(len(state["end"]))] if self._overlap else []',
         'for i in range(len(state["end"]))] if not self._overlap else []',
         f"{TEST_CONTROL}::test_a_run_resumes_to_the_bit",
+        slow=True,
     ),
     Variant(
         "overlap: its steps counted again",

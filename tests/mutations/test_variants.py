@@ -8,6 +8,7 @@ import pytest
 
 from repro.regression.reference_runs import RUNS
 from tests.mutations import VARIANTS
+from tests.mutations.__main__ import one_of_each_file, one_of_each_paper
 from tests.mutations.training import TRAINING
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,3 +45,20 @@ def test_those_for_training_are_variants_and_name_reference_runs():
     assert set(TRAINING) <= {variant.name for variant in VARIANTS}
     assert {name for names in TRAINING.values() for name in names} <= {run.name for run in RUNS}
     assert len(TRAINING) >= 40
+
+
+def test_the_fast_part_has_every_source_and_test_file_once_where_it_can():
+    quick = [variant for variant in VARIANTS if not variant.slow]
+    chosen = one_of_each_file(VARIANTS)
+    assert {v.file for v in chosen} == {v.file for v in quick}
+    assert {v.test.split("::")[0] for v in chosen} == {v.test.split("::")[0] for v in quick}
+    for i, variant in enumerate(chosen):
+        earlier = chosen[:i]
+        files, tests = {v.file for v in earlier}, {v.test.split("::")[0] for v in earlier}
+        assert not variant.slow
+        assert variant.file not in files or variant.test.split("::")[0] not in tests
+
+
+def test_the_fast_trainings_are_of_different_papers():
+    chosen = one_of_each_paper([variant for variant in VARIANTS if variant.name in TRAINING])
+    assert [TRAINING[variant.name] for variant in chosen] == [("vracer_per",), ("impala_catch",)]

@@ -267,6 +267,7 @@ VARIANTS = [
         "phi -= step_size *",
         "phi += step_size *",
         f"{TEST_ONLINE_CTRACE}::test_its_records_have_the_papers_statements",
+        slow=True,
     ),
     Variant(
         "online C-trace: Q of the target policy",
@@ -274,6 +275,7 @@ VARIANTS = [
         "corrections(q, alpha * pi + (1.0 - alpha) * mu, c,",
         "corrections(q, pi, c,",
         f"{TEST_ONLINE_CTRACE}::test_its_records_have_the_papers_statements",
+        slow=True,
     ),
     Variant(
         "online C-trace: trace of the step before",

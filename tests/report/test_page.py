@@ -283,8 +283,8 @@ def test_aggregates_and_comparisons_link_to_the_tasks_together(tmp_path):
     for game in published.normaliser("atari57"):
         for experiment, agent in (("atari_shallow", "impala_shallow"), ("atari_deep", "impala_deep")):
             for seed in (1, 2):
-                write(tmp_path / "results", make_record(seed, game, experiment, agent, episodes=5))
-    for record in random_records(published.normaliser("atari57")):
+                write(tmp_path / "results", make_record(seed, game, experiment, agent, episodes=5, curve=[]))
+    for record in random_records(published.normaliser("atari57"), curve=[]):
         write(tmp_path / "results", record)
     parser = Outline()
     parser.feed(page.write_report(tmp_path / "report", tmp_path / "results").read_text())
