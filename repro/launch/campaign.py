@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, TextIO
 from rich.console import Console
 
 from repro import cli
-from repro.evidence import records
+from repro.evidence import random_player, records
 from repro.evidence.commands import Run
 from repro.files import try_lock, write_whole
 from repro.launch import gate
@@ -122,7 +123,8 @@ class Estimates:
     """Core-hours of runs: measured ones of the same task or agent where there are some, else the plan's.
 
     What else a machine does makes a run longer and never shorter, so that of an agent's runs on one task the quickest
-    counts. The plan's are corrected by the ratio of all measured ones to their estimates.
+    counts. The plan's are corrected by the median ratio of measured ones to their estimates, over agents and tasks but
+    random players, whose time is that of the games that they happen to play.
 
     Args:
         planned: all runs.
@@ -150,8 +152,10 @@ class Estimates:
             return known
         if of_tasks := [hours for (kind, _), hours in self._measured.items() if kind == _kind(run)]:
             return sum(of_tasks) / len(of_tasks)
-        ratio = sum(self._measured.values()) / sum(self._estimated.values()) if self._measured else 1.0
-        return block.core_hours * ratio
+        ratios = [
+            hours / self._estimated[key] for key, hours in self._measured.items() if random_player.AGENT not in key[0]
+        ]
+        return block.core_hours * (statistics.median(ratios) if ratios else 1.0)
 
     def left(self, job: RecordedJob) -> float:
         """Returns the core-hours that a run still needs, by its own speed where it has one."""

@@ -135,13 +135,17 @@ def test_runs_on_a_machine_that_had_more_to_do_raise_no_estimate():
     items = [planned(seed)._replace(block=block) for seed in range(1, 5)]
     items += [planned(1, "Ant")._replace(block=block), planned(2, "Swimmer")._replace(block=block)]
     other = planned(1, "Ant", "vracer_er")._replace(block=block)
-    estimates = Estimates([*items, other])
+    games = planned(1, "Walker2d", "random")._replace(block=block)
+    estimates = Estimates([*items, other, games])
     for item, hours in zip(items, (2.1, 1.0, 4.0)):
         estimates.add_record(item.job, {"wall_seconds": hours * 3600, "hardware": {"cores": 1}})
     assert estimates.core_hours(items[3].job) == pytest.approx(1.0)
     estimates.add_record(items[4].job, {"wall_seconds": 3.0 * 3600, "hardware": {"cores": 1}})
     assert estimates.core_hours(items[5].job) == pytest.approx(2.0)  # the mean over tasks
-    assert estimates.core_hours(other.job) == pytest.approx(2.0 * (1.0 + 3.0) / (2 * 2.0))
+    estimates.add_record(games.job, {"wall_seconds": 90.0 * 3600, "hardware": {"cores": 1}})
+    assert estimates.core_hours(other.job) == pytest.approx(2.0 * (0.5 + 1.5) / 2)  # by the median of the ratios
+    estimates.add_record(items[5].job, {"wall_seconds": 40.0 * 3600, "hardware": {"cores": 1}})
+    assert estimates.core_hours(other.job) == pytest.approx(2.0 * 1.5)
 
 
 def test_what_is_left_of_a_run_follows_its_own_speed():
