@@ -1,17 +1,27 @@
 """The runs of the results campaign: `python -m repro.campaign`, or `make campaign`.
 
-Stages are worked through in this order. Within a stage the blocks are sorted by what they answer of the published
-numbers per core-hour (`repro/launch/plan.py`); `python -m repro.campaign --dry_run` prints the order. Runs that have a
-valid record are done, and those whose records became stale are made again.
+Stages are worked through in this order. The main claims of all papers come before the stage of any, so that each paper
+has its first verdicts early. Within a stage the blocks are sorted by what they answer of the published numbers per
+core-hour (`repro/launch/plan.py`), whatever their place here: V-RACER at the paper's budget, the first block of ReF-ER,
+comes after cheaper ones. `python -m repro.campaign --dry_run` prints the order. Runs that have a valid record are done,
+and those whose records became stale are made again.
 
 Core-hours are those of one run, on one core of an AMD EPYC with nothing beside it unless a comment says otherwise; the
-campaign replaces them by what it measures.
+campaign replaces them by what it measures. Those called estimated come from runs of similar blocks. `LEFT_OUT` has the
+rows that these runs do not answer.
+
+Double DQN has no runs beside public ones: the tables in `published/context/` have its scores of single games after 200M
+frames, and before that a median over 57 games alone.
 """
+
+from collections.abc import Callable, Mapping
 
 from paper_configs.impala.atari_57 import GAMES_10
 from paper_configs.impala.dmlab_30 import LEVELS_8
+from repro.environments.dmlab_levels import DMLAB30
 from repro.environments.games import all_games
 from repro.evidence import published
+from repro.evidence.published import PublishedRow
 from repro.launch.plan import Block
 
 FOUR = ("HalfCheetah", "Walker2d", "Hopper", "Swimmer")
@@ -35,10 +45,16 @@ LEVELS_5 = (
     "seekavoid_arena_01",
 )
 """Levels of DeepMind Lab: those of IMPALA's Table 2."""
+LEVELS_22 = tuple(level for level in DMLAB30 if level not in LEVELS_8)
 STAC_GAMES = ("breakout", "road_runner", "space_invaders")
 """Assumed to be learned early; three games say little of a median over 57."""
 STAC_AGENTS = ("impala", "impala_aux", "stac", "stacx")
 """Agents of Figures 2 (a) and 3."""
+STAC_SUBSETS = (
+    *STAC_AGENTS,
+    *(f"{agent}_{tuned}" for agent in ("stac", "stacx") for tuned in ("gamma", "gamma_lambda", "no_alpha")),
+)
+"""Sets of tuned metaparameters, from none to all: STAC's Figure 2 (b)."""
 CHANGED = ("gamma_990", "gamma_995", "g_v_15", "g_v_25")
 """Values of STAC's Figure 4: a lower one, and the published one."""
 CONTROL_10 = (
@@ -54,7 +70,9 @@ CONTROL_10 = (
     "walker_stand",
 )
 """Tasks of DM Control, assumed to be learned within a tenth of the paper's budget."""
+HUMANOID = ("humanoid_stand", "humanoid_walk", "humanoid_run")
 CHALLENGES = ("cartpole_easy", "walker_easy")
+QUADRUPED = "quadruped_easy"
 CONTROL_6 = ("cartpole", "reacher3", "cheetah", "fish", "walker", "humanoid")
 """ACER's tasks."""
 ACER_AGENTS = ("acer", "a3c", "tis", "trust_a3c", "trust_tis")
@@ -67,8 +85,14 @@ def replays(method: str, *rules: str) -> tuple[str, ...]:
 
 
 STAGES = {
-    "Random players": (
-        Block("level of every score", "impala", "atari_shallow", ("random",), GAMES_57, "paper", 1, 0.03),
+    "Random players": (  # the levels of all scores
+        Block("57 games", "impala", "atari_shallow", ("random",), GAMES_57, "paper", 1, 0.03),
+        Block("ten games with all actions", "impala", "atari_57", ("random",), ("atari_57",), "desk", 1, 0.03),
+        Block("control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
+        Block("control of a humanoid", "stac", "dm_control_features", ("random",), HUMANOID, "paper", 1, 0.05),
+        Block("the challenge", "stac", "rwrl", ("random",), (*CHALLENGES, QUADRUPED), "desk", 1, 0.01),
+        Block("levels of Table 2", "impala", "dmlab_table2", ("random",), LEVELS_5, "paper", 1, 0.05),
+        Block("DMLab-30", "impala", "dmlab_30_experts", ("random",), tuple(DMLAB30), "desk", 1, 0.05),
     ),
     "Main claims": (  # the fewest runs that decide one
         Block(
@@ -237,6 +261,16 @@ STAGES = {
             0.4,
         ),
         Block(
+            "Figure 7, half the memory",
+            "refer",
+            "figure_7_sensitivity",
+            ("vracer_half_n",),
+            TWO[:1],
+            "paper",  # at others both memories start alike, which is not the paper's
+            5,
+            2.5,
+        ),
+        Block(
             "Figure 8, larger A and S",
             "refer",
             "figure_8_sensitivity",
@@ -269,11 +303,11 @@ STAGES = {
     ),
     "IMPALA": (
         Block(
-            "Table C.1 at the paper's budget, one game",
+            "Table C.1 at the paper's budget, two games",
             "impala",
             "atari_shallow",
             ("impala_shallow",),
-            ("pong",),
+            ("pong", "breakout"),
             "paper",
             5,  # of fewer the row says undecided, and shows them in place of those of a smaller budget
             14.0,  # some 8000 frames a second on each of two cores
@@ -290,6 +324,57 @@ STAGES = {
             0.5,
         ),
         Block("Table C.1, five seeds", "impala", "atari_shallow", ("impala_shallow",), GAMES_10, "desk", 5, 0.5),
+        Block(
+            "Table C.1, deep experts",
+            "impala",
+            "atari_deep",
+            ("impala_deep",),
+            GAMES_3,
+            "desk",
+            5,
+            3.5,  # estimated: eight times the arithmetic of the shallow network
+        ),
+        Block(
+            "Section 5.3.2, two networks of A3C",
+            "impala",
+            "atari_a3c",
+            ("a3c_shallow", "a3c_deep"),
+            GAMES_3[:2],
+            "desk",
+            5,
+            3.0,  # estimated: an update for each unroll, and the deep network
+        ),
+        Block(
+            "Section 5.3.2, A3C beside IMPALA at the paper's budget",
+            "impala",
+            "atari_a3c",
+            ("a3c_shallow",),
+            ("pong",),
+            "paper",
+            5,
+            35.0,  # estimated: an update for each unroll
+            cores=2,
+        ),
+        Block(
+            "Table C.1, one agent for ten games",
+            "impala",
+            "atari_57",
+            ("impala_multitask",),
+            ("atari_57",),
+            "desk",
+            5,
+            6.0,
+        ),
+        Block(
+            "Appendix E on one game, without a row",
+            "impala",
+            "atari_population",
+            ("pbt", "random_search"),
+            ("breakout",),
+            "desk",
+            4,
+            4.0,  # estimated: eight members
+        ),
     ),
     "C-trace": (
         Block(
@@ -311,6 +396,36 @@ STAGES = {
             "desk",
             5,
             0.25,
+        ),
+        Block(
+            "n = 3 beside the other targets",
+            "ctrace",
+            "dqn",
+            ("n_step_3", "n_step_5"),
+            GAMES_5,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "Appendix E, lambda in DQN",
+            "ctrace",
+            "dqn",
+            ("retrace", "retrace_lambda97", "ctrace_gamma10", "ctrace_gamma10_lambda97"),
+            GAMES_3,
+            "desk",
+            5,
+            0.25,
+        ),
+        Block(
+            "Appendix E, lambda in R2D2",
+            "ctrace",
+            "r2d2",
+            ("retrace", "retrace_lambda97", "ctrace", "ctrace_lambda97"),
+            GAMES_3,
+            "desk",
+            5,
+            0.6,
         ),
         Block(
             "Appendix E, n of n-step returns",
@@ -338,8 +453,7 @@ STAGES = {
             "Figure 1, replay ratios",
             "acer",
             "atari",
-            # A3C with and without trust region; of the other ratios without it the text says nothing
-            (*(f"acer_ratio_{ratio}" for ratio in (0, 1, 4, 8)), "acer_ratio_0_no_trust_region"),
+            tuple(f"acer_ratio_{ratio}{rest}" for ratio in (0, 1, 4, 8) for rest in ("", "_no_trust_region")),
             ("pong", "breakout"),
             "desk",
             5,
@@ -391,8 +505,47 @@ STAGES = {
             4,
             0.9,
         ),
-        Block("level of scores in control", "stac", "dm_control_features", ("random",), CONTROL_10, "desk", 1, 0.01),
-        Block("level of scores of the challenge", "stac", "rwrl", ("random",), CHALLENGES, "desk", 1, 0.01),
+        Block(
+            "Figure 2 (b), subsets of metaparameters",
+            "stac",
+            "atari",
+            STAC_SUBSETS,
+            STAC_GAMES,
+            "desk",
+            4,
+            0.9,
+        ),
+        Block(
+            "Section 9.3, numbers of heads",
+            "stac",
+            "atari",
+            ("stac", "stacx", *(f"stacx_heads_{heads}" for heads in (2, 5, 8))),
+            STAC_GAMES,
+            "desk",
+            4,
+            1.0,  # estimated: more heads
+        ),
+        Block(
+            "Section 9.3, weights of the KL term",
+            "stac",
+            "atari",
+            ("stacx", *(f"stacx_kl_{weight}" for weight in (0, 30, 200))),
+            STAC_GAMES,
+            "desk",
+            5,
+            0.9,
+        ),
+        Block(
+            "Section 9.3, ensembles",
+            "stac",
+            "atari",
+            ("stacx", "stacx_random_ensemble", "stacx_average_ensemble"),
+            STAC_GAMES,
+            "desk",
+            4,
+            0.9,
+        ),
+        Block("Figure 5, two alphas", "stac", "atari", ("stacx_two_alphas",), ("jamesbond",), "desk", 4, 0.9),
         Block("Figure 3 (a), ten tasks", "stac", "dm_control_features", STAC_AGENTS, CONTROL_10, "desk", 4, 0.25),
         Block(
             "Figure 3 (a), in how many of the ten tasks",
@@ -404,7 +557,27 @@ STAGES = {
             6,  # two more than above: with fewer none of ten tasks can be decided
             0.25,
         ),
+        Block(
+            "Figure 3 (b), three tasks from pixels",
+            "stac",
+            "dm_control_pixels",
+            STAC_AGENTS,
+            CONTROL_10[:3],
+            "desk",
+            4,
+            2.0,
+        ),
         Block("Figure 3 (c), two tasks", "stac", "rwrl", STAC_AGENTS, CHALLENGES, "desk", 4, 0.25),
+        Block(
+            "Figure 3 (c), a task that is said to be solved",
+            "stac",
+            "rwrl",
+            ("stac",),
+            (QUADRUPED,),
+            "desk",
+            5,
+            0.5,  # estimated: twelve joints
+        ),
         Block(
             "Figure 4, what a lower gamma or g_v costs",
             "stac",
@@ -445,10 +618,18 @@ STAGES = {
             2,
             2.5,
         ),
+        Block(
+            "Figure 3 (a), whether the humanoid is solved",
+            "stac",
+            "dm_control_features",
+            STAC_AGENTS,
+            HUMANOID,
+            "paper",
+            4,
+            6.0,  # estimated: 21 joints
+        ),
     ),
-    "IMPALA in 3D": (  # left out where DeepMind Lab is not built
-        Block("level of scores in 3D", "impala", "dmlab_table2", ("random",), LEVELS_5, "paper", 1, 0.05),
-        Block("level of scores on eight levels", "impala", "dmlab_30_experts", ("random",), LEVELS_8, "desk", 1, 0.05),
+    "IMPALA in 3D": (  # left out where DeepMind Lab is not built, as its random players
         Block("Table 2, four corrections", "impala", "dmlab_table2", CORRECTIONS, LEVELS_5, "desk", 6, 1.5),
         Block(
             "Table 2, with replay",
@@ -487,10 +668,88 @@ STAGES = {
             ("impala_shallow", "impala_deep"),
             ("dmlab_30",),
             "desk",
-            2,
+            5,
             4.0,
         ),
-        Block("Tables 3 and B.1, experts", "impala", "dmlab_30_experts", ("impala_deep",), LEVELS_8, "desk", 2, 0.5),
+        Block("Tables 3 and B.1, experts", "impala", "dmlab_30_experts", ("impala_deep",), LEVELS_8, "desk", 5, 0.5),
+        Block(
+            "Table B.1, experts of the other levels",
+            "impala",
+            "dmlab_30_experts",
+            ("impala_deep",),
+            LEVELS_22,
+            "desk",
+            2,
+            0.5,
+        ),
+        Block(  # its records are frames per second, which want a machine with nothing beside
+            "Table 1, every schedule, without a row",
+            "impala",
+            "dmlab_table1_throughput",
+            ("a3c", "a2c_sync_step", "a2c_sync_trajectories", "a2c_dynamic_batching", "impala_async")
+            + ("impala_dynamic_batching",),
+            ("seekavoid_arena_01", "rooms_keys_doors_puzzle"),
+            "desk",
+            2,
+            0.2,  # estimated: minutes of two cores
+            cores=2,
+        ),
+        Block(
+            "Figure 4 with the deep network, without a row",
+            "impala",
+            "dmlab_table2",
+            ("vtrace_deep",),
+            ("seekavoid_arena_01",),
+            "desk",
+            2,
+            6.0,  # estimated: four times the shallow network
+        ),
+        Block(
+            "Appendix E on one level, without a row",
+            "impala",
+            "dmlab_population",
+            ("pbt", "random_search"),
+            LEVELS_5[3:4],
+            "desk",
+            2,
+            12.0,  # estimated: eight members
+        ),
     ),
 }
 """Title of each stage to its blocks."""
+
+LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
+    "a median or mean over a set, which takes several runs on each of its 12 to 57 tasks": lambda row: (
+        row.statistic is not None
+    ),
+    "a single run, so that there is a value beside the printed one and no verdict": lambda row: (
+        row.experiment == "atari_shallow" and row.claim is None
+    ),
+    "an expert of the deep network for the other 54 games: some 900 core-hours": lambda row: (
+        row.experiment == "atari_deep" and row.claim is None
+    ),
+    "200M frames with the deep network: some 90 core-hours a run": lambda row: (
+        row.experiment == "atari_deep" and row.protocol.get("scale") == "paper"
+    ),
+    "one agent for all 57 games, 200M frames of each": lambda row: row.experiment == "atari_57" and row.claim is None,
+    "one agent for all 30 levels, 1e10 frames": lambda row: (
+        row.experiment == "dmlab_30" and (row.claim is None or row.protocol.get("scale") == "paper")
+    ),
+    "experts beside an agent for all 30 levels, 1e10 frames": lambda row: (
+        row.experiment == "dmlab_30_experts" and row.protocol.get("scale") == "paper"
+    ),
+    "24 sampled settings of each agent, which the scale `paper` alone has, 1e9 frames of each": lambda row: (
+        row.experiment in ("dmlab_table2", "dmlab_figure5")
+        and (row.protocol.get("sampled", False) or row.protocol.get("scale") == "paper")
+    ),
+    "a sweep of learning rates at 200M frames of four games": lambda row: (
+        row.experiment == "dqn" and row.protocol.get("scale") == "paper"
+    ),
+    "ACER on MuJoCo with the paper's settings, 800 core-hours a run": lambda row: (
+        row.experiment == "figure_4_vracer" and any("acer" in name for name in (row.agent, *row.protocol["against"]))
+    ),
+    "200M frames with the deep network on 57 games": lambda row: (
+        row.experiment == "atari" and row.paper == "stac" and row.protocol.get("scale") == "paper"
+    ),
+}
+"""Why the plan's runs leave some rows that can be run here without a verdict, to which rows each reason applies."""

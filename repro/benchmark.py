@@ -84,7 +84,7 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
     if "replay_bytes_per_frame" in result:
         lines.append(("replay, bytes per frame", f"{result['replay_bytes_per_frame']:,.0f}"))
     low, high = result["spread"]
-    lines.append(("whole / bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"))
+    lines.append(("whole / serial bound", f"{result['ratio']:.2f} ({low:.2f} to {high:.2f})"))
     if "outer_ratio" in result:
         lines.append(("whole / outer bound", f"{result['outer_ratio']:.2f}"))
     return [*lines, *_ratio_lines(result)]

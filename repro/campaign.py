@@ -69,7 +69,7 @@ def main(argv: list[str]) -> None:
             raise ValueError("--cores are those of this machine; runs of a --cluster have the cores that it offers.")
         cores = parse_cores(CORES.value, sorted(os.sched_getaffinity(0)))
         cluster = RayRuns(CLUSTER.value) if CLUSTER.value else None
-        if cluster and not DRY_RUN.value:
+        if cluster:
             cores = list(range(cluster.connect(1)))
             _say(console, cluster.describe(len(cores)))
         with console.status("Reading the plan and its records"):

@@ -19,8 +19,7 @@ import ml_collections
 from absl import flags
 
 from repro import cli
-from repro.config import agents, tasks
-from repro.evidence import random_player
+from repro.config import agents
 from repro.evidence.commands import Run
 from repro.launch import jobs, ray_cluster, task_sets
 from repro.launch.cluster_job import Cluster, ClusterJob
@@ -87,7 +86,7 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
                 raise ValueError(
                     f"--spread=runs: other machines have no {name}; put it into {jobs.CONFIGS / PAPER.value}."
                 )
-            for task, seed in itertools.product(_played(config, named, agent), _seeds()):
+            for task, seed in itertools.product(jobs.played_tasks(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
                 if cluster and spread == "runs":
                     yield ClusterJob(jobs.make_job(run, *folders), run, cluster, say)
@@ -97,12 +96,6 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
 
 def _default_spread(config: ml_collections.ConfigDict, agent: str) -> str:
     return "actors" if jobs.has_remote_actors(config, agent) else "runs"
-
-
-def _played(config: ml_collections.ConfigDict, task: str, agent: str) -> Sequence[str]:
-    """The task of a run; a random player plays each of those alone that others learn together."""
-    alone = agent == random_player.AGENT and task == config.env.task
-    return (tasks(config) if alone else ()) or (task,)
 
 
 def _agents(config: ml_collections.ConfigDict) -> Sequence[str]:

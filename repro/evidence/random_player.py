@@ -14,6 +14,7 @@ AGENT = "random"
 NOT_OF_PLAY = (
     "grey",
     "height",
+    "image_size",
     "instruction_length",
     "instruction_vocabulary",
     "last_action_and_reward",
@@ -22,13 +23,17 @@ NOT_OF_PLAY = (
     "max_pool",
     "observed",
     "reward_clip",
+    "shadow_size",
     "stack",
+    "stagger_steps",
     "tasks",
     "time_limit_is_terminal",
     "timeout",
     "width",
 )
-"""Fields of a configuration's `env` that change what an agent sees or learns from, and not what a random one scores."""
+"""Fields of a configuration's `env` that change what an agent sees or learns from, and not what a random one scores.
+
+Episodes are staggered in training alone."""
 
 
 class Level(NamedTuple):

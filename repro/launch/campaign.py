@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import collections
 import datetime
 import json
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TextIO
 from rich.console import Console
 
 from repro import cli
-from repro.evidence import records
+from repro.evidence import random_player, records
 from repro.evidence.commands import Run
 from repro.files import try_lock, write_whole
 from repro.launch import gate
@@ -49,11 +49,11 @@ class CampaignFolder:
     What is done it sees from the records, and how far a run is from the run's folder.
 
     Args:
-        path: made if need be.
+        path: made when something is written.
     """
 
     def __init__(self, path: Path) -> None:
-        path.mkdir(parents=True, exist_ok=True)
+        self._path = path
         self.golden_json = path / "golden.json"
         self._pause = path / "paused"
         self._state = path / "state.json"
@@ -63,6 +63,7 @@ class CampaignFolder:
 
     def lock(self) -> bool:
         """Keeps another campaign out until this process ends; returns whether there is none."""
+        self._make()
         handle = try_lock(self._lock_path)
         if handle is not None:
             self._lock = handle
@@ -81,6 +82,7 @@ class CampaignFolder:
 
     def pause(self) -> None:
         """Asks for a pause, which lasts until `resume`, whatever is started and ended meanwhile."""
+        self._make()
         self._pause.touch()
 
     def resume(self) -> None:
@@ -89,6 +91,7 @@ class CampaignFolder:
 
     def write_state(self, word: str, runs: Sequence[str]) -> None:
         """Says what goes on, for other processes: running, pausing, paused or ended, and the labels of runs at work."""
+        self._make()
         write_whole(self._state, json.dumps({"state": word, "runs": runs}))
 
     def read_state(self) -> str:
@@ -109,21 +112,27 @@ class CampaignFolder:
         self._write_failures({name: found for name, found in self.failures().items() if name not in names})
 
     def _write_failures(self, failures: Mapping[str, Mapping[str, str]]) -> None:
+        self._make()
         write_whole(self._failures, json.dumps(failures, indent=1) + "\n")
+
+    def _make(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
 
 
 class Estimates:
     """Core-hours of runs: measured ones of the same task or agent where there are some, else the plan's.
 
-    The plan's are corrected by the ratio of all measured runs to their estimates.
+    What else a machine does makes a run longer and never shorter, so that of an agent's runs on one task the quickest
+    counts. The plan's are corrected by the median ratio of measured ones to their estimates, over agents and tasks but
+    random players, whose time is that of the games that they happen to play.
 
     Args:
         planned: all runs.
     """
 
     def __init__(self, planned: Sequence[Planned]) -> None:
-        self._by_kind: dict[tuple[str, ...], list[float]] = collections.defaultdict(list)
-        self._measured = self._estimated = 0.0
+        self._measured: dict[tuple[tuple[str, ...], str], float] = {}  # by kind and task
+        self._estimated: dict[tuple[tuple[str, ...], str], float] = {}
         self._planned = {item.job: item for item in planned}
 
     def add_record(self, job: RecordedJob, record: Mapping[str, Any]) -> None:
@@ -132,18 +141,21 @@ class Estimates:
             return
         hours = record["wall_seconds"] / 3600 * record["hardware"]["cores"]
         run, block = self._planned[job].run, self._planned[job].block
-        for key in _kinds(run):
-            self._by_kind[key].append(hours)
-        self._measured += hours
-        self._estimated += block.core_hours
+        key = _kind(run), run.task
+        self._measured[key] = min(hours, self._measured.get(key, hours))
+        self._estimated[key] = block.core_hours
 
     def core_hours(self, job: RecordedJob) -> float:
         """Returns those of a whole run."""
         run, block = self._planned[job].run, self._planned[job].block
-        for key in _kinds(run):
-            if known := self._by_kind.get(key):
-                return sum(known) / len(known)
-        return block.core_hours * (self._measured / self._estimated if self._estimated else 1.0)
+        if (known := self._measured.get((_kind(run), run.task))) is not None:
+            return known
+        if of_tasks := [hours for (kind, _), hours in self._measured.items() if kind == _kind(run)]:
+            return sum(of_tasks) / len(of_tasks)
+        ratios = [
+            hours / self._estimated[key] for key, hours in self._measured.items() if random_player.AGENT not in key[0]
+        ]
+        return block.core_hours * (statistics.median(ratios) if ratios else 1.0)
 
     def left(self, job: RecordedJob) -> float:
         """Returns the core-hours that a run still needs, by its own speed where it has one."""
@@ -154,10 +166,9 @@ class Estimates:
         return (1 - share) * whole
 
 
-def _kinds(run: Run) -> tuple[tuple[str, ...], ...]:
-    """What the speeds of runs are alike in, the narrowest first."""
-    kind = tuple(getattr(run, name) for name in KIND)
-    return (*kind, run.task), kind
+def _kind(run: Run) -> tuple[str, ...]:
+    """What the speeds of runs are alike in, besides their tasks."""
+    return tuple(getattr(run, name) for name in KIND)
 
 
 class CampaignFollower(Follower):

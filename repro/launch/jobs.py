@@ -12,7 +12,7 @@ from pathlib import Path
 import ml_collections
 
 from repro import cli
-from repro.config import PROCESSES, agents, use_processes
+from repro.config import PROCESSES, agents, tasks, use_processes
 from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
@@ -103,6 +103,18 @@ def _load_own(path: str, scale: str) -> ml_collections.ConfigDict:
 def _make_config(get_config: Callable[[str], ml_collections.ConfigDict], scale: str) -> ml_collections.ConfigDict:
     """A configuration that is made once, of which each of many jobs has a copy."""
     return get_config(scale)
+
+
+def played_tasks(config: ml_collections.ConfigDict, task: str, agent: str) -> Sequence[str]:
+    """Returns the tasks that an agent has a run of each on: the one, but for a random player those of a set alone.
+
+    Args:
+        config: of the experiment.
+        task: name of one task, or of the set that others learn together.
+        agent: one of the experiment's, or a random player.
+    """
+    alone = agent == random_player.AGENT and task == config.env.task
+    return (tasks(config) if alone else ()) or (task,)
 
 
 def check_agents(config: ml_collections.ConfigDict, names: Sequence[str]) -> None:

@@ -22,7 +22,8 @@ class Block:
         paper, experiment: folder and file in `paper_configs`.
         agents: those that are compared stand in one block, since one without the others answers little. One with
             fields of its own is a variant of its experiment's configuration, so that its records are no other's.
-        tasks: in any spelling; of tasks that are learned together, the name of the set.
+        tasks: in any spelling; of tasks that are learned together, the name of the set, of which a random player plays
+            each alone.
         scale: smoke, desk or paper.
         seeds: 1 to this number.
         core_hours: of one run, estimated, the mean over agents and tasks.
@@ -51,8 +52,9 @@ class Block:
         return [
             Run(self.paper, self.experiment, agent, task, self.scale, seed)
             for seed in range(1, self.seeds + 1)
-            for task in tasks
+            for named in tasks
             for agent in self.agents
+            for task in jobs.played_tasks(config, named, agent)
         ]
 
 

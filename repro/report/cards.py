@@ -64,7 +64,7 @@ class Card:
         runs: of each agent.
         scores: of the runs of each agent with an evaluation in the same unit, the experiment's own agent first.
         context: numbers of other publications.
-        videos: agent to its video, also of agents without a record.
+        videos: of agents with a record, by agent.
     """
 
     anchor: str
@@ -80,12 +80,6 @@ class Card:
     def all_images(self) -> list[figures.Image]:
         """Those of the task and those of each agent."""
         return [*self.images, *(image for item in self.runs for image in item.images)]
-
-    @property
-    def other_videos(self) -> list[Video]:
-        """The videos of agents without a record."""
-        recorded = {item.row.agent for item in self.runs}
-        return [video for agent, video in self.videos.items() if agent not in recorded]
 
     @property
     def compared(self) -> list[agent_table.AgentLine]:
@@ -182,7 +176,9 @@ def _card(
     images += _stability_images(place, runs, index)
     scores = _scores(runs, configs_dir)
     context = _context(row, config, published_dir)
-    shown = find_videos(runs[0].stored[0].path.parents[1])
+    recorded = {item.row.agent for item in runs}
+    found = find_videos(runs[0].stored[0].path.parents[1])
+    shown = {agent: video for agent, video in found.items() if agent in recorded}
     return Card(place, str(row.experiment), row.task, images, runs, scores, context, shown)
 
 

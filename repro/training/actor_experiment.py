@@ -60,8 +60,8 @@ class ActorExperiment(abc.ABC):
                 config[self.SAMPLED[name]][name] = value
         return type(self)(config)
 
-    def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, self.is_continuous)
+    def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
+        return make_environment(self.config, num_envs, seed, self.is_continuous, shard)
 
     def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)

@@ -23,7 +23,6 @@ from repro.acting.supervision import Supervision, make_actors
 from repro.acting.weights import WeightsPublisher
 from repro.config import PROCESSES, frames_per_step, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment
-from repro.environments.make import make_environment
 from repro.environments.names import task_names
 from repro.evidence import published
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
@@ -120,9 +119,6 @@ class OnPolicyExperiment(ActorExperiment):
         best = "median actions" if self.is_continuous else "most probable action"
         actions = best if self.config.evaluation.greedy else "sampled actions"
         return describe_games(self.config.env, episodes, actions)
-
-    def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
-        return make_environment(self.config, num_envs, seed, self.is_continuous, shard)
 
     def make_optimizer(self) -> RMSPropTF1:
         """Returns RMSProp whose rate moves linearly over the budget."""

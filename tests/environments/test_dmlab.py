@@ -11,6 +11,8 @@ import ml_collections
 import numpy as np
 import pytest
 
+from paper_configs.acer import atari as acer_atari
+from paper_configs.ctrace import r2d2
 from paper_configs.impala import atari_shallow, dmlab_table2
 from repro.acting.play import play as play_evaluation
 from repro.acting.rollout import Rollout
@@ -554,12 +556,9 @@ def test_a_run_that_begins_new_episodes_repeats_none(make):
 # Agents
 
 
-def test_an_interrupted_run_repeats_no_episode(tmp_path, monkeypatch):
-    config = dmlab_table2.get_config("smoke")
-    config.env.update({"task": "lt_chasm", "level_set": 3, "level_cache": "", "stagger_steps": 2})
-    config.learner.update({"batch_size": 2, "unroll_length": 5})
-    config.runtime.update({"num_actors": 2, "envs_per_actor": 2, "schedule": "async"})
-    config.num_env_frames = 2 * 4 * 5 * 8
+@pytest.fixture
+def begun(monkeypatch):
+    """Seeds of all episodes that begin, in their order."""
     seeds, request = [], GameProcess.request
 
     def record(self, *what):
@@ -568,6 +567,15 @@ def test_an_interrupted_run_repeats_no_episode(tmp_path, monkeypatch):
         request(self, *what)
 
     monkeypatch.setattr(GameProcess, "request", record)
+    return seeds
+
+
+def test_an_interrupted_run_repeats_no_episode(tmp_path, begun):
+    config = dmlab_table2.get_config("smoke")
+    config.env.update({"task": "lt_chasm", "level_set": 3, "level_cache": "", "stagger_steps": 2})
+    config.learner.update({"batch_size": 2, "unroll_length": 5})
+    config.runtime.update({"num_actors": 2, "envs_per_actor": 2, "schedule": "async"})
+    config.num_env_frames = 2 * 4 * 5 * 8
     for updates in (4, 8):
         trainer = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
         for update in trainer:
@@ -576,9 +584,34 @@ def test_an_interrupted_run_repeats_no_episode(tmp_path, monkeypatch):
         trainer._source.close()  # the actors stop, so that what they have begun is what is counted
         trainer.save()
         if updates == 4:
-            begun = len(seeds)
-    assert len(seeds) > begun + 4
-    assert len(seeds) == len(set(seeds))
+            before = len(begun)
+    assert len(begun) > before + 4
+    assert len(begun) == len(set(begun))
+
+
+def _acer():
+    config = acer_atari.get_config("smoke")
+    config.replay.frames = 2_000
+    config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
+    return config
+
+
+def _r2d2():
+    config = r2d2.get_config("smoke")
+    config.runtime.update({"num_actors": 2, "envs_per_actor": 2})
+    return config
+
+
+@pytest.mark.parametrize("make_config", [_acer, _r2d2])
+def test_actors_of_other_agents_take_turns_in_a_level_set_as_well(tmp_path, begun, make_config):
+    config = make_config()
+    config.env = ml_collections.ConfigDict(CONFIG | {"level_set": 3, "last_action_and_reward": make_config is _r2d2})
+    config.num_env_frames = 2_000
+    trainer = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    next(iter(trainer))
+    trainer.close()
+    assert len(begun) >= 8
+    assert len(begun) == len(set(begun))
 
 
 @pytest.mark.parametrize(

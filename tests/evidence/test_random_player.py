@@ -50,6 +50,7 @@ def test_without_a_random_player_there_is_no_bound():
         {"grey": False, "height": 96, "width": 96, "stack": 1, "max_pool": 1},
         {"reward_clip": None, "life_loss_ends": False, "time_limit_is_terminal": False},
         {"last_action_and_reward": True, "observed": "velocities"},
+        {"image_size": 48, "shadow_size": 256, "stagger_steps": 900},
     ],
 )
 def test_what_an_agent_sees_and_learns_from_makes_no_other_game(env):

@@ -130,6 +130,24 @@ def test_estimates_take_what_was_measured():
     assert estimates.core_hours(items[3].job) == pytest.approx(2.0 * 8.0 / 4.0)
 
 
+def test_runs_on_a_machine_that_had_more_to_do_raise_no_estimate():
+    block = Block("x", "refer", "figure_4_vracer", (), (), "desk", 1, 2.0)
+    items = [planned(seed)._replace(block=block) for seed in range(1, 5)]
+    items += [planned(1, "Ant")._replace(block=block), planned(2, "Swimmer")._replace(block=block)]
+    other = planned(1, "Ant", "vracer_er")._replace(block=block)
+    games = planned(1, "Walker2d", "random")._replace(block=block)
+    estimates = Estimates([*items, other, games])
+    for item, hours in zip(items, (2.1, 1.0, 4.0)):
+        estimates.add_record(item.job, {"wall_seconds": hours * 3600, "hardware": {"cores": 1}})
+    assert estimates.core_hours(items[3].job) == pytest.approx(1.0)
+    estimates.add_record(items[4].job, {"wall_seconds": 3.0 * 3600, "hardware": {"cores": 1}})
+    assert estimates.core_hours(items[5].job) == pytest.approx(2.0)  # the mean over tasks
+    estimates.add_record(games.job, {"wall_seconds": 90.0 * 3600, "hardware": {"cores": 1}})
+    assert estimates.core_hours(other.job) == pytest.approx(2.0 * (0.5 + 1.5) / 2)  # by the median of the ratios
+    estimates.add_record(items[5].job, {"wall_seconds": 40.0 * 3600, "hardware": {"cores": 1}})
+    assert estimates.core_hours(other.job) == pytest.approx(2.0 * 1.5)
+
+
 def test_what_is_left_of_a_run_follows_its_own_speed():
     item = planned()
     estimates = Estimates([item])
@@ -263,6 +281,39 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     wrong = call(tmp_path, "--only=pongg")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
     assert "--only: the plan has no 'pongg'; did you mean 'pong'?" in wrong.stderr
+
+
+ON_A_CLUSTER = """
+import sys
+from absl import flags
+from repro import campaign
+from repro.launch import ray_runs
+
+class Cluster:
+    version = "any"
+
+    def __init__(self, address):
+        pass
+
+    def connect(self, cores):
+        return 7
+
+    def describe(self, at_once):
+        return f"At most {at_once} runs at once."
+
+ray_runs.RayRuns = Cluster
+flags.FLAGS(sys.argv)
+campaign.main([])
+"""
+
+
+def test_a_dry_run_counts_the_cores_of_the_cluster_and_leaves_no_folder(tmp_path):
+    (tmp_path / "plan.py").write_text(SMOKE_PLAN)
+    flags = [*command(tmp_path)[3:], "--dry_run", "--cluster=auto"]
+    said = subprocess.run([sys.executable, "-c", ON_A_CLUSTER, *flags], capture_output=True, text=True, check=True)
+    assert "0 of 3 runs are done" in said.stdout
+    assert "on 7 cores" in said.stdout
+    assert not (tmp_path / "runs").exists()
 
 
 SHOW_PLAN = """

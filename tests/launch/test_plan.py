@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from repro.evidence import answerable, behaviour, commands, random_player, records, staleness
+from paper_configs import campaign
+from repro.evidence import answerable, behaviour, commands, published, random_player, records, staleness
 from repro.evidence.commands import Run
 from repro.launch import plan, selection
 from repro.launch.plan import Block
@@ -30,6 +31,15 @@ def test_a_block_has_every_agent_and_task_of_a_seed_before_the_next_seed():
         (1, "Swimmer", "vracer_refer"),
         (1, "Swimmer", "vracer_er"),
         (2, "Hopper", "vracer_refer"),
+    ]
+
+
+def test_a_random_player_plays_each_of_the_tasks_that_others_learn_together():
+    both = Block("x", "impala", "atari_57", ("random", "impala_multitask"), ("atari_57",), "smoke", 1, 1.0)
+    assert [(run.agent, run.task) for run in both.runs()] == [
+        ("random", "breakout"),
+        ("random", "pong"),
+        ("impala_multitask", "atari_57"),
     ]
 
 
@@ -189,3 +199,24 @@ def test_every_game_of_the_plan_has_a_random_player():
             else:
                 games[game] = (run.paper, run.experiment, task)
     assert sorted({games[game] for game in games.keys() - levels.keys()}) == []
+
+
+def test_every_row_is_answered_by_the_committed_plan_or_left_out_for_a_reason():
+    """But for rows that studies answer, whose records are there; no reason stands for rows that are answered."""
+    answered = answerable.shares(
+        {run for blocks in plan.load_stages(PATH).values() for item in blocks for run in item.runs()}
+    )
+    stored, _ = records.read_all(records.ROOT / "results")
+    studies = {(item.record["paper"], item.record["agent"]) for item in stored if "study" in item.record["config"]}
+    unanswered = [
+        row
+        for paper in published.papers()
+        for place, row in enumerate(published.load(paper).rows)
+        if row.value is not None
+        and row.cannot_run is None
+        and (paper, row.agent) not in studies
+        and (paper, place) not in answered
+    ]
+    excused = {reason: [row for row in unanswered if applies(row)] for reason, applies in campaign.LEFT_OUT.items()}
+    assert [row for row in unanswered if not any(row in rows for rows in excused.values())] == []
+    assert [reason for reason, rows in excused.items() if not rows] == []

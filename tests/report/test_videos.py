@@ -1,4 +1,4 @@
-"""Videos on the page: beside the runs of their agent, or below them where it has none, with what they show."""
+"""Videos on the page: beside the runs of their agent, with what they show."""
 
 import re
 
@@ -35,15 +35,15 @@ def test_a_video_stands_in_the_runs_of_its_agent(tmp_path):
     assert cv2.imread(str(copy.with_suffix(".jpg"))).shape == (240, 320, 3)
 
 
-def test_a_video_of_an_agent_without_a_record_stands_on_the_card_of_its_task(tmp_path):
+def test_what_a_run_changed_is_said_and_a_video_without_a_record_is_not_shown(tmp_path):
     folder = write(tmp_path / "results", make_record(1)).parent
-    changes = {"learner.learning_rate": 0.001}
-    write_example(folder.parent / "other", changes=changes, shown_seconds=67.0, git_commit=None)
+    write_example(folder, changes={"learner.learning_rate": 0.001}, shown_seconds=67.0, git_commit=None)
+    write_example(folder.parent / "other")
     html = page.write_report(tmp_path / "report", tmp_path / "results").read_text()
-    recorded, other = re.findall(r'<section class="runs".*?</section>', html, re.S)
-    assert "<video" not in recorded
-    assert "<b>other</b> <small>without a record</small>" in other
-    assert "desk scale, learner.learning_rate 0.001, trained for 8M frames: game score 21.00." in other
+    (runs,) = re.findall(r'<section class="runs".*?</section>', html, re.S)
+    assert "desk scale, learner.learning_rate 0.001, trained for 8M frames: game score 21.00." in runs
+    assert html.count("<video") == 1
+    assert not (tmp_path / "report/videos/impala/atari_shallow/pong/other").exists()
 
 
 def test_without_the_file_that_says_what_it_shows_there_is_no_video(tmp_path):
@@ -67,6 +67,7 @@ def test_the_videos_of_this_repository_are_small_and_readable(tmp_path):
     paths = sorted(RESULTS.glob("*/*/*/*/*.webm"))
     found = [item for task in RESULTS.glob("*/*/*") for item in videos.find_videos(task).values()]
     assert sorted(item.path for item in found) == paths
+    assert [path for path in paths if not any(path.parent.glob("seed_*.json"))] == []
     videos.copy_videos(tmp_path, found)  # reads a picture of each
     assert all(path.stat().st_size < video.MAX_BYTES for path in paths)
     assert len(list(tmp_path.rglob("*.jpg"))) == len(paths)

@@ -96,7 +96,7 @@ class AcerExperiment(ActorExperiment):
         seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
         remote = runtime.schedule == PROCESSES
         local = seeds.environments[:1] if remote else seeds.environments  # of processes, one shows the specs
-        environments = [self.make_environment(runtime.envs_per_actor, x) for x in local]
+        environments = [self._make_actor_environment(*numbered) for numbered in enumerate(local)]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
@@ -136,8 +136,8 @@ class AcerExperiment(ActorExperiment):
         run_remote_actor(self.config, make_environment, make_policy, seed, index, start, address)
 
     def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
-        del index
-        return self.make_environment(self.config.runtime.envs_per_actor, seed)
+        runtime = self.config.runtime
+        return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
 
     def _make_local_source(
         self,

@@ -198,13 +198,16 @@ class SequenceExperiment(ActorExperiment):
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
-        environment = self.make_environment(self.envs_per_actor, environment_seed)
+        environment = self._make_actor_environment(index, environment_seed)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter = Reporter(reverb.Client(address), index, own_machine(address))
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
+
+    def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
+        return self.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
 
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
@@ -215,8 +218,8 @@ class SequenceExperiment(ActorExperiment):
         seeds = make_run_seeds(seed, self.num_actors)
         replay = self._make_memory(spec, seeds.replay)
         actors = make_actors(
-            [self.make_environment(envs, x) for x in seeds.environments],
-            lambda _, seed: self.make_environment(envs, seed),
+            [self._make_actor_environment(*numbered) for numbered in enumerate(seeds.environments)],
+            self._make_actor_environment,
             lambda environment, i: self.make_local_policy(environment, explorations[i].epsilon),
             weights,
             steps,
