@@ -62,7 +62,7 @@ def main(argv: list[str]) -> None:
     began_at, lost = trainer.updates, False
     stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
     if trainer.updates:
-        _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
+        _say(_describe_resume(run_dir, trainer, progress.lost))
     try:
         for update in trainer:
             progress(update)
@@ -256,6 +256,12 @@ def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: 
     unit, amount = total_budget(resolve(config))
     begins = "from its last checkpoint" if has_saved(run.path) else "from the beginning"
     return f"Training {config.agent} on {config.env.task}, seed {seed}, for {amount:,} {unit} in {run.path}, {begins}."
+
+
+def _describe_resume(run_dir: Path, trainer: Trainer, lost: int) -> str:
+    """What a run says that goes on from a checkpoint; `lost`: units of its budget that were logged after it."""
+    said = f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}."
+    return f"{said} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else said
 
 
 def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
