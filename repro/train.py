@@ -13,7 +13,7 @@ from absl import flags
 
 from repro import cli
 from repro.config import budget, check_numbers, resolve, tasks, total_budget, use_processes
-from repro.training.stopping import StopSignal
+from repro.training.stopping import UPDATE, StopSignal
 
 if TYPE_CHECKING:
     from repro.training.experiment import Experiment
@@ -60,9 +60,9 @@ def main(argv: list[str]) -> None:
     except LearnerLostError as error:
         cli.fail(f"{str(error).rstrip('.')}. {_describe_checkpoint(run_dir)}", code=1)
     began_at, lost = trainer.updates, False
-    stop.attach(trainer, lambda saved: _say(_describe_stop(run_dir, saved)))
+    stop.attach(trainer, lambda unended: _say(_describe_stop(trainer, unended)))
     if trainer.updates:
-        _say(f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}.")
+        _say(_describe_resume(run_dir, trainer, progress.lost))
     try:
         for update in trainer:
             progress(update)
@@ -94,7 +94,7 @@ def main(argv: list[str]) -> None:
         trainer.close()
     if lost:
         _start_again(stop)
-    _say(_describe_end(run, trainer) if trainer.complete else _describe_stop(run_dir, saved=not lost))
+    _say(_describe_end(run, trainer) if trainer.complete else _describe_stop(trainer, UPDATE if lost else None))
     if lost:
         sys.exit(1)
 
@@ -258,6 +258,12 @@ def _describe_start(run: RunDirectory, config: ml_collections.ConfigDict, seed: 
     return f"Training {config.agent} on {config.env.task}, seed {seed}, for {amount:,} {unit} in {run.path}, {begins}."
 
 
+def _describe_resume(run_dir: Path, trainer: Trainer, lost: int) -> str:
+    """What a run says that goes on from a checkpoint; `lost`: units of its budget that were logged after it."""
+    said = f"Resuming {run_dir} at {trainer.frames:,} {trainer.unit}."
+    return f"{said} At least {lost:,} {trainer.unit} that came after this checkpoint are lost." if lost else said
+
+
 def _describe_end(run: RunDirectory, trainer: Trainer) -> str:
     """What a run says that has used up its budget; one that is trained for a record is evaluated by what started it."""
     from repro.training.progress_line import format_score
@@ -298,15 +304,18 @@ def _describe_checkpoint(run_dir: Path) -> str:
     return f"The last good checkpoint is in {run_dir / 'checkpoints'}." if has_saved(run_dir) else "Nothing was saved."
 
 
-def _describe_stop(run_dir: Path, saved: bool) -> str:
-    """What a run that was stopped says; `saved`: whether the last checkpoint has all that it learned."""
-    from repro.training.run_directory import has_saved
+def _describe_stop(trainer: Trainer, unended: str | None) -> str:
+    """What a run that was stopped says, without a look at its folder, whose disk may hang.
 
+    Args:
+        trainer: of the run.
+        unended: as in `StopSignal.attach`.
+    """
     again = f"with: {cli.command('repro.train', *sys.argv[1:])}"
-    if not has_saved(run_dir):
-        return f"Stopped before anything was learned. Start again {again}"
-    if not saved:
-        return f"Stopped at the last checkpoint, since the update after it did not end. Resume {again}"
+    if not trainer.has_checkpoint:
+        return f"Stopped before anything was saved. Start again {again}"
+    if unended:
+        return f"Stopped at the last checkpoint, since {unended}. Resume {again}"
     return f"Stopped and saved. Resume {again}"
 
 

@@ -4,9 +4,10 @@
 
 Each run is started, watched and ended from outside, as a user would. `actors`: one learner, with an actor on each
 machine. `evaluator`: a learner with an actor, and an evaluator on another machine. `learners`: two synchronous
-learners on two machines; the actor of the chief is on the third. `weights`: two learners on two machines make the
-updates of one. Prints for each fault what happened and what was lost, and ends with code 1 where that is not what
-docs/cluster.md says. Needs the right to make namespaces.
+learners on two machines; the actor of the chief is on the third. `replay`: R2D2, whose learner has the replay on a
+machine, with actors on the other two. `weights`: two learners on two machines make the updates of one. Prints for each
+fault what happened and what was lost, and ends with code 1 where that is not what docs/cluster.md says. Needs the right
+to make namespaces.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import numpy as np
 
 from repro.training.learner_group import free_port
 from repro.training.run_directory import read_progress
-from tests.support.commanded_run import LONG, SECONDS, CommandedRun, wait
+from tests.support.commanded_run import IMPALA, LONG, R2D2, SECONDS, CommandedRun, check_lost, wait
 from tests.support.network import ADDRESSES, Cable, Machines, machines, refusal
 
 DELAY, LOSS = 0.1, 0.02
@@ -38,16 +39,23 @@ ENVS = 16
 """Environments of an actor."""
 EVALUATOR = 2
 """Machine of an evaluator."""
-OPTIONS = (LONG, "--config.runtime.schedule=processes", "--config.runtime.checkpoint_seconds=1")
+INTERVAL = 1.0
+"""Seconds between checkpoints."""
+OPTIONS = (LONG, "--config.runtime.schedule=processes")
+SAVING_IMPALA = (*IMPALA, f"--config.runtime.checkpoint_seconds={INTERVAL}")
+R2D2_FIELDS = ("runtime.num_actors=2", f"runtime.checkpoint_seconds={INTERVAL}", "replay.first_frames=500")
+SAVING_R2D2 = (*R2D2, *(f"--config.variants.r2d2_ctrace.{field}" for field in R2D2_FIELDS))
 GAMES = "its games, an unroll of each"
 EVALUATION = "the evaluation under way"
-UPDATES = "what came after the last checkpoint, open games"
+UPDATES = "what came after the last checkpoint, {:,} steps or more; open games"
 END_SECONDS = 30.0
 """From a signal to the end of everything."""
 CUT_SECONDS = 5.0
 """For which a learner is cut off: so short that it is not given up."""
 HOLD_SECONDS = 5.0
 """Until a run waits for actors that were stopped: unrolls that wait are learned from first."""
+MORE_ROWS = "--config.num_env_steps=400000"
+"""The log has a row for each of 500 parts of the budget."""
 SILENT = "Learner 1 is gone: it gave no sign of life for [0-9]+ seconds. All learners start again"
 
 
@@ -66,19 +74,24 @@ class PlacedRun(CommandedRun):
         made: the machines.
         folder: for the run.
         actors: machine of each of the chief's.
+        agent: flags.
     """
 
-    def __init__(self, made: Machines, folder: Path, actors: tuple[int, ...]) -> None:
+    def __init__(
+        self, made: Machines, folder: Path, actors: tuple[int, ...], agent: Sequence[str] = SAVING_IMPALA
+    ) -> None:
         command = ["ip", "netns", "exec", made.names[0], sys.executable, "-m", "tests.support.placed_train"]
         places = {"names": made.names, "actors": actors, "evaluator": EVALUATOR}
-        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)})
+        super().__init__(folder, command, {"REPRO_TESTS_PLACES": json.dumps(places)}, agent)
 
 
 @contextmanager
-def running(made: Machines, actors: tuple[int, ...], *settings: str) -> Iterator[tuple[PlacedRun, subprocess.Popen]]:
+def running(
+    made: Machines, actors: tuple[int, ...], *settings: str, agent: Sequence[str] = SAVING_IMPALA
+) -> Iterator[tuple[PlacedRun, subprocess.Popen]]:
     """A run that has begun to learn."""
     with tempfile.TemporaryDirectory() as folder:
-        run = PlacedRun(made, Path(folder), actors)
+        run = PlacedRun(made, Path(folder), actors, agent)
         with started(run, *settings) as process:
             yield run, process
 
@@ -88,6 +101,7 @@ def started(run: CommandedRun, *settings: str) -> Iterator[subprocess.Popen]:
     """The process of a run that has begun to learn, and that is killed in the end."""
     try:
         process = run.start(*OPTIONS, *settings)
+        run.wait_for_more_rows(1)
         go_on(run)
         yield process
     finally:
@@ -251,11 +265,8 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         saved = run.saved_updates
         os.kill(_pids(made, 1, "repro.learner")[0], signal.SIGKILL)
         run.wait_for("Learner 1 is gone: it ended with code -9")
-        resumed = _resumed(run)
-        assert resumed >= saved, (resumed, saved)
-        go_on(run)
-        happened = "all learners start again"
-        yield Outcome("a learner is killed", happened, UPDATES)
+        lost = resume(run, 0, saved)
+        yield Outcome("a learner is killed", "all learners start again", lost)
 
         for cable in (other, made.cables[2]):
             cable.delay, cable.loss = DELAY, LOSS
@@ -273,51 +284,72 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
         assert run.count("start again") == 1, run.stderr.read_text()
         yield Outcome(f"a learner is cut off for {CUT_SECONDS:g} s", "updates wait, and the run goes on", "nothing")
 
-        took = cut_off_learner(made, run)
+        took, lost = cut_off_learner(made, run)
         happened = f"all learners start again after {took:.0f} s, with it once it is back"
-        yield Outcome("a learner is cut off until it is given up", happened, UPDATES)
+        yield Outcome("a learner is cut off until it is given up", happened, lost)
 
         for phase, held in (("waits for its actor", 1), ("is in an update", 2)):
-            took = stop_learner(made, run, _pids(made, held, "repro.actor"), is_in_update=held != 1)
+            took, lost = stop_learner(made, run, _pids(made, held, "repro.actor"), is_in_update=held != 1)
             happened = f"all learners start again after {took:.0f} s"
-            yield Outcome(f"a learner is stopped that {phase}", happened, UPDATES)
+            yield Outcome(f"a learner is stopped that {phase}", happened, lost)
 
-        saved = run.saved_updates
-        process.kill()
-        process.wait()
-        began = time.monotonic()
-        wait(lambda: not any(made.pids(machine) for machine in range(3)), "learners or actors do not end")
-        left = time.monotonic() - began
-        assert left < END_SECONDS, left
-        process = run.start(*OPTIONS, *settings)
-        resumed = _resumed(run)
-        assert resumed >= saved, (resumed, saved)
-        go_on(run)
-        happened = f"all else ends in {left:.1f} s, the same command goes on"
-        yield Outcome(
-            "the chief and its replay are killed", happened, "what came after the last checkpoint, open games"
-        )
+        process, outcome = kill(made, run, process, *settings)
+        yield outcome._replace(fault="the chief is killed")
 
         totals, took = end(made, run, process, _pids(made, 1, "repro.learner"))
         assert totals["learners"] == 2, totals
         assert totals["machines"] == 3, totals
-        yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "nothing")
+        assert "lost" not in totals, totals
+        yield Outcome("SIGTERM, to both", f"saved, and nothing is left after {took:.1f} s", "open games")
 
 
-def cut_off_learner(made: Machines, run: CommandedRun) -> float:
-    """Cuts off a learner of two, on the second machine, until it is given up; the seconds until then."""
+def break_replay(made: Machines, seconds: float) -> Iterator[Outcome]:
+    """Kills a learner with its replay, on a machine of their own; without the replay it could not sample at once."""
+    del seconds
+    with running(made, (1, 2), MORE_ROWS, agent=SAVING_R2D2) as (run, process):
+        for machine in (1, 2):
+            sends(made.cables[machine])
+        process, outcome = kill(made, run, process, MORE_ROWS)
+        yield outcome._replace(fault="a learner with its replay is killed")
+
+        totals, took = end(made, run, process)
+        assert totals["machines"] == 3, totals
+        assert "lost" not in totals, totals
+        yield Outcome("SIGTERM", f"saved, and nothing is left after {took:.1f} s", "open games")
+
+
+def kill(
+    made: Machines, run: CommandedRun, process: subprocess.Popen, *settings: str
+) -> tuple[subprocess.Popen, Outcome]:
+    """Kills the process that was commanded, and gives the same command again; its process, and what came of it."""
+    saved = run.saved_updates
+    process.kill()
+    process.wait()
+    began = time.monotonic()
+    wait(lambda: not any(made.pids(machine) for machine in range(3)), "learners or actors do not end")
+    left = time.monotonic() - began
+    assert left < END_SECONDS, left
+    rows = read_progress(run.progress)
+    process = run.start(*OPTIONS, *settings)
+    lost = resume(run, 0, saved, rows)
+    return process, Outcome("it is killed", f"all else ends in {left:.1f} s, the same command goes on", lost)
+
+
+def cut_off_learner(made: Machines, run: CommandedRun) -> tuple[float, str]:
+    """Cuts off a learner of two, on the second machine, until it is given up; the seconds until then, what was lost."""
     saved, begun, lines = run.saved_updates, run.count("Resuming "), run.count(SILENT)
     began = time.monotonic()
     made.cables[1].is_up = False
     run.wait(lambda: run.count(SILENT) > lines, "a learner that is cut off is not noticed")
     took = time.monotonic() - began
     made.cables[1].is_up = True
-    _check_resumed(run, begun, saved)
-    return took
+    return took, resume(run, begun, saved)
 
 
-def stop_learner(made: Machines, run: CommandedRun, actors: Sequence[int], is_in_update: bool) -> float:
-    """Stops a learner of two in a phase that the run is held in by stopping actors; the seconds until it is given up.
+def stop_learner(made: Machines, run: CommandedRun, actors: Sequence[int], is_in_update: bool) -> tuple[float, str]:
+    """Stops a learner of two in a phase that the run is held in by stopping actors.
+
+    Returns the seconds until it is given up, and what was lost.
 
     Args:
         made: the machines; the learner is on the second.
@@ -337,16 +369,24 @@ def stop_learner(made: Machines, run: CommandedRun, actors: Sequence[int], is_in
     run.wait(lambda: run.count(SILENT) > lines, "a stopped learner is not noticed")
     took = time.monotonic() - began
     _go_on_again(actors)
-    _check_resumed(run, begun, saved)
-    return took
+    return took, resume(run, begun, saved)
 
 
-def _check_resumed(run: CommandedRun, begun: int, saved: int) -> None:
-    """Waits until a run goes on again, at its last checkpoint or after it, that had gone on so many times."""
-    run.wait(lambda: run.count("Resuming ") > begun, "learners do not start again")
-    resumed = _resumed(run)
+def resume(run: CommandedRun, begun: int, saved: int, rows: Sequence[Mapping[str, float]] | None = None) -> str:
+    """Waits until a run goes on again that a fault has ended just now; checks what it lost, and says it.
+
+    Args:
+        run: that has not read its log again yet.
+        begun: how often the run had resumed.
+        saved: updates in the last checkpoint before the fault, at least.
+        rows: of its log before; None: those that it has now.
+    """
+    rows = read_progress(run.progress) if rows is None else rows
+    run.wait(lambda: run.count("Resuming ") > begun, "the run does not go on")
+    resumed, lost = check_lost(run.stderr.read_text(), rows, INTERVAL)
     assert resumed >= saved, (resumed, saved)
     go_on(run)
+    return UPDATES.format(lost)
 
 
 def _go_on_again(pids: Sequence[int]) -> None:
@@ -360,13 +400,6 @@ def _pids(made: Machines, machine: int, module: str) -> list[int]:
     """Processes of a module on a machine."""
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_text().split("\0") for pid in made.pids(machine)}
     return [pid for pid, command in commands.items() if module in command]
-
-
-def _resumed(run: CommandedRun) -> int:
-    """Updates at which the run goes on that is about to."""
-    run.wait_for("Resuming ")
-    steps = re.findall(r"Resuming .* at ([0-9,]+) steps", run.stderr.read_text())[-1]
-    return int(steps.replace(",", "")) // (ENVS * 20)
 
 
 def compare_weights(made: Machines, seconds: float) -> Iterator[Outcome]:
@@ -413,6 +446,7 @@ SCENARIOS: dict[str, Callable[[Machines, float], Iterator[Outcome]]] = {
     "actors": break_actors,
     "evaluator": break_evaluator,
     "learners": break_learners,
+    "replay": break_replay,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import os
 import subprocess
@@ -20,6 +21,7 @@ from repro.benchmarks import impala_dmlab, ingestion, stac
 from repro.benchmarks.measuring import actor_learner, raw, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
+from repro.networks import recurrent
 from repro.papers import find_experiment
 from tests.support.forked_train import run_command
 
@@ -82,6 +84,62 @@ def test_products_are_those_that_the_results_of_a_graph_need():
     ]
     for product in found:
         assert np.isfinite(product().numpy()).all()
+
+
+def test_products_of_a_loop_are_those_of_its_steps(monkeypatch):
+    """An LSTM is a loop on a GPU; it has the products that it has without one, forward and backward."""
+    steps = recurrent.UNROLLED + 3
+    core = recurrent.ResettingLSTM(5, seed=1)
+
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(core(x, tf.zeros([2, steps], tf.bool), core.initial_state(2))[0] ** 2)
+        return loss, tape.gradient(loss, core.trainable_variables)
+
+    found = []
+    for gpus in ([], ["GPU:0"]):
+        monkeypatch.setattr(recurrent, "visible_gpus", lambda gpus=gpus: gpus)
+        graph = tf.function(gradients, autograph=False).get_concrete_function(tf.TensorSpec([2, steps, 3])).graph
+        made = (product() for product in raw.products(graph))
+        found.append(collections.Counter(tuple(product.shape) for product in made))
+    assert found[0][2, 5] == steps - 1  # gradients of h, which is zero before the first step
+    assert found[0][5, 20] == found[0][2, 20] == steps
+    assert found[0] + collections.Counter({(2, 5): 1}) == found[1]  # that of the first step, which a loop has too
+
+
+def test_products_of_functions_count_for_each_call():
+    matrix = tf.ones([2, 2])
+    square = tf.function(lambda x: x @ matrix)
+    graph = tf.function(lambda x: square(square(x)) @ matrix).get_concrete_function(tf.TensorSpec([2, 2])).graph
+    assert len(raw.products(graph)) == 3
+
+
+def test_products_of_another_type_keep_it():
+    kernel, matrix = (tf.ones(shape, tf.bfloat16) for shape in ([3, 3, 2, 5], [80, 7]))
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(kernel)
+            features = tf.nn.conv2d(x, kernel, 2, "VALID")
+            loss = tf.reduce_sum(tf.reshape(features, [6, -1]) @ matrix)
+        return loss, tape.gradient(loss, kernel)
+
+    found = raw.products(step.get_concrete_function(tf.TensorSpec([6, 9, 9, 2], tf.bfloat16)).graph)
+    assert {product().dtype for product in found} == {tf.bfloat16}
+    assert len(found) == 4
+
+
+def test_products_that_cannot_be_counted_are_refused():
+    matrix = tf.ones([2, 2])
+    unbounded = tf.function(lambda x: tf.while_loop(lambda x: x[0, 0] < 9.0, lambda x: [x @ matrix], [x]))
+    branch = tf.function(lambda x: tf.cond(x[0, 0] < 9.0, lambda: x @ matrix, lambda: x))
+    for function, said in ((unbounded, "a loop without a number of rounds"), (branch, "it is not known which one")):
+        with pytest.raises(ValueError, match=rf"^products: .*{said}.*\.$"):
+            raw.products(function.get_concrete_function(tf.TensorSpec([2, 2])).graph)
+    unknown = tf.function(lambda x: x @ matrix).get_concrete_function(tf.TensorSpec([None, 2]))
+    with pytest.raises(ValueError, match="has a shape that is not known"):
+        raw.products(unknown.graph)
 
 
 @pytest.mark.parametrize("gpus", [[], ["GPU:0"]])

@@ -100,6 +100,23 @@ def test_a_learner_that_is_killed_costs_what_came_after_the_last_checkpoint(run)
     run.wait(lambda: not _processes(f"--run_dir={run.run_dir}"), "learners or actors do not end")
 
 
+def test_an_actor_in_a_process_that_gets_no_more_memory_is_replaced(run):
+    """Its own environment takes all that the system grants the process; the log says so, and its games are counted."""
+    process = run.start(LONG, "--config.runtime.schedule=processes")
+    run.cause("fill_once", rows=1)
+    run.wait_for("Actor 0 was restarted (restart 1 of this process): it ended with code ")
+    log = run.run_dir / "actors/actor_0.txt"
+    (said,) = (line for line in run.stderr.read_text().splitlines() if "was restarted" in line)
+    assert re.search(rf"it ended with code (?!0;)-?\d+; see {log}\.$", said), said
+    assert re.search(r"MemoryError|bad_alloc", log.read_text()), log.read_text()
+    run.wait_for_more_rows()
+    process.send_signal(signal.SIGTERM)
+    code, stderr = run.end(process)
+    assert code == 0, stderr
+    assert "Stopped and saved. Resume with: " in stderr
+    assert "1 restarted actors" in stderr
+
+
 def test_a_wait_that_fails_shows_what_the_run_said_last(tmp_path):
     run = CommandedRun(tmp_path, (sys.executable, "-c", "raise ValueError('no such game')"))
     run.start().wait()

@@ -38,6 +38,10 @@ class Progress:
         unit: of the budget: frames or steps.
         progress_scalars: names of scalars in the line.
 
+    Attributes:
+        lost: units of the budget, on resume: learned from after the restored checkpoint, up to the last row that was
+            dropped.
+
     Raises:
         RunDirectoryError: the disk is full or not writable.
     """
@@ -62,9 +66,11 @@ class Progress:
         self._lags: list[float] = []  # of the updates since the last row
         self._evaluator_writer: tf.summary.SummaryWriter | None = None  # until there is something to write
         with self._writing():
-            for path in (self._path, self._evaluations):
-                _keep_rows_until(path, first_update)
+            dropped = _keep_rows_until(self._path, first_update)
+            _keep_rows_until(self._evaluations, first_update)
             self._writer = tf.summary.create_file_writer(str(run.tensorboard))
+        last_logged = max((int(row["updates"]) for row in dropped), default=first_update)
+        self.lost = (last_logged - first_update) * frames_per_update
         self._line = ProgressLine(label, total_updates * frames_per_update, unit, first_update * frames_per_update)
 
     def __call__(self, update: Update) -> None:
@@ -156,13 +162,15 @@ class Progress:
             ) from error
 
 
-def _keep_rows_until(path: Path, update: int) -> None:
-    """Leaves out rows of later updates, and a file without any other."""
-    rows = [row for row in read_progress(path) if row["updates"] <= update]
-    if rows:
-        write_whole(path, _csv(rows, header=True))
+def _keep_rows_until(path: Path, update: int) -> list[dict[str, float]]:
+    """Leaves out rows of later updates, which it returns, and a file without any other."""
+    rows = read_progress(path)
+    kept = [row for row in rows if row["updates"] <= update]
+    if kept:
+        write_whole(path, _csv(kept, header=True))
     else:
         path.unlink(missing_ok=True)
+    return [row for row in rows if row["updates"] > update]
 
 
 def _csv(rows: Sequence[Mapping[str, float]], header: bool) -> str:

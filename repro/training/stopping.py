@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 STOP_SECONDS = 25.0
 """From the signal to the end of a process that does not end by itself. A checkpoint that is being written then is
 finished first."""
+SAVE_SECONDS = 600.0
+"""Longest wait for that, since a disk on a network may hang: gigabytes of a replay take minutes at most."""
+UPDATE, CHECKPOINT = "the update after it did not end", "the one after it could not be written"
+"""What a process did not wait for any longer."""
 
 
 class StopSignal:
@@ -22,13 +26,14 @@ class StopSignal:
 
     A thread of its own hears of them, also while the main thread is in a compiler or in an environment. It ends the
     wait for actors, so that the iteration of the trainer returns. A process that has not ended after `STOP_SECONDS`
-    ends then, with what its last checkpoint has. A second signal changes nothing.
+    ends then, with what its last checkpoint has, or once the checkpoint is written that it is at, at most
+    `SAVE_SECONDS` later. A second signal changes nothing.
     """
 
     def __init__(self) -> None:
         self._received = threading.Event()
         self._trainer: Trainer | None = None
-        self._goodbye: Callable[[bool], None] = lambda saved: None
+        self._goodbye: Callable[[str | None], None] = lambda unended: None
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)  # the thread hears of it, and the main thread goes on
         self._signals, writer = os.pipe()
@@ -40,12 +45,13 @@ class StopSignal:
         """Returns whether a signal came."""
         return self._received.is_set()
 
-    def attach(self, trainer: Trainer, goodbye: Callable[[bool], None]) -> None:
+    def attach(self, trainer: Trainer, goodbye: Callable[[str | None], None]) -> None:
         """Says what is to end.
 
         Args:
             trainer: of the run.
-            goodbye: called before the process is ended in the midst of something, with whether all is saved.
+            goodbye: called before the process is ended in the midst of something, with what did not end, `UPDATE` or
+                `CHECKPOINT`, or None where all is saved.
         """
         self._goodbye = goodbye
         self._trainer = trainer
@@ -59,15 +65,17 @@ class StopSignal:
         if self._trainer is not None:
             self._trainer.interrupt()
         threading.Event().wait(STOP_SECONDS)
-        if self._trainer is not None:
-            self._trainer.saving.acquire()
         self._end()
 
     def _end(self) -> NoReturn:
-        saved = self._trainer is None or self._trainer.saved_updates == self._trainer.updates
+        unended: str | None = None
+        if self._trainer is not None and not self._trainer.saving.acquire(timeout=SAVE_SECONDS):
+            unended = CHECKPOINT
+        elif self._trainer is not None and self._trainer.saved_updates < self._trainer.updates:
+            unended = UPDATE
         try:
-            self._goodbye(saved)
+            self._goodbye(unended)
             sys.stdout.flush()
             sys.stderr.flush()
         finally:  # the terminal may be gone
-            os._exit(0 if saved else 1)
+            os._exit(1 if unended else 0)

@@ -41,13 +41,10 @@ def test_batched_a2c_learns_at_the_weights_that_acted(tmp_path):
 
 
 def test_published_sizes_of_batched_a2c_split_into_batches(tmp_path):
-    """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then.
-
-    A quarter of both where each actor has one environment, since each has a policy to compile.
-    """
-    for name, num_actors, envs, size in (("steps", 1, 48, 32), ("unrolls", 12, 1, 8)):
+    """48 unrolls a round, batches of 32: 16 wait for the next round and are one update old then."""
+    for name, num_actors, envs in (("steps", 1, 48), ("unrolls", 48, 1)):
         loop, _, _ = make_loop(
-            tmp_path / name, updates=6, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=size
+            tmp_path / name, updates=6, lag=0, num_actors=num_actors, envs_per_actor=envs, batch_size=32
         )
         batches, _ = learn(loop)
         share = [collections.Counter(versions) for versions, *_ in batches]
@@ -114,15 +111,16 @@ def test_a3c_applies_the_gradient_at_a_worker_s_weights_to_the_present_ones(tmp_
 
 
 def test_a_worker_of_a3c_goes_on_from_weights_that_know_its_last_unroll(tmp_path):
+    """32 of them, the published number."""
     loop, _, _ = make_loop(
-        tmp_path, updates=60, schedule="a3c", num_actors=4, envs_per_actor=1, batch_size=1, kind=ImpalaAgent
+        tmp_path, updates=320, schedule="a3c", num_actors=32, envs_per_actor=1, batch_size=1, kind=ImpalaAgent
     )
     batches, _ = learn(loop)
     last = {}
     for update, ((version,), (worker,), _) in enumerate(batches):
         assert version > last.get(worker, -1)  # after update number `last` there are `last` + 1
         last[worker] = update
-    assert len(last) == 4
+    assert len(last) == 32
 
 
 def test_a_run_with_dynamic_batching_has_the_versions_of_its_schedule(tmp_path):

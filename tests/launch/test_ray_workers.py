@@ -1,7 +1,8 @@
-"""Pieces on a Ray cluster, with a stand-in for Ray that runs each task when it is asked for."""
+"""Pieces on a Ray cluster, with a stand-in for Ray that runs each task when asked, and once with Ray itself."""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import types
 
@@ -12,6 +13,8 @@ from repro.launch.lineage import PopulationError
 from repro.launch.pieces import Piece, PieceResult
 from repro.launch.ray_workers import BEGUN, STOP, RayPool
 from repro.launch.recorded_job import Stopped
+from repro.training.run_directory import CHECKPOINTS, newest_checkpoint
+from tests.launch.test_member import make_piece
 
 
 class RayError(Exception):
@@ -155,3 +158,22 @@ def test_without_ray_or_a_cluster_there_is_a_sentence(ray, tmp_path, monkeypatch
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(PopulationError, match=r"Ray is not installed: .venv/bin/pip install -e .\[cluster\]"):
         RayPool("local", tmp_path, 1)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed.")
+def test_ray_itself_trains_a_piece_names_one_that_fails_and_stops(tmp_path):
+    """Its processes train a real member; the folder of another is a file."""
+    piece = make_piece(tmp_path / "member_3")._replace(member=3)
+    (tmp_path / "member_4").touch()
+    with RayPool("local", tmp_path, 1) as pool:
+        ((member, found),) = pool([piece])
+        assert (member, found.updates, found.diverged) == (3, 1, False)
+        assert newest_checkpoint(piece.folder / CHECKPOINTS) is not None
+        failing = piece._replace(member=4, folder=tmp_path / "member_4/run")
+        with pytest.raises(PopulationError, match=r"^member 4 failed: .*Cannot write to --run_dir=.*member_4/run"):
+            list(pool([failing]))
+        pool.stop()
+        with pytest.raises(Stopped):
+            list(pool([piece._replace(folder=tmp_path / "member_5")]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["member_3", "member_4"]
+    assert not sys.modules["ray"].is_initialized()

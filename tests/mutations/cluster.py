@@ -816,8 +816,8 @@ VARIANTS = [
     Variant(
         "evaluator: a resumed run keeps evaluations of weights that it has lost",
         PROGRESS,
-        "for path in (self._path, self._evaluations):",
-        "for path in (self._path,):",
+        "            _keep_rows_until(self._evaluations, first_update)\n",
+        "",
         f"{TEST_PROGRESS}::test_evaluations_are_logged_when_they_come_and_go_on_after_an_interruption",
     ),
     Variant(

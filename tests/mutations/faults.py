@@ -10,6 +10,7 @@ ASYNC = "repro/acting/async_source.py"
 LOCKSTEP = "repro/acting/lockstep_source.py"
 TRAINER = "repro/training/trainer.py"
 CHECKPOINT = "repro/training/checkpoint.py"
+PROGRESS = "repro/training/progress.py"
 STOPPING = "repro/training/stopping.py"
 RUN_DIRECTORY = "repro/training/run_directory.py"
 CONTROL, REFER, PPO = (f"repro/papers/refer/{name}.py" for name in ("control_trainer", "training", "ppo_training"))
@@ -19,6 +20,7 @@ TEST = "tests/acting/test_supervision.py"
 TEST_REMOTE = "tests/acting/test_remote.py"
 TEST_POOL = "tests/acting/test_actor_pool.py"
 TEST_CHECKPOINT = "tests/training/test_checkpoint.py"
+TEST_PROGRESS = "tests/training/test_progress.py"
 TEST_STOPPING = "tests/training/test_stopping.py"
 TEST_RUN_DIRECTORY = "tests/training/test_run_directory.py"
 TEST_STEP_WATCH = "tests/training/test_step_watch.py"
@@ -235,15 +237,30 @@ VARIANTS = [
     Variant(
         "faults: a checkpoint that is being written is cut",
         STOPPING,
-        "            self._trainer.saving.acquire()",
-        "            pass",
+        "not self._trainer.saving.acquire(timeout=SAVE_SECONDS)",
+        "self._trainer.saving.locked()",
         f"{TEST_STOPPING}::test_a_checkpoint_that_is_being_written_is_finished_whatever_signals_follow",
+    ),
+    Variant(
+        "faults: a checkpoint that hangs keeps the process for ever",
+        STOPPING,
+        "acquire(timeout=SAVE_SECONDS)",
+        "acquire()",
+        f"{TEST_STOPPING}::test_a_checkpoint_that_hangs_is_not_waited_for_for_ever",
+        slow=True,
+    ),
+    Variant(
+        "faults: what a checkpoint has counts as lost",
+        PROGRESS,
+        "(last_logged - first_update) * frames_per_update",
+        "last_logged * frames_per_update",
+        f"{TEST_PROGRESS}::test_what_was_logged_after_the_restored_checkpoint_is_lost",
     ),
     Variant(
         "faults: what is lost at a signal counts as saved",
         STOPPING,
-        "self._trainer.saved_updates == self._trainer.updates",
-        "True",
+        "self._trainer.saved_updates < self._trainer.updates",
+        "False",
         f"{TEST_STOPPING}::test_a_main_thread_that_hangs_is_ended",
     ),
     Variant(

@@ -18,6 +18,34 @@ from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 SECONDS = 120.0
 """Longest wait, for a machine that is busy."""
 LONG = "--config.num_env_steps=4000000"
+IMPALA = ("--config=paper_configs/impala/gymnasium.py:smoke",)
+R2D2 = ("--config=paper_configs/ctrace/gymnasium.py:smoke", "--config.agent=r2d2_ctrace")
+
+
+RESUMED = (
+    r"Resuming .* at ([0-9,]+) (frames|steps)\.(?: At least ([0-9,]+) \2 that came after this checkpoint are lost\.)?"
+)
+UPDATE_SECONDS = 2.0
+"""Of an update, for a machine that is busy."""
+
+
+def check_lost(said: str, rows: Sequence[Mapping[str, float]], interval: float) -> tuple[int, int]:
+    """Updates at which a run resumed the last time, and frames or steps that it lost, by what it said.
+
+    It lost all that it had logged after its last checkpoint, and no more than an interval between checkpoints brings.
+
+    Args:
+        said: by the run.
+        rows: of its log when it was interrupted.
+        interval: seconds between checkpoints.
+    """
+    at_, unit, lost_ = re.findall(RESUMED, said)[-1]
+    at, lost = (int((number or "0").replace(",", "")) for number in (at_, lost_))
+    budget = [row[f"num_env_{unit}"] for row in rows]
+    assert lost == max(0, budget[-1] - at), (lost, at, budget[-1])
+    after = [row["seconds"] for row, count in zip(rows, budget, strict=True) if count > at]
+    assert not after or after[-1] - after[0] <= interval + UPDATE_SECONDS, after
+    return round(at * rows[-1]["updates"] / budget[-1]), lost
 
 
 def wait(condition: Callable[[], object], otherwise: str, seconds: float = SECONDS) -> None:
@@ -31,12 +59,13 @@ def wait_for_rows(run_dir: Path, rows: int) -> None:
 
 
 class CommandedRun:
-    """IMPALA on the environment with faults, `Faulty`.
+    """An agent on the environment with faults, `Faulty`.
 
     Args:
         folder: for the run and what it says.
         command: that trains, in place of `python -m repro.train`.
         variables: of its environment, in addition.
+        agent: flags.
     """
 
     def __init__(
@@ -44,16 +73,17 @@ class CommandedRun:
         folder: Path,
         command: Sequence[str] = (sys.executable, "-m", "repro.train"),
         variables: Mapping[str, str] | None = None,
+        agent: Sequence[str] = IMPALA,
     ) -> None:
         self.folder, self.run_dir = folder, folder / "run"
+        self._agent = agent
         self._command = command
         added = {FOLDER_VARIABLE: str(folder), "PYTHONPATH": str(Path.cwd())}
         self._environment = os.environ | added | (variables or {})
         self._processes: list[subprocess.Popen] = []
 
     def start(self, *settings: str) -> subprocess.Popen:
-        arguments = ["--config=paper_configs/impala/gymnasium.py:smoke", f"--config.env.task={TASK}", *settings]
-        command = [*self._command, f"--run_dir={self.run_dir}", *arguments]
+        command = [*self._command, f"--run_dir={self.run_dir}", *self._agent, f"--config.env.task={TASK}", *settings]
         with self.stderr.open("w") as file:
             self._processes.append(subprocess.Popen(command, stderr=file, env=self._environment))
         return self._processes[-1]

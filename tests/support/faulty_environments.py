@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import time
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import gymnasium
+import psutil
 from gymnasium.envs.classic_control import CartPoleEnv
 
 FOLDER_VARIABLE = "REPRO_TESTS_FAULTS"
@@ -16,9 +18,14 @@ TASK = f"{__name__}:repro_tests/Faulty-v0"
 STEP_SECONDS = 2e-4
 """Of each step, in which it sleeps: a run that a test watches leaves the cores to other tests."""
 
+ROOM = 2**28
+"""Bytes that are left to a process whose memory is to run out."""
+
 
 class Faulty(CartPoleEnv):
-    """Looks at each step for the files `raise_once`, `raise`, `hang_once` and `hang`, and for `leak` at its creation.
+    """Looks at each step for the files `raise_once`, `raise`, `hang_once`, `hang` and `fill_once`.
+
+    At its creation it looks for `leak`.
 
     One that leaks keeps a MiB of every second, and a file that it opened.
     """
@@ -44,8 +51,20 @@ class Faulty(CartPoleEnv):
             time.sleep(1e6)
         while (folder / "hang").exists():
             time.sleep(0.1)
+        with contextlib.suppress(FileNotFoundError):
+            (folder / "fill_once").unlink()
+            fill_memory()
         time.sleep(STEP_SECONDS)
         return super().step(action)
+
+
+def fill_memory() -> NoReturn:
+    """Takes memory until the system grants this process no more: a MemoryError. The process keeps the limit."""
+    used = psutil.Process().memory_info().vms
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    taken = []
+    while True:
+        taken.append(bytearray(2**20))
 
 
 gymnasium.register("repro_tests/Faulty-v0", entry_point=Faulty, max_episode_steps=200)

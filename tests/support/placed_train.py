@@ -14,9 +14,12 @@ from pathlib import Path
 
 from repro import cli, train
 from repro.acting.actor_processes import LocalLauncher, LocalProcess
+from repro.papers.ctrace import experiment as ctrace_experiment
 from repro.training import learner_group, on_policy_experiment
 from repro.training.on_policy_trainer import OnPolicyTrainer
 from repro.training.run_directory import write_json
+from repro.training.sequence_trainer import SequenceTrainer
+from repro.training.trainer import Trainer
 from tests.support.network import ADDRESSES
 
 VARIABLE = "REPRO_TESTS_PLACES"
@@ -44,16 +47,20 @@ class PlacedLauncher(LocalLauncher):
         )
 
 
-def close(trainer: OnPolicyTrainer) -> None:
-    """Of a trainer, in place of its own."""
-    write_json(Path(train.RUN_DIR.value).parent / "totals.json", trainer.summary())
-    CLOSE(trainer)
+def leave_totals(kind: type[Trainer]) -> None:
+    """Has trainers of a kind write their totals before they close."""
+    close = kind.close
 
+    def write_and_close(trainer: Trainer) -> None:
+        write_json(Path(train.RUN_DIR.value).parent / "totals.json", trainer.summary())
+        close(trainer)
 
-CLOSE = OnPolicyTrainer.close
+    kind.close = write_and_close
+
 
 if __name__ == "__main__":
-    on_policy_experiment.LocalLauncher = PlacedLauncher
+    on_policy_experiment.LocalLauncher = ctrace_experiment.LocalLauncher = PlacedLauncher
     learner_group.NO_BEAT_SECONDS = NO_BEAT_SECONDS
-    OnPolicyTrainer.close = close
+    leave_totals(OnPolicyTrainer)
+    leave_totals(SequenceTrainer)
     cli.run(train.main)

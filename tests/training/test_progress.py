@@ -106,3 +106,18 @@ def test_restarted_evaluators_are_shown_beside_restarted_actors(tmp_path, capsys
     progress(Update(1, 10, 1.0, {"loss": 0.0}, 0.0, 0.0, 0, actor_restarts=2, evaluator_restarts=3))
     progress.close()
     assert "2 restarted actors, 3 restarted evaluators, loss" in capsys.readouterr().err
+
+
+def test_what_was_logged_after_the_restored_checkpoint_is_lost(tmp_path):
+    """A row every second update of 1000; the run was killed after 9 updates, with checkpoints after 4 and after 8."""
+    run = RunDirectory(tmp_path / "run", {"num_env_frames": 10_000}, 1)
+    progress = Progress(run, 1000, 10, 0, "test")
+    assert progress.lost == 0
+    for i in range(1, 10):
+        progress(Update(i, 10 * i, float(i), {"loss": 0.0}, 0.0, 0.0, 0))
+    progress.close()
+    for checkpoint, lost in ((8, 0), (4, 40), (4, 0)):
+        resumed = Progress(run, 1000, 10, checkpoint, "test")
+        resumed.close()
+        assert resumed.lost == lost
+    assert [row["updates"] for row in read_progress(run.progress_csv)] == [2, 4]

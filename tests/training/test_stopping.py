@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from repro.training import stopping
+
 SECONDS = 60.0
 """Longest wait in a test, for a machine that is busy."""
 
@@ -22,19 +24,20 @@ class Trainer:
     def interrupt(self):
         self.interrupted.set()
 
-stopping.STOP_SECONDS = {stop_seconds}
+stopping.STOP_SECONDS, stopping.SAVE_SECONDS = {stop_seconds}, {save_seconds}
 stop, trainer, written = stopping.StopSignal(), Trainer(), pathlib.Path(sys.argv[1])
 {attach}
 print("ready", flush=True)
 {main}
 """
-ATTACH = "stop.attach(trainer, lambda saved: print('saved' if saved else 'lost'))"
+ATTACH = "stop.attach(trainer, lambda unended: print(unended or 'saved'))"
 SAVE = "with trainer.saving:\n    trainer.interrupted.wait()\n    time.sleep(2.0)\n    written.touch()\n"
 
 
-def start(tmp_path, main, *, saved_updates=7, stop_seconds=0.5, attach=ATTACH):
+def start(tmp_path, main, *, saved_updates=7, stop_seconds=0.5, save_seconds=stopping.SAVE_SECONDS, attach=ATTACH):
     """A process that has said that it is ready."""
-    program = PROGRAM.format(saved_updates=saved_updates, stop_seconds=stop_seconds, attach=attach, main=main)
+    fields = {"saved_updates": saved_updates, "stop_seconds": stop_seconds, "save_seconds": save_seconds}
+    program = PROGRAM.format(**fields, attach=attach, main=main)
     command = [sys.executable, "-c", program, str(tmp_path / "written")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
@@ -42,7 +45,7 @@ def start(tmp_path, main, *, saved_updates=7, stop_seconds=0.5, attach=ATTACH):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize(("saved_updates", "code", "said"), [(7, 0, "saved\n"), (6, 1, "lost\n")])
+@pytest.mark.parametrize(("saved_updates", "code", "said"), [(7, 0, "saved\n"), (6, 1, f"{stopping.UPDATE}\n")])
 def test_a_main_thread_that_hangs_is_ended(tmp_path, number, saved_updates, code, said):
     process = start(tmp_path, "time.sleep(1000)", saved_updates=saved_updates)
     process.send_signal(number)
@@ -65,6 +68,15 @@ def test_a_checkpoint_that_is_being_written_is_finished_whatever_signals_follow(
         time.sleep(0.3)
     assert process.wait(SECONDS) == 0
     assert (tmp_path / "written").exists()
+
+
+def test_a_checkpoint_that_hangs_is_not_waited_for_for_ever(tmp_path):
+    """As on a disk on a network that is gone."""
+    process = start(tmp_path, SAVE.replace("2.0", "1000"), saved_updates=6, save_seconds=1.0)
+    process.send_signal(signal.SIGTERM)
+    stdout, _ = process.communicate(timeout=SECONDS)
+    assert (process.returncode, stdout) == (1, f"{stopping.CHECKPOINT}\n")
+    assert not (tmp_path / "written").exists()
 
 
 def test_a_signal_before_there_is_a_trainer_is_told_to_it(tmp_path):

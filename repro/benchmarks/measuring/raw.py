@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework.attr_value_pb2 import NameAttrList
 from tensorflow.python.framework.func_graph import FuncGraph
 from tf_agents.agents import tf_agent
 from tf_agents.policies import tf_policy
@@ -22,6 +23,9 @@ from repro.training.graph_cost import needed
 
 PRODUCTS = ("MatMul", "Einsum", "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter")
 """Types of the operations that count."""
+LOOPS = ("While", "StatelessWhile")
+MAXIMUM_ITERATIONS = 1
+"""Input of a loop of TensorFlow's, below 0 where there is none."""
 
 
 def measure(
@@ -91,29 +95,55 @@ def learner_body(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[]
 def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
     """The `PRODUCTS` that a graph's results need, each on random numbers of the same shapes as it has there.
 
-    Those in functions that the graph calls are not found.
+    Those of functions that it calls count as well, and those of a loop as often as it may go round.
+
+    Raises:
+        ValueError: how often a product is made, or its shape, is not known before the graph runs.
     """
     rng = tf.random.Generator.from_seed(0)
-    found: list[Callable[[], tf.Tensor]] = []
+    return [_product(op, rng) for op in _needed_products(graph)]
+
+
+def _needed_products(graph: FuncGraph) -> list[tf.Operation]:
+    """See `products`; an operation as often as it is made."""
+    found: list[tf.Operation] = []
     for op in needed(graph):
-        if op.type not in PRODUCTS:
+        if op.type in PRODUCTS:
+            found.append(op)
             continue
-        one, other = (rng.normal(x.shape) for x in op.inputs if x.dtype == tf.float32)
-        names = {"MatMul": ("transpose_a", "transpose_b"), "Einsum": ("equation",)}.get(op.type, ("strides", "padding"))
-        how = {name: op.get_attr(name) for name in names}
-        shape = op.outputs[0].shape.as_list()
-        if op.type == "MatMul":
-            how |= {"a": one, "b": other}
-        elif op.type == "Einsum":
-            how |= {"inputs": (one, other)}
-        elif op.type == "Conv2D":
-            how |= {"input": one, "filter": other}
-        elif op.type == "Conv2DBackpropInput":
-            how |= {"input_sizes": shape, "filter": one, "out_backprop": other}
-        else:
-            how |= {"input": one, "filter_sizes": shape, "out_backprop": other}
-        found.append(functools.partial(getattr(tf.raw_ops, op.type), **how))
+        functions = [value for value in map(op.get_attr, op.node_def.attr) if isinstance(value, NameAttrList)]
+        inside = [_needed_products(graph._get_function(function.name).graph) for function in functions]  # noqa: SLF001
+        if op.type in LOOPS and any(inside):
+            rounds = tf.get_static_value(op.inputs[MAXIMUM_ITERATIONS])
+            if rounds is None or rounds < 0:
+                raise ValueError(f"products: {op.name} is a loop without a number of rounds.")
+            inside = inside * int(rounds)
+        elif len(functions) > 1 and any(inside):
+            raise ValueError(f"products: {op.name} is a branch, of which it is not known which one is taken.")
+        found += [product for products_of_one in inside for product in products_of_one]
     return found
+
+
+def _product(op: tf.Operation, rng: tf.random.Generator) -> Callable[[], tf.Tensor]:
+    """One of the `PRODUCTS` on random numbers."""
+    factors = [x for x in op.inputs if x.dtype.is_floating]  # the others are shapes
+    if not all(x.shape.is_fully_defined() for x in (*factors, op.outputs[0])):
+        raise ValueError(f"products: {op.name} has a shape that is not known.")
+    one, other = (tf.cast(rng.normal(x.shape), x.dtype) for x in factors)
+    names = {"MatMul": ("transpose_a", "transpose_b"), "Einsum": ("equation",)}.get(op.type, ("strides", "padding"))
+    how = {name: op.get_attr(name) for name in names}
+    shape = op.outputs[0].shape.as_list()
+    if op.type == "MatMul":
+        how |= {"a": one, "b": other}
+    elif op.type == "Einsum":
+        how |= {"inputs": (one, other)}
+    elif op.type == "Conv2D":
+        how |= {"input": one, "filter": other}
+    elif op.type == "Conv2DBackpropInput":
+        how |= {"input_sizes": shape, "filter": one, "out_backprop": other}
+    else:
+        how |= {"input": one, "filter_sizes": shape, "out_backprop": other}
+    return functools.partial(getattr(tf.raw_ops, op.type), **how)
 
 
 def _body(found: Sequence[Callable[[], tf.Tensor]], units: int) -> Callable[[], int]:

@@ -15,9 +15,11 @@ import pytest
 from repro.acting.actor_processes import ActorProcesses, LocalProcess
 from repro.acting.supervision import MAX_FAILURES, ActorPoolError, Supervision
 from repro.training.run_directory import read_progress
+from tests.support.commanded_run import check_lost
 
 LONGEST_SECONDS = 240.0
 FRAMES = 16_000
+CHECKPOINT_SECONDS = 1.0
 
 
 def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
@@ -32,12 +34,14 @@ def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
     _wait(lambda: _frames(run) > frames + 1000 and list((run / "checkpoints").glob("checkpoint_*/manifest.json")))
     learner.kill()
     assert "was restarted (restart 1 of this process): it ended with code -9; see" in learner.communicate()[1]
+    rows = read_progress(run / "progress.csv")
     _wait(lambda: not set(second) & set(_actors(run)))
 
     learner = _train(run)
     shown = learner.communicate(timeout=LONGEST_SECONDS)[1]
     assert learner.returncode == 0, shown
-    assert "Resuming" in shown
+    resumed, _ = check_lost(shown, rows, CHECKPOINT_SECONDS)
+    assert 0 < resumed <= rows[-1]["updates"]
     assert _frames(run) >= FRAMES
     assert (run / "complete.json").exists()
     assert not _actors(run)
@@ -61,7 +65,7 @@ def _train(run: Path) -> subprocess.Popen:
         *(
             f"--config.num_env_frames={FRAMES}",
             "--config.replay.first_frames=2000",
-            "--config.runtime.checkpoint_seconds=1",
+            f"--config.runtime.checkpoint_seconds={CHECKPOINT_SECONDS}",
         ),
     ]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
