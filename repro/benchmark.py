@@ -31,6 +31,8 @@ def main(argv: list[str]) -> None:
     cli.load_tensorflow()
     from rich.console import Console
 
+    from repro.benchmarks.measuring.alternating import ProgramError
+
     measure = importlib.import_module(f"repro.benchmarks.{WHAT.value}").measure
     settings = {} if CONFIG.value is None else {"config": CONFIG.value}
     if settings and "config" not in inspect.signature(measure).parameters:
@@ -41,6 +43,8 @@ def main(argv: list[str]) -> None:
         if CONFIG.value is None and not isinstance(error, MissingModuleError):
             raise
         cli.fail(error)
+    except ProgramError as error:
+        cli.fail(error, code=1)
     Console().print(_table(result))
     if JSON.value:
         path = Path(JSON.value)
@@ -91,7 +95,13 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _ratio_lines(result: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, f"x {value:.3f}") for name, value in result.get("ratios", {}).items()]
+    intervals, published = result.get("intervals", {}), result.get("published", {})
+    lines = []
+    for name, value in result.get("ratios", {}).items():
+        interval = " ({:.3f} to {:.3f})".format(*intervals[name]) if name in intervals else ""
+        paper = f", paper {published[name]:.3f}" if name in published else ""
+        lines.append((name, f"x {value:.3f}{interval}{paper}"))
+    return lines
 
 
 if __name__ == "__main__":

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import collections
 import functools
+import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +21,7 @@ from paper_configs.impala import atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
 from repro.benchmarks import impala_dmlab, ingestion, stac
-from repro.benchmarks.measuring import actor_learner, raw, sequences, timing
+from repro.benchmarks.measuring import actor_learner, alternating, raw, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
 from repro.networks import recurrent
@@ -196,8 +199,26 @@ def test_turns_cancel_a_load_that_rises(monkeypatch):
 
 
 def _stac(monkeypatch, **changes):
-    """The result of the benchmark of STAC whose updates take `COSTS`, with the default settings."""
-    clock, measured = FakeClock(), []
+    """The result of the benchmark of STAC whose updates, of whole runs too, take `COSTS`, with the default settings."""
+    clock, measured, running = FakeClock(), [], []
+
+    class FakeProgram:
+        """A run that counts its updates."""
+
+        def __init__(self, command):
+            settings = json.loads((Path(command.partition("--run_dir=")[2]) / "config.json").read_text())
+            self.config, self.count = settings["config"], 0.0
+            self.end = functools.partial(running.remove, self)
+            running.append(self)
+
+        def warm_up(self, seconds, limit):
+            self.take_turn(seconds)
+
+        def take_turn(self, seconds):
+            start = clock.now
+            while clock.now - start < seconds:
+                self.count += clock.work(COSTS[self.config["agent"]])
+            return alternating.Turn(clock.now - start, self.count)
 
     def measure_on_policy(experiment, seed, seconds):
         measured.append(experiment.config)
@@ -211,7 +232,10 @@ def _stac(monkeypatch, **changes):
         "on_policy_learner_body",
         lambda experiment: functools.partial(clock.work, COSTS[experiment.config.agent]),
     )
-    return stac.measure(5.0, 3, **changes), measured
+    monkeypatch.setattr(alternating, "Program", FakeProgram)
+    result = stac.measure(5.0, 3, **changes)
+    assert not running
+    return result, measured
 
 
 def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
@@ -220,6 +244,14 @@ def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
         "update, impala_aux / impala": pytest.approx(1.5, rel=0.02),
         "update, stac / impala": pytest.approx(2.0, rel=0.02),
         "update, stacx / impala": pytest.approx(3.0, rel=0.02),
+        "run time, impala_aux / impala": pytest.approx(1.5, rel=0.02),
+        "run time, stac / impala": pytest.approx(2.0, rel=0.02),
+        "run time, stacx / impala": pytest.approx(3.0, rel=0.02),
+    }
+    assert result["published"] == {
+        "run time, impala_aux / impala": 83 / 70,
+        "run time, stac / impala": 71 / 70,
+        "run time, stacx / impala": 84 / 70,
     }
     assert (result["ratio"], result["bound"], result["frames_per_step"]) == (pytest.approx(0.8), 1000.0, 4)
     assert [repeat["ratio"] for repeat in result["repeats"]] == pytest.approx([0.9, 0.8, 0.7])
@@ -231,6 +263,9 @@ def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
     lines = dict(benchmark._lines(result))
     assert lines["update, stac / impala"] == f"x {result['ratios']['update, stac / impala']:.3f}"
     assert lines["whole"] == "800 (3,200 frames)"
+    low, high = result["intervals"]["run time, stac / impala"]
+    assert low <= result["ratios"]["run time, stac / impala"] <= high
+    assert re.fullmatch(r"x [\d.]+ \([\d.]+ to [\d.]+\), paper 1\.014", lines["run time, stac / impala"])
 
 
 @pytest.mark.parametrize(

@@ -1,34 +1,44 @@
-"""STAC: an update of each agent of Table 4 over one of IMPALA, and a run's parts alone and together, in one process."""
+"""STAC: an update and a whole run of each agent of Table 4 over IMPALA's, and one run's parts alone and together."""
 
 from __future__ import annotations
 
+import contextlib
+import shlex
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import ml_collections
 import numpy as np
 
 from paper_configs.stac import atari
-from repro.benchmarks.measuring import actor_learner, timing
+from repro.benchmarks.measuring import actor_learner, alternating, timing
 from repro.config import resolve_plain
+from repro.evidence import published
 from repro.papers import find_experiment
 from repro.papers.stac.experiment import StacExperiment
 from repro.training import devices
+from repro.training.run_directory import RunDirectory
 
 BASELINE = "impala"
 AGENTS = (BASELINE, "impala_aux", "stac", "stacx")
+PATIENCE_SECONDS = 600.0
+"""Longest wait for the first count of a run, which compiles its update before."""
 
 
 def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | None = None) -> dict[str, Any]:
-    """Ratios of updates, whose agents take turns on one batch, and parts and whole of a run.
+    """Ratios of updates, whose agents take turns on one batch, parts and whole of a run, and ratios of run times.
 
     Args:
-        seconds: for each measurement; the updates get as much for each agent.
-        repeats: times that everything is measured.
+        seconds: for each measurement; the updates get as much for each agent, whole runs in each of their turns.
+        repeats: times that everything is measured; of whole runs, rounds of two turns.
         config: with these agents; parts and whole are those of its `agent`. None: STAC on Breakout with the shallow
             network, as `atari.py` has it at desk scale.
 
     Raises:
         ValueError: the configuration lacks an agent, or is of another paper.
+        ProgramError: a whole run ended.
     """
     if config is None:
         config = atari.get_config("desk")
@@ -50,14 +60,49 @@ def measure(seconds: float, repeats: int, config: ml_collections.ConfigDict | No
             }
         )
     names = results[0]["ratios"]
+    runs = _compare_runs(config, seconds, repeats)
     frames = {"frames_per_step": config.env.frame_skip} if "frame_skip" in config.env else {}
     return {
         **timing.summarise("stac", actor_learner.UNIT, results),
         "agent": config.agent,
         "task": config.env.task,
         **frames,
-        "ratios": {name: float(np.median([result["ratios"][name] for result in results])) for name in names},
+        "ratios": {name: float(np.median([result["ratios"][name] for result in results])) for name in names}
+        | {name: run["ratio"] for name, run in runs.items()},
+        "intervals": {name: run["interval"] for name, run in runs.items() if "interval" in run},
+        "published": _published_run_times(config.experiment),
+        "runs": runs,
     }
+
+
+def _compare_runs(config: ml_collections.ConfigDict, seconds: float, rounds: int) -> dict[str, dict[str, Any]]:
+    """Run time of each agent over that of `BASELINE`, as `alternating.compare` returns it.
+
+    Each agent trains in a program of its own, of which one runs while the others are stopped.
+    """
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as ending:
+        programs = []
+        for agent in AGENTS:
+            path = Path(folder) / agent
+            RunDirectory(path, config.to_dict() | {"agent": agent}, seed=0).release()
+            command = shlex.join([sys.executable, "-m", "repro.train", f"--run_dir={path}"])
+            programs.append(alternating.Program(command))
+            ending.callback(programs[-1].end)
+            programs[-1].warm_up(seconds, PATIENCE_SECONDS)
+        turns = dict(zip(AGENTS, alternating.alternate(programs, seconds, rounds)))
+    return {_run_time(agent): alternating.compare(turns[BASELINE], turns[agent]) for agent in AGENTS[1:]}
+
+
+def _published_run_times(experiment: str) -> dict[str, float]:
+    """Ratios of Table 4, likewise; none of an experiment that it does not have."""
+    rows = published.load("stac").rows
+    cells = [(row.agent, row.value) for row in rows if row.table == "4" and row.experiment == experiment]
+    minutes = {agent: value for agent, value in cells if value is not None}
+    return {_run_time(agent): minutes[agent] / minutes[BASELINE] for agent in AGENTS[1:] if minutes}
+
+
+def _run_time(agent: str) -> str:
+    return f"run time, {agent} / {BASELINE}"
 
 
 def _experiment(config: ml_collections.ConfigDict, agent: str) -> StacExperiment:

@@ -97,17 +97,64 @@ def test_random_play_on_deepmind_lab():
         assert [float(mean), *map(float, ends)] == [round(float(number), 2) for number in expected], task
 
 
-@pytest.mark.parametrize(
-    ("task", "agent"),
-    [
-        *(("cartpole_swingup", agent) for agent in ("impala", "impala_aux", "stac", "stacx")),
-        ("walker_walk", "impala"),
-        ("walker_walk", "stac"),
-    ],
-)
+def test_random_play_in_the_challenges():
+    """Beside the other table of the page, and beside records of more episodes; tests/environments plays some again."""
+    text = (ROOT / "docs/control_tasks.md").read_text()
+    suite = dict(re.findall(r"^\| (\w+) \| \d+ \| \d+ \| [\d.]+ s, \d+ \| ([\d.]+ ± [\d.]+) \|$", text, re.M))
+    rows = re.findall(r"^\| (\w+) \| ([\d.]+ ± [\d.]+) \| ([\d.]+) ± ([\d.]+) \| .* \|$", text, re.M)
+    assert [task for task, *_ in rows] == ["cartpole_swingup", "walker_walk", "quadruped_walk", "humanoid_walk"]
+    for task, unchallenged, mean, error in rows:
+        assert unchallenged == suite[task]
+        for record in records("stac", "rwrl", f"{task.partition('_')[0]}_easy", "random"):
+            assert abs(record["evaluation"]["mean"] - float(mean)) < 5 * float(error), task
+
+
+STAC_AGENTS = {"impala": "IMPALA", "impala_aux": "IMPALA with auxiliary tasks", "stac": "STAC", "stacx": "STACX"}
+STAC_TASKS = ("cartpole_swingup", "walker_walk")
+
+
+@pytest.mark.parametrize("task", STAC_TASKS)
+@pytest.mark.parametrize("agent", STAC_AGENTS)
 def test_scores_of_stac_in_control(task, agent):
-    *first, last = (f"{r['evaluation']['mean']:.0f}" for r in records("stac", "dm_control_features", task, agent))
-    assert f"{', '.join(first)} and {last}" in " ".join(page("stac").split())
+    found = records("stac", "dm_control_features", task, agent)
+    curves = [np.transpose(record["curve"]) for record in found]
+    after = ", ".join(f"{record['evaluation']['mean']:.0f}" for record in found)
+    during = ", ".join(
+        f"{np.interp(0.7 * record['num_env_steps'], *curve):.0f}" for record, curve in zip(found, curves)
+    )
+    assert f"\n| `{task}` | {STAC_AGENTS[agent]} | {after} | {during} |\n" in page("stac")
+
+
+def test_random_play_of_stac_in_control():
+    played = [records("stac", "dm_control_features", task, "random")[0]["evaluation"]["mean"] for task in STAC_TASKS]
+    sentence = "Random play has {:.0f} on `cartpole_swingup` and {:.0f} on `walker_walk`."
+    assert sentence.format(*played) in page("stac")
+
+
+@pytest.mark.parametrize(
+    "comparison", ["STAC over IMPALA", "STACX over IMPALA with auxiliary tasks", "STACX over STAC"]
+)
+def test_differences_of_stac_in_control(comparison):
+    """What the generated page has of the same claim, with fewer digits."""
+    text = (ROOT / "docs/results.md").read_text()
+    row = re.escape(f"| dm_control_features | {comparison} | ") + r"[<>] 0 \| (\S+) \[(\S+), (\S+)\]"
+    difference, low, high = (digits(float(number)) for number in re.search(row, text).groups())
+    assert f"\n| {comparison} | {difference} [{low}, {high}] |\n" in page("stac")
+
+
+@pytest.mark.parametrize("task", STAC_TASKS)
+@pytest.mark.parametrize("agent", ["stac", "stacx"])
+def test_where_metaparameters_of_stac_end_in_control(task, agent):
+    ends = [
+        dict(zip(record["series"]["columns"], record["series"]["rows"][-1]))
+        for record in records("stac", "dm_control_features", task, agent)
+    ]
+    groups = [("alpha_1",), ("g_p_1",), ("g_p_2", "g_p_3"), ("g_v_2", "g_v_3", "g_e_2", "g_e_3")]
+    cells = []
+    for names, decimals in zip(groups, (3, 2, 2, 2)):
+        values = [end[name] for end in ends for name in names if name in end]
+        cells.append(f" {min(values):.{decimals}f} to {max(values):.{decimals}f} " if values else " ")
+    assert f"\n| `{task}` | {STAC_AGENTS[agent]} |{'|'.join(cells)}|\n" in page("stac")
 
 
 @pytest.mark.parametrize(

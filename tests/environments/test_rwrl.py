@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from repro.environments.rwrl import DOMAINS, LEVELS, TASKS, Challenges, DelayLin
 from repro.environments.rwrl_models import PERTURBATIONS, perturbed_physics
 from tests.environments.stepping import flat, through_a_file
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "control_tasks.md"
 IDLE = Level("easy", 0, 0, 0, 0.0, 0.0, 0.0, 1, 0.0, 1, 1, 0)
 """No effect but the perturbation."""
 
@@ -362,6 +365,22 @@ def test_a_state_before_the_first_step_is_restored() -> None:
     restored.set_state(through_a_file(original.get_state()))
     for action in np.random.default_rng(1).normal(size=(30, 1, 1)):
         np.testing.assert_array_equal(restored.step(action)[0], original.step(action)[0])
+
+
+def test_random_play_scores_what_the_page_says() -> None:
+    """On the walker, whose returns spread least; `tests/docs` has the table beside records."""
+    row = re.search(r"^\| walker_walk \| .+ \| .+ \| ([\d.]+) ± ([\d.]+) \| .+ \|$", PAGE.read_text(), re.MULTILINE)
+    assert row is not None
+    mean, error = map(float, row.groups())
+    environment = make("walker_medium", num_envs=5, seed=100)
+    environment.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        info = environment.step(rng.uniform(-1, 1, (5, environment.num_actions)))[4]
+    assert info["game_over"].all()
+    assert abs(info["episode_return"].mean() - mean) < 4 * np.hypot(
+        error, error * 2
+    )  # a quarter of the page's episodes
 
 
 def test_seeds() -> None:

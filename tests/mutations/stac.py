@@ -17,6 +17,7 @@ TEST_AGENT = "tests/papers/stac/test_agent.py"
 TEST_IMPALA = f"{TEST_AGENT}::test_without_metaparameters_and_with_one_head_the_update_is_impalas"
 TEST_FIELDS = "tests/papers/stac/test_experiment.py::test_every_field_reaches_its_place_in_the_agent"
 TEST_POOL = "tests/networks/test_max_pool.py::test_the_second_derivative_is_the_transpose_of_the_first"
+TEST_CONVOLUTIONS = f"{TEST_METAGRADIENT}::test_equals_finite_differences_through_convolutions"
 TEST_CONTINUOUS = "tests/papers/stac/test_continuous.py"
 TEST_DIFFERENCES = f"{TEST_CONTINUOUS}::test_the_metagradient_equals_finite_differences"
 TEST_CORE = f"{TEST_CONTINUOUS}::test_the_core_is_where_playing_from_the_start_left_it"
@@ -409,5 +410,29 @@ VARIANTS = [
         "return total // 2, total - total // 2",
         "return total - total // 2, total // 2",
         TEST_POOL,
+    ),
+    Variant(
+        "pooling: no metagradient through it",
+        POOL,
+        "tf.stop_gradient(y), dy)",
+        "tf.stop_gradient(y), tf.stop_gradient(dy))",
+        TEST_CONVOLUTIONS,
+        slow=True,
+    ),
+    Variant(
+        "STAC: no metagradient of alpha_c",
+        LOSS,
+        "alpha_c=zeta.alpha_c",
+        "alpha_c=tf.stop_gradient(zeta.alpha_c)",
+        TEST_CONVOLUTIONS,
+        slow=True,
+    ),
+    Variant(
+        "STACX: one truncation level for all heads",
+        LOSS,
+        "clip_rho=zeta.truncation",
+        "clip_rho=tf.reduce_mean(zeta.truncation)",
+        f"{TEST_METAGRADIENT}::test_equals_finite_differences_with_three_heads",
+        slow=True,
     ),
 ]

@@ -128,16 +128,48 @@ def _entries(x: Any) -> list[list[tf.Tensor]]:
     return [tf.unstack(row) for row in tf.unstack(tf.cast(x, tf.float64))]
 
 
+def dense_layer(x: tf.Tensor, theta: list[tf.Tensor]) -> tf.Tensor:
+    """A layer of ReLUs on all pixels, [T+1, B, H, W, C] to [T+1, B, F]."""
+    return tf.nn.relu(_dense(tf.reshape(x, [*x.shape[:2], -1]), theta))
+
+
+def convolutions(x: tf.Tensor, theta: list[tf.Tensor]) -> tf.Tensor:
+    """A convolution, pooling, a residual block, a convolution of stride 2, and a layer of ReLUs, as above."""
+    x = _convolution(x, theta)
+    x = tf.reduce_max(tf.stack(_windows(x, 2, x.dtype.min)), axis=0)
+    x += _convolution(tf.nn.relu(_convolution(tf.nn.relu(x), theta)), theta)
+    return dense_layer(tf.nn.relu(_convolution(x, theta, stride=2)), theta)
+
+
+def _convolution(x: tf.Tensor, theta: list[tf.Tensor], stride: int = 1) -> tf.Tensor:
+    """Of 3x3 pixels, whose weights are taken from the front, padded with zeros."""
+    kernel, bias = theta.pop(0), theta.pop(0)
+    places = ((i, j) for i in range(3) for j in range(3))
+    return sum(tf.tensordot(part, kernel[i, j], 1) for (i, j), part in zip(places, _windows(x, stride, 0.0))) + bias
+
+
+def _windows(x: tf.Tensor, stride: int, fill: float) -> list[tf.Tensor]:
+    """Pixels (0, 0) to (2, 2) of windows of 3x3, of which every side has its size / stride, rounded up."""
+    sizes = [-(-n // stride) for n in x.shape[2:4]]
+    missing = [max(stride * (size - 1) + 3 - n, 0) for size, n in zip(sizes, x.shape[2:4])]
+    x = tf.pad(x, [[0, 0], [0, 0], *([n // 2, n - n // 2] for n in missing), [0, 0]], constant_values=fill)
+    rows, columns = (stride * (size - 1) + 1 for size in sizes)
+    return [x[:, :, i : i + rows : stride, j : j + columns : stride] for i in range(3) for j in range(3)]
+
+
 class FeedForward(NamedTuple):
-    """A layer of ReLUs on bytes / 255, then heads of a layer of ReLUs and a linear one; softmax policies."""
+    """A torso on bytes / 255, then heads of a layer of ReLUs and a linear one; softmax policies.
+
+    torso: takes its weights from the front.
+    """
 
     num_heads: int
     acting: str
+    torso: Callable[[tf.Tensor, list[tf.Tensor]], tf.Tensor] = dense_layer
 
     def heads(self, theta: Theta, data: Data) -> list[Head]:
-        x = tf.reshape(data.observations, [*data.observations.shape[:2], -1])  # [T+1, B, S]
         theta = list(theta)
-        x = tf.nn.relu(_dense(tf.cast(x, tf.float64) / 255.0, theta))
+        x = self.torso(tf.cast(data.observations, tf.float64) / 255.0, theta)  # [T+1, B, F]
         logits = [_dense(tf.nn.relu(_dense(x, theta)), theta) for _ in range(self.num_heads)]
         if self.acting == "average":
             logits.append(sum(logits) / self.num_heads)

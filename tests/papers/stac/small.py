@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from repro.environments.batched import BatchedEnvironment
+from repro.networks.atari import Conv2D, Dense, FrameConv2D, ResidualBlock, Torso
+from repro.networks.initializers import TruncatedNormalFanIn, distinct_seeds
+from repro.networks.max_pool import MaxPool
 from repro.networks.multi_head_actor_critic import MultiHeadActorCritic
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.action_distribution import Softmax, SquashedGaussian
@@ -27,16 +31,43 @@ INITIAL = {"gamma": 2.0, "lambda": 1.0, "alpha": 0.5, "alpha_rho": 0.4, "alpha_c
 RATE, DECAY, MOMENTUM, EPSILON = 0.02, 0.9, 0.3, 0.1
 
 
+def conv_torso(seed: int) -> Torso:
+    """Few channels of what Atari's deep torso is made of, and a convolution of stride 2 as the one of pixels has."""
+    seeds = distinct_seeds(seed)
+
+    def weights() -> TruncatedNormalFanIn:
+        return TruncatedNormalFanIn(next(seeds))
+
+    return Torso(
+        [
+            FrameConv2D(3, 3, padding="same", kernel_initializer=weights()),
+            MaxPool(autocast=False),
+            ResidualBlock(3, seeds),
+            Conv2D(4, 3, strides=2, padding="same", kernel_initializer=weights()),
+            tf.keras.layers.ReLU(autocast=False),
+            tf.keras.layers.Flatten(autocast=False),
+            Dense(12, activation="relu", kernel_initializer=weights()),
+        ],
+        "conv_torso",
+    )
+
+
 def make_agent(
     tuned: tuple[str, ...] = STAC,
     *,
     num_heads: int = 1,
     acting: str = "first",
+    make_torso: Callable[[int], tf.keras.layers.Layer] = dense_torso,
     seed: int = 0,
     **settings: Any,
 ) -> StacAgent:
-    """By default eta moves by minus the metagradient, so that a test can read it; settings: `build_agent`."""
-    network = MultiHeadActorCritic(dense_torso(seed), 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed)
+    """By default eta moves by minus the metagradient, so that a test can read it; settings: `build_agent`.
+
+    Args:
+        make_torso: of a seed.
+    """
+    torso = make_torso(seed)
+    network = MultiHeadActorCritic(torso, 3, num_heads=num_heads, head_units=16, acting=acting, seed=seed)
     return build_agent(Catch(1, 0), network, Softmax(3), tuned, num_heads, acting=acting, **settings)
 
 

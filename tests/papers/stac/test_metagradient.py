@@ -6,11 +6,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from repro.networks.atari import Torso
 from repro.optimizers.rmsprop_tf1 import RMSPropTF1
 from repro.papers.stac.loss import Hyperparameters
 from repro.papers.stac.metagradient import SETS, Metaparameters, self_tuning_update
-from tests.papers.stac.oracle import FeedForward, Recurrent, Step, Zeta, data_of, nested_tuple
-from tests.papers.stac.small import DECAY, EPSILON, INITIAL, MOMENTUM, OUTER, RATE, STAC, make_agent
+from tests.papers.stac.oracle import (
+    FeedForward,
+    Recurrent,
+    Step,
+    Zeta,
+    convolutions,
+    data_of,
+    dense_layer,
+    nested_tuple,
+)
+from tests.papers.stac.small import DECAY, EPSILON, INITIAL, MOMENTUM, OUTER, RATE, STAC, conv_torso, make_agent
 from tests.support.batches import random_batch
 
 TWO_ALPHAS = ("gamma", "lambda", "alpha_rho", "alpha_c", "truncation", "g_v", "g_p", "g_e")
@@ -48,7 +58,7 @@ def step_of(agent, batch, *, clip, kl_cost):
 def model_of(agent, batch):
     heads = (agent._network.num_heads, agent._network.acting)
     if "core_state" not in batch.policy_info:
-        return FeedForward(*heads)
+        return FeedForward(*heads, torso=convolutions if isinstance(agent._network._torso, Torso) else dense_layer)
     distribution, state = agent._distribution, [part[:, 0] for part in batch.policy_info["core_state"]]
     log_std = (distribution.log_std_min, distribution.log_std_max)
     return Recurrent(*heads, nested_tuple(batch.step_type.T == 0), state, agent._burn_in, log_std)
@@ -66,16 +76,9 @@ class KeepingSGD(tf.keras.optimizers.SGD):
         return super().apply_gradients(pairs, **kwargs)
 
 
-def compare(tuned, *, num_heads=1, acting="first", clip=40.0, kl_cost=1.0, size=3):
+def compare(tuned, *, clip=40.0, kl_cost=1.0, size=3, **network):
     """One update of the agent and its oracle; returns the metagradient and the norm of the inner gradient."""
-    agent = make_agent(
-        tuned,
-        num_heads=num_heads,
-        acting=acting,
-        meta_optimizer=KeepingSGD(),
-        clip_global_norm=clip,
-        kl_cost=kl_cost,
-    )
+    agent = make_agent(tuned, meta_optimizer=KeepingSGD(), clip_global_norm=clip, kl_cost=kl_cost, **network)
     return check_update(agent, poisoned_batch(agent, size, seed=1), clip=clip, kl_cost=kl_cost)
 
 
@@ -105,12 +108,29 @@ def test_equals_finite_differences_through_the_whole_step(tuned, clip):
     assert all(np.abs(x).max() > 0 for x in found.values())
 
 
-@pytest.mark.parametrize(("acting", "clip"), [("first", 1e3), ("first", 2.0), ("random", 2.0), ("average", 2.0)])
-def test_equals_finite_differences_with_three_heads(acting, clip):
+@pytest.mark.parametrize(
+    ("acting", "clip", "tuned"),
+    [
+        ("first", 1e3, STAC),
+        ("first", 2.0, STAC),
+        ("first", 2.0, TWO_ALPHAS),
+        ("random", 2.0, STAC),
+        ("average", 2.0, STAC),
+    ],
+)
+def test_equals_finite_differences_with_three_heads(acting, clip, tuned):
     """Where head 1 alone acts, eta of the others reaches the outer loss through the torso, or through the clip."""
-    found, norm = compare(STAC, num_heads=3, acting=acting, clip=clip)
+    found, norm = compare(tuned, num_heads=3, acting=acting, clip=clip)
     assert 2.0 < norm < 1e3  # a clip of 2 is active, the other is not
     assert all(np.abs(x).min() > 0 for x in found.values())
+
+
+@pytest.mark.parametrize("tuned", [STAC, TWO_ALPHAS], ids="-".join)
+def test_equals_finite_differences_through_convolutions(tuned):
+    """Pooling and residual blocks as in Atari's deep torso, and the strides of the one of pixels."""
+    found, norm = compare(tuned, make_torso=conv_torso, clip=2.0)
+    assert norm > 2 * 2.0  # the clip is active
+    assert all(np.abs(x).max() > 1e-6 for x in found.values())
 
 
 def test_the_kl_draws_the_new_policy_towards_the_old():
