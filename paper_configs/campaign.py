@@ -310,11 +310,11 @@ STAGES = {
             ("pong", "breakout"),
             "paper",
             5,  # of fewer the row says undecided, and shows them in place of those of a smaller budget
-            14.0,  # some 8000 frames a second on each of two cores
+            14.0,  # some 8000 frames a second on two cores
             cores=2,
         ),
         Block(  # values beside the printed ones, but no verdicts, which take five seeds
-            "Table C.1 and the medians, one seed",
+            "Table C.1, one seed",
             "impala",
             "atari_shallow",
             ("impala_shallow",),
@@ -363,7 +363,7 @@ STAGES = {
             ("atari_57",),
             "desk",
             5,
-            6.0,
+            6.0,  # estimated: ten games
         ),
         Block(
             "Appendix E on one game, without a row",
@@ -565,7 +565,7 @@ STAGES = {
             CONTROL_10[:3],
             "desk",
             4,
-            2.0,
+            2.0,  # estimated: convolutions, and rendering
         ),
         Block("Figure 3 (c), two tasks", "stac", "rwrl", STAC_AGENTS, CHALLENGES, "desk", 4, 0.25),
         Block(
@@ -682,7 +682,7 @@ STAGES = {
             2,
             0.5,
         ),
-        Block(  # its records are frames per second, which want a machine with nothing beside
+        Block(  # its records are frames per second, of a machine of two cores, where nothing runs beside it
             "Table 1, every schedule, without a row",
             "impala",
             "dmlab_table1_throughput",
@@ -720,7 +720,7 @@ STAGES = {
 
 LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
     "a median or mean over a set, which takes several runs on each of its 12 to 57 tasks": lambda row: (
-        row.statistic is not None
+        row.statistic is not None and row.n_seeds != 1
     ),
     "a single run, so that there is a value beside the printed one and no verdict": lambda row: (
         row.experiment == "atari_shallow" and row.claim is None
@@ -746,7 +746,8 @@ LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
         row.experiment == "dqn" and row.protocol.get("scale") == "paper"
     ),
     "ACER on MuJoCo with the paper's settings, 800 core-hours a run": lambda row: (
-        row.experiment == "figure_4_vracer" and any("acer" in name for name in (row.agent, *row.protocol["against"]))
+        row.experiment == "figure_4_vracer"
+        and not {"acer", "acer_fast"}.isdisjoint((row.agent, *row.protocol.get("against", ())))
     ),
     "200M frames with the deep network on 57 games": lambda row: (
         row.experiment == "atari" and row.paper == "stac" and row.protocol.get("scale") == "paper"

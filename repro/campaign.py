@@ -195,9 +195,11 @@ def _plan_runs(chosen: Sequence[tuple[Run, Block]], cluster: Cluster | None, con
     """
     from repro.launch.campaign import Planned
     from repro.launch.cluster_job import ClusterJob
-    from repro.launch.jobs import default_results_dir, make_job
+    from repro.launch.jobs import check_is_everywhere, default_results_dir, make_job
 
     def make(run: Run) -> RecordedJob:
+        if cluster:
+            check_is_everywhere(run.paper, run.experiment)
         results_dir = RESULTS_DIR.value or default_results_dir(run.scale)
         job = make_job(run, Path(results_dir), Path(RUNS_DIR.value))
         return ClusterJob(job, run, cluster, lambda line: _say(console, line)) if cluster else job

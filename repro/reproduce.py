@@ -82,10 +82,8 @@ def find_jobs(cluster: Cluster | None = None, say: Callable[[str], None] = print
         config = jobs.load_config(PAPER.value, name, SCALE.value)
         for named, agent in itertools.product(task_sets.expand(TASK.value) or [config.env.task], _agents(config)):
             spread = SPREAD.value or (CLUSTER.value and _default_spread(config, agent))
-            if spread == "runs" and name.endswith(".py"):
-                raise ValueError(
-                    f"--spread=runs: other machines have no {name}; put it into {jobs.CONFIGS / PAPER.value}."
-                )
+            if spread == "runs":
+                jobs.check_is_everywhere(PAPER.value, name)
             for task, seed in itertools.product(jobs.played_tasks(config, named, agent), _seeds()):
                 run = Run(PAPER.value, name, agent, task, SCALE.value, seed)
                 if cluster and spread == "runs":

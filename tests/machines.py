@@ -304,7 +304,7 @@ def break_learners(made: Machines, seconds: float) -> Iterator[Outcome]:
 
 
 def break_replay(made: Machines, seconds: float) -> Iterator[Outcome]:
-    """Kills a learner with its replay, on a machine of their own; without the replay it could not sample at once."""
+    """Kills a learner with its replay, on a machine of their own."""
     del seconds
     with running(made, (1, 2), MORE_ROWS, agent=SAVING_R2D2) as (run, process):
         for machine in (1, 2):

@@ -137,7 +137,12 @@ def test_products_that_cannot_be_counted_are_refused():
     matrix = tf.ones([2, 2])
     unbounded = tf.function(lambda x: tf.while_loop(lambda x: x[0, 0] < 9.0, lambda x: [x @ matrix], [x]))
     branch = tf.function(lambda x: tf.cond(x[0, 0] < 9.0, lambda: x @ matrix, lambda: x))
-    for function, said in ((unbounded, "a loop without a number of rounds"), (branch, "it is not known which one")):
+    case = tf.function(lambda x: tf.switch_case(tf.cast(x[0, 0], tf.int32), [lambda: x @ matrix, lambda: x]))
+    for function, said in (
+        (unbounded, "a loop without a number of rounds"),
+        (branch, "it is not known which one"),
+        (case, "it is not known which one"),
+    ):
         with pytest.raises(ValueError, match=rf"^products: .*{said}.*\.$"):
             raw.products(function.get_concrete_function(tf.TensorSpec([2, 2])).graph)
     unknown = tf.function(lambda x: x @ matrix).get_concrete_function(tf.TensorSpec([None, 2]))

@@ -403,7 +403,7 @@ def test_reproduce_names_what_it_knows(tmp_path):
         (["--paper=impala", f"--experiment={own}"], "no configuration of the suite has a field 'env.speed'"),
         (
             ["--paper=impala", f"--experiment={right}", "--cluster=auto", "--spread=runs"],
-            f"--spread=runs: other machines have no {right}; put it into paper_configs/impala.",
+            f"other machines have no {right}; put it into paper_configs/impala.",
         ),
     ]:
         done = run_command(tmp_path, "repro.reproduce", *arguments, *folders)

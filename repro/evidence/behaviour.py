@@ -15,6 +15,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from repro.evidence import random_player
+
 FIRST = 1
 """Version of records that name none, and of what has no golden values: studies and random players."""
 
@@ -57,9 +59,14 @@ def names_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path)
 
 
 def version_of(paper: str, experiment: str, agent: str, configs_dir: pathlib.Path) -> int:
-    """Returns the version of what an agent of an experiment does now."""
-    names = names_of(paper, experiment, agent, configs_dir)
-    return max((load(paper, configs_dir)[name].version for name in names), default=FIRST)
+    """Returns the version of what an agent of an experiment does now.
+
+    Of an agent that a file elsewhere trains, which no behaviour names, it is the highest of the paper's.
+    """
+    known = load(paper, configs_dir)
+    is_elsewhere = experiment.endswith(".py") and agent != random_player.AGENT
+    names = known if is_elsewhere else names_of(paper, experiment, agent, configs_dir)
+    return max((known[name].version for name in names), default=FIRST)
 
 
 def of_record(record: Mapping[str, Any]) -> int:

@@ -106,7 +106,8 @@ def runs_to_decide(printed: PublishedRow, learned: bool) -> int:
         PublishedError: there is no such claim.
     """
     claim = find_claim(printed)
-    return max(claim.min_runs, claim.interval_runs, verdicts.runs_to_decide(printed, learned))
+    min_runs, _ = find_opponents(printed, claim)
+    return max(min_runs, claim.interval_runs, verdicts.runs_to_decide(printed, learned))
 
 
 def foreign_settings(printed: PublishedRow, claim: Claim, by_agent: Sequence[Records], differences: Differences) -> str:

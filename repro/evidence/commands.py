@@ -44,7 +44,7 @@ def _first_of_each(printed: published.PublishedRow) -> list[Run]:
     """The run of the first seed of each agent."""
     task = "" if printed.task in comparisons.TASK_SETS else printed.task
     names = (str(printed.agent), *printed.protocol.get("against", ()))
-    scale = printed.protocol.get("scale", "desk")
+    scale = printed.protocol.get("scale", "paper" if printed.protocol.get("sampled") else "desk")
     return [Run(printed.paper, *comparisons.experiment_and_agent(printed, name), task, scale) for name in names]
 
 

@@ -48,7 +48,8 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
     """
     path = config_path(paper, experiment, configs_dir)
     if not path.is_file():
-        raise RecordError(f"There is no experiment {paper}/{experiment} in {configs_dir}.")
+        place = f"file {path}" if experiment.endswith(".py") else f"experiment {paper}/{experiment} in {configs_dir}"
+        raise RecordError(f"There is no {place}.")
     root = str(configs_dir.resolve().parent)
     if root not in sys.path:
         sys.path.append(root)  # configs import what they share as paper_configs.<...>

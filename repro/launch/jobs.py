@@ -58,6 +58,7 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
     Raises:
         ValueError: there is no such paper, experiment or scale, and the message names the nearest ones or all; or the
             configuration has another paper, scale or name of its file than these, by which runs and records find it.
+        SystemExit: a file elsewhere is missing or cannot be loaded, after a sentence that says so.
     """
     if experiment.endswith(".py"):
         config = _load_own(experiment, scale).copy_and_resolve_references()
@@ -85,12 +86,22 @@ def name_of_file(paper: str, path: str) -> str:
         ValueError: the path has characters that names in records and commands have not.
     """
     place = Path(os.path.relpath(path))
-    if place.parent == CONFIGS / paper:
+    if Path(path).resolve().parent == (CONFIGS / paper).resolve():
         return place.stem
     name = os.path.abspath(path) if ".." in place.parts else str(place)
     if not re.fullmatch(r"[\w./-]*\w\.py", name, re.ASCII):
         raise ValueError(f"--experiment={path}: a path may have letters, digits and the characters _ . / - alone.")
     return name
+
+
+def check_is_everywhere(paper: str, experiment: str) -> None:
+    """Checks that other machines have an experiment whose runs are done there as a whole.
+
+    Raises:
+        ValueError: it is a file elsewhere.
+    """
+    if experiment.endswith(".py"):
+        raise ValueError(f"other machines have no {experiment}; put it into {CONFIGS / paper}.")
 
 
 @functools.cache

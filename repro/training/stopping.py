@@ -17,6 +17,8 @@ STOP_SECONDS = 25.0
 finished first."""
 SAVE_SECONDS = 600.0
 """Longest wait for that, since a disk on a network may hang: gigabytes of a replay take minutes at most."""
+GOODBYE_SECONDS = 5.0
+"""Longest wait for the last words, which may go to a log on the same disk."""
 UPDATE, CHECKPOINT = "the update after it did not end", "the one after it could not be written"
 """What a process did not wait for any longer."""
 
@@ -73,9 +75,13 @@ class StopSignal:
             unended = CHECKPOINT
         elif self._trainer is not None and self._trainer.saved_updates < self._trainer.updates:
             unended = UPDATE
+        code = 1 if unended else 0
+        last_words = threading.Timer(GOODBYE_SECONDS, os._exit, (code,))
+        last_words.daemon = True
+        last_words.start()
         try:
             self._goodbye(unended)
             sys.stdout.flush()
             sys.stderr.flush()
         finally:  # the terminal may be gone
-            os._exit(1 if unended else 0)
+            os._exit(code)

@@ -103,6 +103,11 @@ def test_random_play_in_the_challenges():
     suite = dict(re.findall(r"^\| (\w+) \| \d+ \| \d+ \| [\d.]+ s, \d+ \| ([\d.]+ ± [\d.]+) \|$", text, re.M))
     rows = re.findall(r"^\| (\w+) \| ([\d.]+ ± [\d.]+) \| ([\d.]+) ± ([\d.]+) \| .* \|$", text, re.M)
     assert [task for task, *_ in rows] == ["cartpole_swingup", "walker_walk", "quadruped_walk", "humanoid_walk"]
+    assert {path.parent.parent.name for path in (ROOT / "results/stac/rwrl").glob("*/random/seed_*.json")} >= {
+        "cartpole_easy",
+        "walker_easy",
+        "quadruped_easy",
+    }
     for task, unchallenged, mean, error in rows:
         assert unchallenged == suite[task]
         for record in records("stac", "rwrl", f"{task.partition('_')[0]}_easy", "random"):

@@ -46,6 +46,15 @@ def test_a_raised_version_makes_older_records_of_these_agents_stale(configs):
     assert staleness.stale_reason(random_records()[0], configs) is None
 
 
+def test_a_raised_version_makes_records_of_files_elsewhere_stale(configs):
+    of_now = max(found.version for found in behaviour.load("impala", staleness.CONFIGS_DIR).values())
+    for _ in range(of_now):
+        _raise_version(configs, "impala", "shallow")
+    assert behaviour.version_of("impala", "my/lander.py", "impala", configs) == of_now + 1
+    assert behaviour.version_of("impala", "my/lander.py", "random", configs) == behaviour.FIRST
+    assert behaviour.version_of("acer", "my/lander.py", "acer", configs) == behaviour.FIRST
+
+
 def test_a_version_of_a_record_is_a_whole_number_from_1(tmp_path):
     records.write_record(tmp_path / "record.json", make_record() | {"behaviour": 2})
     assert behaviour.of_record(records.read_record(tmp_path / "record.json")) == 2

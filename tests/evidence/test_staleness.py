@@ -49,7 +49,7 @@ def test_a_record_of_a_file_elsewhere_is_compared_with_this_file(configs):
     changed = record | {"config": config | {"rates": [1]}}
     assert staleness.stale_reason(changed, configs) == "rates was [1] and is [0.5, 1]"
     moved = record | {"experiment": "mine/rover.py"}
-    assert staleness.stale_reason(moved, configs) == f"There is no experiment impala/mine/rover.py in {configs}"
+    assert staleness.stale_reason(moved, configs) == f"There is no file {configs.parent / 'mine/rover.py'}"
 
 
 def test_new_field_in_the_config_leaves_the_record_current(configs):

@@ -202,7 +202,7 @@ def test_every_game_of_the_plan_has_a_random_player():
 
 
 def test_every_row_is_answered_by_the_committed_plan_or_left_out_for_a_reason():
-    """But for rows that studies answer, whose records are there; no reason stands for rows that are answered."""
+    """But for rows that studies answer, whose records are there; each reason stands for some unanswered row."""
     answered = answerable.shares(
         {run for blocks in plan.load_stages(PATH).values() for item in blocks for run in item.runs()}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import tempfile
 import types
 
 import pytest
@@ -160,9 +161,17 @@ def test_without_ray_or_a_cluster_there_is_a_sentence(ray, tmp_path, monkeypatch
         RayPool("local", tmp_path, 1)
 
 
+@pytest.fixture
+def short_folder():
+    """A folder for sockets, whose paths must be short."""
+    with tempfile.TemporaryDirectory(prefix="r", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray, an optional extra, is not installed.")
-def test_ray_itself_trains_a_piece_names_one_that_fails_and_stops(tmp_path):
+def test_ray_itself_trains_a_piece_names_one_that_fails_and_stops(tmp_path, short_folder, monkeypatch):
     """Its processes train a real member; the folder of another is a file."""
+    monkeypatch.setenv("RAY_TMPDIR", short_folder)
     piece = make_piece(tmp_path / "member_3")._replace(member=3)
     (tmp_path / "member_4").touch()
     with RayPool("local", tmp_path, 1) as pool:

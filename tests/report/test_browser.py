@@ -319,9 +319,7 @@ def test_the_colours_of_the_bars_are_named_in_a_line_of_their_own_on_a_phone(bro
 
 def test_phone_opens_on_a_short_page_with_rows_as_cards(browser):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
-    assert (
-        browser.execute_script("return document.documentElement.scrollHeight") < 15_000
-    )  # the rows in view are laid out
+    assert browser.execute_script("return document.documentElement.scrollHeight") < 15_000  # less than eighteen screens
     row = _shown(browser)[0]
     assert browser.execute_script("return getComputedStyle(arguments[0]).display", row) == "grid"
     task, verdict = row.find_element(By.TAG_NAME, "th"), row.find_element(By.CLASS_NAME, "verdict")

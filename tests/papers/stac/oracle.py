@@ -142,7 +142,7 @@ def convolutions(x: tf.Tensor, theta: list[tf.Tensor]) -> tf.Tensor:
 
 
 def _convolution(x: tf.Tensor, theta: list[tf.Tensor], stride: int = 1) -> tf.Tensor:
-    """Of 3x3 pixels, whose weights are taken from the front, padded with zeros."""
+    """A convolution of 3x3 pixels, whose weights are taken from the front, padded with zeros."""
     kernel, bias = theta.pop(0), theta.pop(0)
     places = ((i, j) for i in range(3) for j in range(3))
     return sum(tf.tensordot(part, kernel[i, j], 1) for (i, j), part in zip(places, _windows(x, stride, 0.0))) + bias
