@@ -68,6 +68,34 @@ def test_differences_on_random_problems(paper, statement, agent):
     assert f"{most:.1e}".replace("e-0", "e-") in row
 
 
+def test_scores_of_acer():
+    text = page("acer")
+    rows = re.findall(r"^\| `(acer_ratio_\w+)` \| ([\d., ]+) \| ([\d, ]+) \|$", text, re.M)
+    files = [path.relative_to(COMMITTED / "acer/atari") for path in (COMMITTED / "acer/atari").glob("*/*/seed_*.json")]
+    assert {agent for agent, *_ in rows} == {path.parts[1] for path in files if path.parts[1] != "random"}
+    assert {path.parts[0] for path in files if path.parts[1] != "random"} == {"breakout"}
+    for agent, scores, minutes in rows:
+        found = records("acer", "atari", "breakout", agent)
+        assert scores == ", ".join(f"{record['evaluation']['mean']:.1f}" for record in found)
+        assert minutes == ", ".join(f"{record['wall_seconds'] / 60:.0f}" for record in found)
+    longest = records("acer", "atari", "breakout", "acer_ratio_4")[0]["wall_seconds"]
+    assert f"the committed run with replay ratio 4 took {longest / 60:.0f} minutes on one core" in text
+
+
+def test_the_cart_pole_of_acer_is_the_only_control_task_with_a_record():
+    text = page("acer")
+    trained = {path for path in (COMMITTED / "acer/continuous").glob("*/*/seed_*.json") if path.parts[-2] != "random"}
+    (path,) = trained
+    record = read_record(path)
+    assert path.parts[-3:] == ("cartpole", "acer", "seed_4.json")
+    assert f"**The cart-pole**: {record['evaluation']['mean']:.1f}, the mean of the last 100 000 of 5M steps" in text
+    sampled = record["sampled_hparams"]
+    setting = f"number 4 (learning rate {sampled['learning_rate']:.1e}, delta {sampled['delta']:.2f})"
+    assert setting.replace("e-0", "e-") in text
+    assert f"the committed run took {record['wall_seconds'] / 60:.0f} minutes on one core" in text
+    assert "\nOther settings and tasks have no records yet;" in text
+
+
 def test_returns_and_divergences_of_refer():
     rows = re.findall(r"^\| (\w+)-v5 \| ([A-Z][^|]+) \| ([-\d, ]+) \| ([\d., ]+) \|$", page("refer"), re.M)
     assert {name for _, name, _, _ in rows} == {*REPLAYS}

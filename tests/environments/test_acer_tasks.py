@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 from repro.environments import names
-from repro.environments.acer_tasks import TASKS, humanoid, make_acer_task, task_name
+from repro.environments.acer_tasks import TASKS, cartpole, humanoid, make_acer_task, task_name
 from repro.environments.acer_tasks.task import ControlTask
 from repro.environments.mujoco import MujocoEnvironment, UnknownTaskError
 from tests.environments.stepping import flat, through_a_file
 
+ROOT = Path(__file__).resolve().parents[2]
 SIZES = {
     "cartpole": (1, 10, 2),
     "reacher3": (3, 8, 3),
@@ -197,6 +199,45 @@ def test_reference_scores(task: str, kind: str) -> None:
     episodes, expected, error = REFERENCES[task, kind]
     returns = returns_of(task, controller, episodes)
     assert returns.mean() == pytest.approx(expected, abs=3 * error)
+
+
+def test_the_page_has_the_reference_scores() -> None:
+    """So has that of the paper, where it repeats them."""
+    page = (ROOT / "docs/acer_tasks.md").read_text()
+    scores = {key: f"{mean:.1f} ± {error:.1f}" for key, (_, mean, error) in REFERENCES.items()}
+    for task in SIZES:
+        by_hand = scores.get((task, "hand"), "")
+        assert f"\n| {task} | {scores[task, 'gaussian']} | {by_hand}" in page
+    repeated = (ROOT / "repro/papers/acer/README.md").read_text()
+    by_hand, noise = (REFERENCES["cartpole", kind][1] for kind in ("hand", "gaussian"))
+    assert f"has {by_hand} and a zero-mean Gaussian {noise:.1f} (`docs/acer_tasks.md`)" in repeated
+    assert repeated.count(f" | {by_hand} | {noise:.1f} |\n") == repeated.count("\n| cartpole | ") > 0
+    assert f" | {REFERENCES['reacher3', 'hand'][1]} | {scores['reacher3', 'gaussian']} |\n" in repeated
+    assert f" | | {REFERENCES['cheetah', 'gaussian'][1]:.0f} |\n" in repeated
+
+
+@pytest.mark.parametrize(("force", "step", "near", "rewarded"), [(20.0, 0.05, 70, 11), (10.0, 0.02, 18, 2)])
+def test_how_far_noise_lifts_the_pole(
+    monkeypatch: pytest.MonkeyPatch, force: float, step: float, near: int, rewarded: int
+) -> None:
+    """Percent of the episodes, as the page has them; of 100 here, to four standard errors."""
+    model = cartpole.Cartpole.build()
+    model.actuator("slide").gear[0], model.opt.timestep = force, step / 2
+    monkeypatch.setattr(cartpole.Cartpole, "_shared_model", staticmethod(lambda: model))
+    rng, episodes = np.random.default_rng(0), 100
+    environment = make("cartpole", episodes)
+    environment.reset()
+    lifted, paid = np.zeros(episodes, bool), np.zeros(episodes, bool)
+    for count in range(1, 501):
+        observation, reward, *_ = environment.step(0.3 * rng.normal(size=(episodes, 1)))
+        if count > 50:
+            lifted |= np.abs(observation[:, 2]) <= math.radians(12)
+            paid |= reward > 0
+    for found, percent in ((lifted, near), (paid, rewarded)):
+        share = percent / 100
+        assert found.mean() == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / episodes))
+    text = " ".join((ROOT / "docs/acer_tasks.md").read_text().split())
+    assert f"in {near} % of the episodes and {rewarded} % of them" in text or f"it is {near} % and {rewarded} %" in text
 
 
 def test_a_cart_that_only_swings_the_pole_up_earns_little() -> None:
