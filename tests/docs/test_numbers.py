@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repro.evidence import intervals, run_measures
+from repro.evidence import intervals
 from repro.evidence.records import COMMITTED, read_record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,15 +30,6 @@ MISTAKES = {  # of random problems: the row's first words, and the record's name
         "Eq. (13): Q~ is V": "consistent",
     },
     "stac": {"fixed point V": "fixed_point", "alphas of 1": "alpha_1", "alphas of 0": "alpha_0"},
-}
-REPLAYS = {
-    "V-RACER, ReF-ER": ("figure_4_vracer", "vracer_refer"),
-    "V-RACER, plain replay": ("figure_4_vracer", "vracer_er"),
-    "PPO": ("figure_4_vracer", "ppo"),
-    "ACER, 1e-5": ("figure_4_vracer", "acer"),
-    "ACER, 1e-4": ("figure_4_vracer", "acer_fast"),
-    "DDPG, ReF-ER": ("figure_1_ddpg", "ddpg_refer"),
-    "DDPG, plain replay": ("figure_1_ddpg", "ddpg_er"),
 }
 
 
@@ -94,102 +85,6 @@ def test_the_cart_pole_of_acer_is_the_only_control_task_with_a_record():
     assert setting.replace("e-0", "e-") in text
     assert f"the committed run took {record['wall_seconds'] / 60:.0f} minutes on one core" in text
     assert "\nOther settings and tasks have no records yet;" in text
-
-
-def test_returns_and_divergences_of_refer():
-    rows = re.findall(r"^\| (\w+)-v5 \| ([A-Z][^|]+) \| ([-\d, ]+) \| ([\d., ]+) \|$", page("refer"), re.M)
-    assert {name for _, name, _, _ in rows} == {*REPLAYS}
-    for task, name, returns, divergences in rows:
-        experiment, agent = REPLAYS[name]
-        found = records("refer", experiment, task, agent)
-        assert returns == ", ".join(f"{record['evaluation']['mean']:.0f}" for record in found), (task, name)
-        ends = [run_measures.divergences(record)[1] for record in found]
-        assert divergences == ", ".join(map(digits, ends)), (task, name)
-
-
-DDPG_WINS = {"HalfCheetah": "ReF-ER wins all 25 pairs of runs", "Hopper": "it wins 12 of 25 and is not better"}
-
-
-@pytest.mark.parametrize("task", DDPG_WINS)
-def test_what_ddpg_gains_by_refer(task):
-    text = " ".join(page("refer").split())
-    er, refer = (records("refer", "figure_1_ddpg", task, agent) for agent in ("ddpg_er", "ddpg_refer"))
-    theirs, ours = ([record["evaluation"]["mean"] for record in found] for found in (er, refer))
-    wins = sum(x > y for x in ours for y in theirs)
-    assert (wins, len(ours) * len(theirs)) == ({"HalfCheetah": 25, "Hopper": 12}[task], 25)
-    assert DDPG_WINS[task] in text
-    mean = np.mean([run_measures.divergences(record)[1] for record in refer])
-    ratios = [run_measures.divergences(record)[1] / mean for record in er]
-    assert f"{min(ratios):.0f} to {max(ratios):.0f} times as large" in text
-    if task == "Hopper":
-        ends = f"from {min(theirs):.0f} to {max(theirs):.0f}"
-        assert f"its runs spread from {min(ours):.0f} to {max(ours):.0f}, those of plain replay {ends}" in text
-    else:
-        assert f"plain replay here {min(theirs):.0f} to {max(theirs):.0f}." in text
-
-
-def test_ddpg_over_both_tasks_of_refer():
-    row = r"\| mujoco_gym \| DDPG, ReF-ER over ER \| > 0\.5 \| (\S+) \[(\S+), (\S+)\]"
-    found = re.search(row, (ROOT / "docs/results.md").read_text()).groups()
-    sentence = "and 48 % of them on the other make {:.2f}, with an interval of {:.2f} to {:.2f}."
-    assert sentence.format(*map(float, found)) in page("refer")
-
-
-def test_public_returns_beside_ddpg_of_refer():
-    text = (ROOT / "docs/results.md").read_text()
-    table = re.search(r"^### ReF-ER: figure_1_ddpg/ddpg_er\n.*?(?=^###)", text, re.M | re.S)[0]
-    rows = [row for row in re.findall(r"^\| HalfCheetah \|.*$", table, re.M) if "(another algorithm)" not in row]
-    theirs = [100 * round(float(row.split(" | ")[4]) / 100) for row in rows]
-    highest = f"{max(theirs):,}".replace(",", " ")
-    assert f"Public runs of DDPG have {min(theirs)} to {highest} on HalfCheetah after 1M steps" in page("refer")
-
-
-def test_costs_of_gradients_in_refer():
-    text = " ".join(page("refer").split())
-    ddpg, naf, acer = (
-        records("refer", "closed_form", "gym", name)[0]["evaluation"]["returns"]
-        for name in ("ddpg_cost_over_vracer", "naf_cost_over_vracer", "cost_over_acer")
-    )
-    average = f"DDPG's is {np.mean(ddpg):.2f} times V-RACER's on average over the ten tasks"
-    assert f"{average} ({min(ddpg):.2f} to {max(ddpg):.2f})" in text
-    assert f"NAF's {np.mean(naf):.2f} times ({min(naf):.2f} to {max(naf):.2f}, most on Humanoid" in text
-    (outputs,) = {*records("refer", "closed_form", "gym", "quadratic_outputs_humanoid")[0]["evaluation"]["returns"]}
-    assert f"whose L has {outputs:.0f} entries" in text
-    assert f"and {100 * round(10 ** acer[1] / 100)} times its operations on HalfCheetah" in text  # second of the tasks
-
-
-def test_runs_of_acer_in_refer():
-    text = " ".join(page("refer").split())
-    found = [
-        run for agent in ("acer", "acer_fast") for run in records("refer", "figure_4_vracer", "HalfCheetah", agent)
-    ]
-    minutes = [record["wall_seconds"] / 60 for record in found]
-    assert f"the runs of the records took {min(minutes):.0f} to {max(minutes):.0f} minutes, beside other work" in text
-    assert max(run_measures.column(record, "kl").max() for record in found) < 0.05  # as the page says
-
-
-def test_beta_falls_early_in_refer():
-    found = records("refer", "figure_4_vracer", "HalfCheetah", "vracer_refer")
-    steps = [np.array(record["series"]["rows"])[:, 0] for record in found]
-    ends = [np.interp(20_000, x, run_measures.column(record, "beta")) for x, record in zip(steps, found)]
-    assert 0.45 < min(ends) < max(ends) < 0.6
-    assert "here beta falls to some 0.5 within the first 20 000 steps of HalfCheetah." in page("refer")
-
-
-def test_which_agents_of_refer_have_records():
-    files = [path.relative_to(COMMITTED / "refer") for path in (COMMITTED / "refer").glob("figure_*/*/*/seed_*.json")]
-    files += [path.relative_to(COMMITTED / "refer") for path in (COMMITTED / "refer").glob("recurrent/*/*/seed_*.json")]
-    trained = [path.parts[:3] for path in files if path.parts[2] != "random"]
-    ppo = {task: trained.count(("figure_4_vracer", task, "ppo")) for _, task, agent in trained if agent == "ppo"}
-    assert len(ppo) == 3 + 7  # three stand in the table
-    assert {*ppo.values()} == {5}
-    assert "PPO has records of five seeds on each of the other seven tasks" in page("refer")
-    assert {(task, agent) for experiment, task, agent in trained if agent != "ppo"} == {
-        *((task, f"vracer_{replay}") for task in ("HalfCheetah", "Walker2d") for replay in ("refer", "er")),
-        *((task, f"ddpg_{replay}") for task in ("HalfCheetah", "Hopper") for replay in ("refer", "er")),
-        *(("HalfCheetah", agent) for agent in ("acer", "acer_fast")),
-    }
-    assert "V-RACER and DDPG on other tasks, and NAF, have none;" in page("refer")
 
 
 def test_scores_of_impala_on_breakout():
@@ -336,35 +231,3 @@ def test_where_metaparameters_of_stac_end_in_control(task, agent):
         values = [end[name] for end in ends for name in names if name in end]
         cells.append(f" {min(values):.{decimals}f} to {max(values):.{decimals}f} " if values else " ")
     assert f"\n| `{task}` | {STAC_AGENTS[agent]} |{'|'.join(cells)}|\n" in page("stac")
-
-
-@pytest.mark.parametrize(
-    ("figure", "answer", "decimals"),
-    [
-        ("fig1", "pareto_share", 3),
-        ("fig1", "pareto_bias_ratio", 3),
-        ("fig1", "retrace_equivalent_n", 2),
-        ("fig3", "evaluation_early", 2),
-        ("fig3", "evaluation_early_n", 2),
-        ("fig3", "evaluation_early_rest", 1),
-        ("fig3", "evaluation_late_importance", 1),
-        ("fig3", "control_early", 2),
-        ("fig3_rounds", "evaluation_early", 2),
-        ("fig3_rounds", "evaluation_early_n", 2),
-        ("fig3_visits", "evaluation_early", 2),
-        ("fig3_visits", "evaluation_early_n", 2),
-        ("fig3_visits", "evaluation_late_importance", 1),
-        ("fig3_visits", "control_early", 2),
-        ("fig5", "pareto_share", 3),
-        ("fig5", "pareto_bias_ratio", 3),
-        ("fig5", "tree_backup_gain", 3),
-        ("fig5", "tree_backup_bias", 2),
-        ("fig5", "tree_backup_variance", 2),
-    ],
-)
-def test_answers_of_the_tabular_study(figure, answer, decimals):
-    (file,) = (COMMITTED / f"ctrace/tabular_{figure}").glob(f"*/{answer}/seed_1.json")
-    evaluation = read_record(file)["evaluation"]
-    low, high = intervals.mean_interval(evaluation["returns"], unit=evaluation["unit"])
-    mean, low, high = (f"{number:.{decimals}f}" for number in (evaluation["mean"], low, high))
-    assert f"{mean} [{low}, {high}]" in page("ctrace")

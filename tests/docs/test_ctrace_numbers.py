@@ -1,0 +1,289 @@
+"""Numbers on C-trace's page that are read off records are those of the records."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from repro.evidence import intervals
+from repro.evidence.records import COMMITTED, read_record
+from tests.docs.test_numbers import page, records
+
+
+def answer(figure: str, name: str) -> dict:
+    """The record of an answer of the tabular study."""
+    (file,) = (COMMITTED / f"ctrace/tabular_{figure}").glob(f"*/{name}/seed_1.json")
+    return read_record(file)
+
+
+def in_ctrace(sentence: str) -> bool:
+    return sentence in " ".join(page("ctrace").split())
+
+
+def means(figure: str, name: str) -> tuple[list[int], dict[str, np.ndarray]]:
+    """The steps of a learning curve of Figure 3, and each method's mean."""
+    series = answer(figure, name)["series"]
+    table = np.transpose(series["rows"])
+    methods = {
+        column.removesuffix(": mean"): at for at, column in enumerate(series["columns"]) if column.endswith(": mean")
+    }
+    return table[0].astype(int).tolist(), {
+        method.replace("alpha-Retrace, ", "").replace("uncorrected, ", ""): table[at] for method, at in methods.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("figure", "answer", "decimals"),
+    [
+        ("fig1", "pareto_share", 3),
+        ("fig1", "pareto_bias_ratio", 3),
+        ("fig1", "retrace_equivalent_n", 2),
+        ("fig1", "retrace_three_steps", 3),
+        ("fig3", "evaluation_early", 2),
+        ("fig3", "evaluation_early_n", 2),
+        ("fig3", "evaluation_early_rest", 1),
+        ("fig3", "evaluation_early_n_rest", 1),
+        ("fig3", "evaluation_early_importance", 1),
+        ("fig3", "evaluation_late_importance", 1),
+        ("fig3", "control_early", 2),
+        ("fig3_rounds", "evaluation_early", 2),
+        ("fig3_rounds", "evaluation_early_n", 2),
+        ("fig3_visits", "evaluation_early", 2),
+        ("fig3_visits", "evaluation_early_n", 2),
+        ("fig3_visits", "evaluation_late_importance", 1),
+        ("fig3_visits", "control_early", 2),
+        ("fig5", "pareto_share", 3),
+        ("fig5", "pareto_bias_ratio", 3),
+        ("fig5", "tree_backup_gain", 3),
+        ("fig5", "tree_backup_bias", 2),
+        ("fig5", "tree_backup_variance", 2),
+    ],
+)
+def test_answers(figure, answer, decimals):
+    (file,) = (COMMITTED / f"ctrace/tabular_{figure}").glob(f"*/{answer}/seed_1.json")
+    evaluation = read_record(file)["evaluation"]
+    low, high = intervals.mean_interval(evaluation["returns"], unit=evaluation["unit"])
+    mean, low, high = (f"{number:.{decimals}f}" for number in (evaluation["mean"], low, high))
+    assert f"{mean} [{low}, {high}]" in page("ctrace")
+
+
+@pytest.mark.parametrize("letter", "abcdef")
+def test_pareto_efficiency(letter):
+    (row,) = re.findall(rf"^\| \({letter}\) [^|]+\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page("ctrace"), re.M)
+    for figure, cell in zip(("fig6", "fig7", "fig8"), row):
+        share, bias = (
+            answer(figure, f"{name}_{letter}")["evaluation"] for name in ("pareto_share", "pareto_bias_ratio")
+        )
+        expected = "1"
+        if share["mean"] < 1:
+            low, high = intervals.mean_interval(share["returns"], unit=share["unit"])
+            expected = f"{share['mean']:.3f} [{low:.3f}, {high:.3f}]" + ", undecided" * (low < 0.95 < high)
+        left_out = float(re.search(r"([\d.]+) of 49 n left out", bias["protocol"])[1])
+        found, of_page = re.fullmatch(r"(.+) \(([\d.]+)\)(?:, one exact value)?", cell).groups()
+        assert (found, float(of_page)) == (f"{expected}, {bias['mean']:.3f}", round(left_out, 1))
+        assert cell.endswith("one exact value") == (len(share["returns"]) == 1)
+
+
+@pytest.mark.parametrize(
+    ("figure", "cell"),
+    [("fig1", "Left out are {:.1f} of the {} n of Figure 1"), ("fig5", "and {:.2f} of the {} of Figure 5.")],
+)
+def test_how_many_n_are_left_out(figure, cell):
+    protocol = answer(figure, "pareto_bias_ratio")["evaluation"]["protocol"]
+    number, total = re.search(r"([\d.]+) of (\d+) n left out", protocol).groups()
+    assert in_ctrace(cell.format(float(number), total))
+
+
+def test_problems_of_figure_1_without_pareto_efficiency():
+    shares = answer("fig1", "pareto_share")["evaluation"]["returns"]
+    assert in_ctrace(f"on {shares.count(0)} of Figure 1's {len(shares)} MDPs")
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "sign", "cell"),
+    [
+        ("fig1", "importance_variance_growth", 1, "by a factor 10^{:.2f} = {:.1f} [{:.1f}, {:.1f}] more"),
+        ("fig1", "retrace_variance", -1, "by a factor 10^{:.2f} = {:.0f} [{:.0f}, {:.0f}] on average"),
+    ],
+)
+def test_orders_of_magnitude(figure, name, sign, cell):
+    orders = sign * np.array(answer(figure, name)["evaluation"]["returns"])
+    powers = (10**number for number in (orders.mean(), *intervals.mean_interval(orders)))
+    assert in_ctrace(cell.format(orders.mean(), *powers))
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "beyond", "cell"),
+    [
+        ("fig1", "retrace_variance", lambda x: x < 0, "less than 3 steps on {:.1f} % of MDPs"),
+        ("fig5", "tree_backup_bias", lambda x: x > 1, "more on {:.1f} % of policy pairs"),
+        ("fig5", "tree_backup_variance", lambda x: x > 0.5, "more than half on {:.0f} % of policy pairs"),
+    ],
+)
+def test_shares_of_problems(figure, name, beyond, cell):
+    found = np.array(answer(figure, name)["evaluation"]["returns"])
+    assert in_ctrace(cell.format(100 * beyond(found).mean()))
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "cell"),
+    [
+        ("fig3", "evaluation_best_alpha_early", "{:.0f} [{:g}, {:g}]; in rounds of 100 steps"),
+        ("fig3_rounds", "evaluation_best_alpha_early", "in rounds of 100 steps {:.2f} [{:g}, {:g}] |"),
+        ("fig3", "evaluation_best_alpha_late", "{:.0f} [{:g}, {:g}]; error at alpha = 0.2"),
+    ],
+)
+def test_best_alphas(figure, name, cell):
+    alphas = answer(figure, name)["evaluation"]["returns"]
+    low, high = np.quantile(alphas, (0.025, 0.975))
+    assert in_ctrace(cell.format(np.mean(alphas), round(max(low - 0.1, 0.0), 1), round(min(high + 0.1, 1.0), 1)))
+
+
+ALPHAS = ("0", "0.2", "0.4", "0.6", "0.8", "1")
+
+
+@pytest.mark.parametrize(
+    ("figure", "best", "sentence"),
+    [
+        (
+            "fig3",
+            {300: "0", 400: "0.2", 600: "0.4", 800: "0.6", 1000: "0.8", 1100: "1"},
+            "is 0 up to 300 steps, 0.2 at 400, 0.4 at 600, 0.6 at 800, 0.8 at 1000 and 1 from 1100 on",
+        ),
+        (
+            "fig3_rounds",
+            {100: "0.2", 200: "0.4", 500: "0.6", 900: "1"},
+            "is 0.2 after 100 steps, 0.4 after 200, 0.6 after 500 and 1 from 900 on",
+        ),
+    ],
+)
+def test_best_alpha_after_each_number_of_steps(figure, best, sentence):
+    steps, curves = means(figure, "evaluation_early")
+    found = {step: min(ALPHAS, key=lambda alpha: curves[f"alpha = {alpha}"][at]) for at, step in enumerate(steps)}
+    assert {step: found[step] for step in best} == best
+    assert {alpha for step, alpha in found.items() if step >= max(best)} == {"1"}
+    if figure == "fig3":
+        assert {alpha for step, alpha in found.items() if step <= 300} == {"0"}
+    assert in_ctrace(sentence)
+
+
+def test_importance_weighting_is_ahead_early():
+    steps, curves = means("fig3", "evaluation_early")
+    best = [min(curves, key=lambda method: curves[method][at]) for at in range(len(steps))]
+    ahead = [name.startswith("importance weighted, n = ") for name in best]
+    last = steps[ahead.index(False) - 1]
+    assert {name[-1] for name in best[: ahead.index(False)]} == {"3", "4"}
+    assert len(curves) == 14
+    assert in_ctrace(f"but n = 4 or 3 is the best of all 14 methods up to {last} steps")
+    assert in_ctrace(f"n = 4 and then 3, up to {last} steps.")
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "step", "methods", "cell"),
+    [
+        ("fig3", "evaluation_early", 200, ("importance weighted, n = 2", "alpha = 0"), "{:.1f} against {:.1f} |"),
+        (
+            "fig3_rounds",
+            "evaluation_early",
+            200,
+            ("n = 10", "n = 20", "alpha = 1"),
+            "at 200 steps n = 10 has a mean error of {:.2f} and n = 20 one of {:.2f}, Retrace {:.2f}.",
+        ),
+        ("fig3_rounds", "evaluation_early", 100, ("alpha = 0.2",), "after 100 steps, of an error of {:.0f},"),
+        (
+            "fig3",
+            "evaluation_late",
+            30_000,
+            ("n = 5", "n = 20"),
+            "is less than the {:.0f} to {:.0f} of uncorrected n = 5 to 20",
+        ),
+        ("fig3", "evaluation_late", 30_000, ("importance weighted, n = 2",), "at the end the {:.1f} of n = 2 is less"),
+        (
+            "fig3_visits",
+            "evaluation_late",
+            30_000,
+            ("importance weighted, n = 2",),
+            "and the error of the best, {:.1f}, is the most",
+        ),
+        ("fig3", "control_early", 10, ("n = 20", "n = 2", "alpha = 1"), "all more ({:.1f} to {:.1f} against {:.1f})"),
+        (
+            "fig3_visits",
+            "control_early",
+            10,
+            ("n = 10", "n = 20", "alpha = 1"),
+            "less loss than Retrace ({:.1f} and {:.1f} against {:.1f})",
+        ),
+    ],
+)
+def test_means_of_figure_3(figure, name, step, methods, cell):
+    steps, curves = means(figure, name.replace("late", "early"))
+    assert in_ctrace(cell.format(*(curves[method][steps.index(step)] for method in methods)))
+
+
+@pytest.mark.parametrize(
+    ("figure", "name", "step", "behind", "ahead", "cell"),
+    [
+        ("fig3", "evaluation_early", 200, "alpha = 0.4", "alpha = 0", "alpha = 0 would be, {:.2f} ahead of 0.4 |"),
+        ("fig3_rounds", "evaluation_early", 100, "alpha = 1", "alpha = 0.2", "0.2 leads 1 by {:.2f} after 100 steps"),
+        (
+            "fig3",
+            "evaluation_early",
+            30_000,
+            "alpha = 0.2",
+            "alpha = 1",
+            "error at alpha = 0.2 minus alpha = 1: {:.1f} |",
+        ),
+        (
+            "fig3",
+            "control_early",
+            200,
+            "alpha = 0.2",
+            "alpha = 1",
+            "loss at alpha = 0.2 minus alpha = 1 at the end: {:.2f} |",
+        ),
+    ],
+)
+def test_leads_in_figure_3(figure, name, step, behind, ahead, cell):
+    steps, curves = means(figure, name)
+    at = steps.index(step)
+    assert in_ctrace(cell.format(curves[behind][at] - curves[ahead][at]))
+
+
+def test_plotted_problems():
+    def rows(figure: str, pairing: str, family: int) -> dict[float, np.ndarray]:
+        table = np.array(answer(figure, "pareto_share_a")["series"]["rows"])
+        chosen = table[(table[:, 0] == "abcdef".index(pairing)) & (table[:, 1] == family)]
+        return {row[2]: row[3:] for row in chosen}
+
+    higher = set()
+    for figure in ("fig6", "fig7", "fig8"):
+        for pairing in "abcdef":
+            variances = {alpha: row[2] for alpha, row in rows(figure, pairing, 2).items()}
+            if variances[1.0] > variances[0.0]:
+                higher.add((figure, pairing))
+    assert higher == {("fig6", "f"), ("fig7", "f"), ("fig8", "f"), ("fig8", "e")}
+    variances = {alpha: row[2] for alpha, row in rows("fig8", "e", 2).items()}
+    assert in_ctrace(f"and in Figure 8 (e): {variances[0.0]:.1f} at 0 and {variances[1.0]:.1f} at 1.")
+    assert in_ctrace(f"5000 trajectories give {rows('fig6', 'b', 1)[4.0][2]:.1f},")
+    shares = [row[0] / 0.9**n for n, row in rows("fig8", "f", 0).items() if n in (20, 30, 50)]
+    assert in_ctrace("in Figure 8 (f) it is {:.2f}, {:.2f} and {:.2f} of gamma^n at n = 20, 30 and 50.".format(*shares))
+
+
+def test_what_ctrace_learns_online():
+    phi, q = (
+        np.array(records("ctrace", "online_theorem", "finite_mdp", f"online_{name}")[0]["evaluation"]["returns"])
+        for name in ("phi", "values")
+    )
+    assert in_ctrace(
+        f"{phi.mean():.3f} of the distance of phi from its limit is left, mean over problems, and {q.mean():.3f} of"
+    )
+    assert np.sum(q > 0.1) == 3
+    assert in_ctrace(f"on three problems more than a tenth is left of Q's, up to {q.max():.2f}.")
+
+
+def test_the_agents_of_ctrace_have_no_record():
+    files = [path for name in ("dqn", "r2d2") for path in (COMMITTED / "ctrace" / name).glob("*/*/seed_*.json")]
+    assert {path.parts[-2] for path in files} == {"random"}
+    assert in_ctrace("Of DQN and R2D2 there are no records yet but those of random players")
