@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from repro.regression import reference_values
 from repro.regression.reference_runs import RUNS
 from repro.training.sizes import Machine, choose_sizes
 from tests.mutations.training import TRAINING
@@ -136,6 +137,18 @@ def test_a_page_lists_the_reference_runs():
     budgets = {run.name: run.make_config() for run in RUNS}
     steps = {name: config.get("num_env_steps", config.get("num_env_frames")) for name, config in budgets.items()}
     assert rows == [(run.name, run.agent, run.config.replace(".", "/"), f"{steps[run.name]:,}") for run in RUNS]
+
+
+def test_a_page_says_to_how_many_measures_a_run_is_reduced():
+    numbers = {name: len(run.values) for name, run in reference_values.read().items()}
+    asynchronous = numbers.pop("impala_cartpole")
+    of_stac = [number for name, number in numbers.items() if name.startswith("stac")]
+    others = [number for name, number in numbers.items() if not name.startswith("stac")]
+    page = (ROOT / "docs/regression.md").read_text()
+    sentence = f"reduced to {min(others)} to {max(others)} measures, those of STAC to {min(of_stac)} and more"
+    assert sentence in page
+    assert asynchronous == 4
+    assert "`impala_cartpole`, which is asynchronous, returns and episodes alone count, four measures." in page
 
 
 def test_a_page_says_how_many_mistakes_training_is_to_catch():

@@ -116,3 +116,5 @@ def test_which_agents_of_refer_have_records():
         *(("HalfCheetah", agent) for agent in ("acer", "acer_fast")),
     }
     assert "V-RACER and DDPG on other tasks, and NAF, have none;" in page("refer")
+    assert trained.count(("figure_4_vracer", "HalfCheetah", "vracer_refer")) == 5
+    assert "# the paper's vracer_refer has five runs there" in (ROOT / "docs/extending.md").read_text()
