@@ -201,6 +201,16 @@ def test_reference_scores(task: str, kind: str) -> None:
     assert returns.mean() == pytest.approx(expected, abs=3 * error)
 
 
+def test_the_page_has_the_sizes_and_steps_of_the_tasks() -> None:
+    page = (ROOT / "docs/acer_tasks.md").read_text()
+    for task, (actions, observations, freedom) in SIZES.items():
+        stated = " (not stated)" if task in ("cartpole", "cheetah") else ""
+        simulation = TASKS[task]()
+        steps = f"{simulation.model.opt.timestep * simulation.substeps:g} s, {simulation.substeps}"
+        ends = "falls" if task == "walker" else "never"
+        assert f"\n| {task} | {actions} | {observations}{stated} | {freedom} | {steps} | {ends} | " in page
+
+
 def test_the_page_has_the_reference_scores() -> None:
     """So has that of the paper, where it repeats them."""
     page = (ROOT / "docs/acer_tasks.md").read_text()
