@@ -69,6 +69,11 @@ def test_answers(figure, answer, decimals):
     assert f"{mean} [{low}, {high}]" in page("ctrace")
 
 
+def test_how_many_steps_retrace_is_like():
+    steps = answer("fig1", "retrace_equivalent_n")["evaluation"]["returns"]
+    assert in_ctrace(f"on average, {min(steps):.1f} to {max(steps):.1f} |")
+
+
 @pytest.mark.parametrize("letter", "abcdef")
 def test_pareto_efficiency(letter):
     (row,) = re.findall(rf"^\| \({letter}\) [^|]+\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page("ctrace"), re.M)
