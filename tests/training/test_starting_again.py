@@ -16,6 +16,7 @@ class Trainer:
     total_updates, frames_per_update, unit, progress_scalars = 10, 1, "steps", ()
     updates = saved_updates = frames = 0
     complete, can_save, saving = False, True, threading.Lock()
+    has_checkpoint = True
     def __iter__(self):
         self.saved_updates = 3
         raise LearnerLostError("Learner 1 is gone.")
