@@ -116,9 +116,9 @@ def _expand(names: list[str], known: list[str]) -> Iterator[str]:
     """Experiments by name, by file, by a beginning up to an underscore (`tabular`), or `all`."""
     for name in names:
         path, _, scale = name.partition(":")
-        if path.endswith(".py") and scale:
-            raise ValueError(f"--experiment={name}: give the scale as --scale={scale}.")
         if path.endswith(".py"):
+            if scale:
+                raise ValueError(f"--experiment={name}: give the scale as --scale={scale}.")
             yield jobs.name_of_file(PAPER.value, path)
             continue
         meant = [name] if name in known else [k for k in known if name == "all" or k.startswith(f"{name}_")]

@@ -51,7 +51,7 @@ def mean_interval(scores: Sequence[float] | np.ndarray, confidence: float = LEVE
         return share_interval(int(values.sum()), values.size, confidence)
     if values.size < 2 or np.ptp(values) == 0:
         return None
-    reach = special.stdtrit(values.size - 1, 0.5 + confidence / 2) * (np.std(values, ddof=1) / values.size**0.5)
+    reach = statistics.mean_reach(values, confidence)
     return float(values.mean() - reach), float(values.mean() + reach)
 
 

@@ -67,6 +67,11 @@ class ValidationError:
     message: str
 
 
+def is_elsewhere(experiment: str) -> bool:
+    """Returns whether an experiment's name is the path of a file outside `paper_configs`."""
+    return experiment.endswith(".py")
+
+
 def as_folder(name: str) -> str:
     """Returns a task, or the path of a config, as one component of a path: `my/lander.py` as `my+lander.py`."""
     return re.sub("[:/]", "+", name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from repro.config import flatten, is_chosen, resolve_plain
 from repro.evidence import behaviour, random_player
-from repro.evidence.records import ROOT, RecordError, plain_config
+from repro.evidence.records import ROOT, RecordError, is_elsewhere, plain_config
 
 CONFIGS_DIR = ROOT / "paper_configs"
 ABSENT = "absent"
@@ -28,7 +28,7 @@ def config_path(paper: str, experiment: str, configs_dir: pathlib.Path = CONFIGS
 
     An experiment that is named by its file has the path of this file, from the folder of `configs_dir` on.
     """
-    if experiment.endswith(".py"):
+    if is_elsewhere(experiment):
         return configs_dir.parent / experiment
     return configs_dir / paper / f"{experiment}.py"
 
@@ -48,7 +48,7 @@ def current_config(paper: str, experiment: str, scale: str, configs_dir: pathlib
     """
     path = config_path(paper, experiment, configs_dir)
     if not path.is_file():
-        place = f"file {path}" if experiment.endswith(".py") else f"experiment {paper}/{experiment} in {configs_dir}"
+        place = f"file {path}" if is_elsewhere(experiment) else f"experiment {paper}/{experiment} in {configs_dir}"
         raise RecordError(f"There is no {place}.")
     root = str(configs_dir.resolve().parent)
     if root not in sys.path:

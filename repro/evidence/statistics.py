@@ -87,8 +87,21 @@ def pointwise_interval(lines: np.ndarray, confidence: float = 0.95) -> np.ndarra
     runs = len(lines)
     if runs < 2 or not np.isfinite(lines).all():
         raise ValueError(f"pointwise_interval: needs two finite runs or more, got shape {lines.shape}")
-    reach = special.stdtrit(runs - 1, 0.5 + confidence / 2) * (np.std(lines, axis=0, ddof=1) / runs**0.5)
-    return lines.mean(axis=0)[:, None] + np.outer(reach, [-1.0, 1.0])
+    return lines.mean(axis=0)[:, None] + np.outer(mean_reach(lines, confidence), [-1.0, 1.0])
+
+
+def mean_reach(samples: np.ndarray, confidence: float) -> np.ndarray:
+    """Returns how far Student's interval of a mean reaches to each side of it.
+
+    Args:
+        samples: [N, ...], two or more.
+        confidence: probability content in (0, 1).
+
+    Returns:
+        [...], of the mean over the first axis.
+    """
+    size = len(samples)
+    return special.stdtrit(size - 1, 0.5 + confidence / 2) * (np.std(samples, axis=0, ddof=1) / size**0.5)
 
 
 def best_weights(scores: Sequence[float] | np.ndarray, counts: np.ndarray, best: int) -> np.ndarray:

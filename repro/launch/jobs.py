@@ -16,7 +16,7 @@ from repro.config import PROCESSES, agents, tasks, use_processes
 from repro.environments import dmlab_module, vizdoom_module
 from repro.evidence import random_player
 from repro.evidence.commands import Run
-from repro.evidence.records import COMMITTED
+from repro.evidence.records import COMMITTED, is_elsewhere
 from repro.evidence.staleness import config_path
 from repro.launch.population_job import PopulationJob
 from repro.launch.random_job import RandomJob
@@ -60,7 +60,7 @@ def load_config(paper: str, experiment: str, scale: str) -> ml_collections.Confi
             configuration has another paper, scale or name of its file than these, by which runs and records find it.
         SystemExit: a file elsewhere is missing or cannot be loaded, after a sentence that says so.
     """
-    if experiment.endswith(".py"):
+    if is_elsewhere(experiment):
         config = _load_own(experiment, scale).copy_and_resolve_references()
         config.experiment = experiment
     else:
@@ -100,7 +100,7 @@ def check_is_everywhere(paper: str, experiment: str) -> None:
     Raises:
         ValueError: it is a file elsewhere.
     """
-    if experiment.endswith(".py"):
+    if is_elsewhere(experiment):
         raise ValueError(f"other machines have no {experiment}; put it into {CONFIGS / paper}.")
 
 

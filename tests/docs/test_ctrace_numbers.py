@@ -9,7 +9,7 @@ import pytest
 
 from repro.evidence import intervals
 from repro.evidence.records import COMMITTED, read_record
-from tests.docs.test_numbers import page, records
+from tests.docs.test_numbers import page, records, unwrapped
 
 
 def answer(figure: str, name: str) -> dict:
@@ -19,7 +19,7 @@ def answer(figure: str, name: str) -> dict:
 
 
 def in_ctrace(sentence: str) -> bool:
-    return sentence in " ".join(page("ctrace").split())
+    return sentence in unwrapped(page("ctrace"))
 
 
 def means(figure: str, name: str) -> tuple[list[int], dict[str, np.ndarray]]:
@@ -35,7 +35,7 @@ def means(figure: str, name: str) -> tuple[list[int], dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize(
-    ("figure", "answer", "decimals"),
+    ("figure", "name", "decimals"),
     [
         ("fig1", "pareto_share", 3),
         ("fig1", "pareto_bias_ratio", 3),
@@ -61,9 +61,8 @@ def means(figure: str, name: str) -> tuple[list[int], dict[str, np.ndarray]]:
         ("fig5", "tree_backup_variance", 2),
     ],
 )
-def test_answers(figure, answer, decimals):
-    (file,) = (COMMITTED / f"ctrace/tabular_{figure}").glob(f"*/{answer}/seed_1.json")
-    evaluation = read_record(file)["evaluation"]
+def test_answers(figure, name, decimals):
+    evaluation = answer(figure, name)["evaluation"]
     low, high = intervals.mean_interval(evaluation["returns"], unit=evaluation["unit"])
     mean, low, high = (f"{number:.{decimals}f}" for number in (evaluation["mean"], low, high))
     assert f"{mean} [{low}, {high}]" in page("ctrace")

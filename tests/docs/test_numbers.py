@@ -37,6 +37,11 @@ def page(paper: str) -> str:
     return (ROOT / f"repro/papers/{paper}/README.md").read_text()
 
 
+def unwrapped(text: str) -> str:
+    """A text in one line, for sentences that the page breaks."""
+    return " ".join(text.split())
+
+
 def records(paper: str, experiment: str, task: str, agent: str) -> list[dict]:
     """Of all seeds, in their order."""
     files = (COMMITTED / paper / experiment / task / agent).glob("seed_*.json")
@@ -156,7 +161,7 @@ def test_what_random_play_finds_on_deepmind_lab():
     others = {task: np.count_nonzero(np.subtract(of_experts[task], of_table_2[task])) for task in DMLAB_TWICE}
     assert others == {"rooms_watermaze": 0, "explore_goal_locations_small": 0, "lasertag_three_opponents_small": 27}
     sentence = "had the same 100 returns, `lasertag_three_opponents_small` 27 others."
-    assert f"`rooms_watermaze` and `explore_goal_locations_small` {sentence}" in " ".join(text.split())
+    assert f"`rooms_watermaze` and `explore_goal_locations_small` {sentence}" in unwrapped(text)
     assert f"`rooms_watermaze` has {np.mean(of_experts['rooms_watermaze']):.1f} for 4.1." in page("impala")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from repro.evidence import run_measures
 from repro.evidence.records import COMMITTED
-from tests.docs.test_numbers import ROOT, digits, page, records
+from tests.docs.test_numbers import ROOT, digits, page, records, unwrapped
 
 REPLAYS = {
     "V-RACER, ReF-ER": ("figure_4_vracer", "vracer_refer"),
@@ -38,7 +38,7 @@ DDPG_WINS = {"HalfCheetah": "ReF-ER wins all 25 pairs of runs", "Hopper": "it wi
 
 @pytest.mark.parametrize("task", DDPG_WINS)
 def test_what_ddpg_gains_by_refer(task):
-    text = " ".join(page("refer").split())
+    text = unwrapped(page("refer"))
     er, refer = (records("refer", "figure_1_ddpg", task, agent) for agent in ("ddpg_er", "ddpg_refer"))
     theirs, ours = ([record["evaluation"]["mean"] for record in found] for found in (er, refer))
     wins = sum(x > y for x in ours for y in theirs)
@@ -71,7 +71,7 @@ def test_public_returns_beside_ddpg_of_refer():
 
 
 def test_costs_of_gradients_in_refer():
-    text = " ".join(page("refer").split())
+    text = unwrapped(page("refer"))
     ddpg, naf, acer = (
         records("refer", "closed_form", "gym", name)[0]["evaluation"]["returns"]
         for name in ("ddpg_cost_over_vracer", "naf_cost_over_vracer", "cost_over_acer")
@@ -85,7 +85,7 @@ def test_costs_of_gradients_in_refer():
 
 
 def test_runs_of_acer_in_refer():
-    text = " ".join(page("refer").split())
+    text = unwrapped(page("refer"))
     found = [
         run for agent in ("acer", "acer_fast") for run in records("refer", "figure_4_vracer", "HalfCheetah", agent)
     ]

@@ -239,8 +239,8 @@ VARIANTS = [
     ),
     Variant(
         "interval: normal quantile of a mean",
-        INTERVALS,
-        "special.stdtrit(values.size - 1, 0.5 + confidence / 2)",
+        "repro/evidence/statistics.py",
+        "special.stdtrit(size - 1, 0.5 + confidence / 2)",
         "special.ndtri(0.5 + confidence / 2)",
         f"{TEST_INTERVALS}::test_the_interval_of_a_mean_is_student_s",
     ),

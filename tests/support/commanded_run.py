@@ -20,11 +20,10 @@ SECONDS = 120.0
 LONG = "--config.num_env_steps=4000000"
 IMPALA = ("--config=paper_configs/impala/gymnasium.py:smoke",)
 R2D2 = ("--config=paper_configs/ctrace/gymnasium.py:smoke", "--config.agent=r2d2_ctrace")
-
-
 RESUMED = (
     r"Resuming .* at ([0-9,]+) (frames|steps)\.(?: At least ([0-9,]+) \2 that came after this checkpoint are lost\.)?"
 )
+"""What a run says that goes on from a checkpoint."""
 UPDATE_SECONDS = 2.0
 """Of an update, for a machine that is busy."""
 
