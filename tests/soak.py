@@ -26,7 +26,7 @@ import psutil
 from repro.training.run_directory import CHECKPOINT_PREFIX, read_progress
 
 START_SECONDS = 300.0
-"""Longest wait for a run's second checkpoint, which begins its time; and for its end after SIGTERM."""
+"""Longest wait for a run's second checkpoint and full replay, and for its end after SIGTERM."""
 SAMPLES = 400
 """Samples of a run, at most four a second."""
 WARM_UP = 1 / 3
@@ -42,7 +42,7 @@ MIB = 2**20
 class Sample(NamedTuple):
     """A run at a moment.
 
-    seconds: since its second checkpoint.
+    seconds: since its replay was full.
     memory: anonymous and shared memory of all its processes, MiB; pages of files are the kernel's to take back.
     descriptors, threads: of all its processes.
     processes: how many there are.
@@ -57,6 +57,17 @@ class Sample(NamedTuple):
     processes: float
     disk: float
     tensorboard: float
+
+
+class Run(NamedTuple):
+    """What is trained.
+
+    command: configuration and settings.
+    fill: frames or steps after which its replay is full, whatever the machine; what fills up is no leak.
+    """
+
+    command: tuple[str, ...]
+    fill: int = 0
 
 
 class Work(NamedTuple):
@@ -86,21 +97,33 @@ time, so that hours find leaks that a minute cannot: 48 MiB are 10 kB a second i
 """
 
 ATARI = ("--config.env.task=pong", "--config.runtime.env_threads=1")
+FILL = 4_000
+"""Frames that a replay of Atari holds."""
 GAMES = ("--config.runtime.num_actors=2", "--config.runtime.envs_per_actor=4", "--config.learner.batch_size=4")
 IMPALA = ("paper_configs/impala/atari_shallow.py", *ATARI, *GAMES)
-RUNS: Mapping[str, tuple[str, ...]] = {
-    "impala_async": IMPALA,
-    "impala_processes": (*IMPALA, "--config.runtime.schedule=processes"),
-    "acer": ("paper_configs/acer/atari.py", *ATARI, "--config.replay.frames=4000"),
-    "dqn": ("paper_configs/ctrace/dqn.py", *ATARI, "--config.replay.frames=4000", "--config.replay.first_frames=2000"),
-    "vracer": (
-        "paper_configs/refer/figure_4_vracer.py",
-        "--config.memory.capacity=2000",
-        "--config.memory.start_steps=1000",
+RUNS: Mapping[str, Run] = {
+    "impala_async": Run(IMPALA),
+    "impala_processes": Run((*IMPALA, "--config.runtime.schedule=processes")),
+    "acer": Run(("paper_configs/acer/atari.py", *ATARI, f"--config.replay.frames={FILL}"), FILL),
+    "dqn": Run(
+        (
+            "paper_configs/ctrace/dqn.py",
+            *ATARI,
+            f"--config.replay.frames={FILL}",
+            f"--config.replay.first_frames={FILL // 2}",
+        ),
+        FILL,
     ),
-    "stac": ("paper_configs/stac/atari.py", *ATARI, *GAMES),
+    "vracer": Run(
+        (
+            "paper_configs/refer/figure_4_vracer.py",
+            f"--config.memory.capacity={FILL // 2}",
+            f"--config.memory.start_steps={FILL // 4}",
+        ),
+        FILL // 2,
+    ),
+    "stac": Run(("paper_configs/stac/atari.py", *ATARI, *GAMES)),
 }
-"""Configuration and settings of each run; replays are so small that they are full after the warm-up."""
 UNITS_PER_SECOND = 50_000
 """Of the budget, more than any of these runs learns from, so that none is complete before its time."""
 
@@ -137,18 +160,22 @@ class Process:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
 
-    def wait_for_checkpoints(self) -> None:
-        """Waits for the second one, since the first comes after the first update, when no replay is full.
+    def wait_until_full(self, fill: int) -> None:
+        """Waits for its second checkpoint and the last frame or step that makes its replay full.
 
         Raises:
-            SoakError: there are not two in `START_SECONDS`.
+            SoakError: `START_SECONDS` are not enough.
         """
         deadline = time.monotonic() + START_SECONDS
-        while len(list((self.run_dir / "checkpoints").glob("checkpoint_*"))) < 2:
+        while len(list((self.run_dir / "checkpoints").glob("checkpoint_*"))) < 2 or self._units() < fill:
             self.check_alive()
             if time.monotonic() > deadline:
-                raise SoakError(f"no two checkpoints in {START_SECONDS:.0f} seconds")
+                raise SoakError(f"no two checkpoints and {fill:,} of its budget in {START_SECONDS:.0f} seconds")
             time.sleep(0.2)
+
+    def _units(self) -> float:
+        rows = read_progress(self.run_dir / "progress.csv")
+        return next(value for name, value in rows[-1].items() if name.startswith("num_env_")) if rows else 0.0
 
     def check_alive(self) -> None:
         """Raises SoakError where the run has ended."""
@@ -157,7 +184,7 @@ class Process:
             raise SoakError(f"it ended with code {code} before its time: {''.join(last)}")
 
     def sample(self, began: float) -> Sample:
-        """Measures now; `began` is what `time.monotonic` was at its second checkpoint."""
+        """Measures now; `began` is what `time.monotonic` was when its replay was full."""
         processes = [self._tree, *self._tree.children(recursive=True)]
         self._seen.update(processes[1:])
         self._see_checkpoints()
@@ -199,15 +226,17 @@ class Process:
             raise SoakError(f"it left {len(alive)} processes behind")
 
 
-def soak(command: Sequence[str], folder: Path, seconds: float) -> tuple[list[Sample], Work]:
-    """Samples a training for some seconds after its second checkpoint, and ends it.
+def soak(run: Run, folder: Path, seconds: float) -> tuple[list[Sample], Work]:
+    """Samples a training for some seconds after its start, and ends it.
+
+    It has started with its second checkpoint, since the first comes after the first update, and with a full replay.
 
     Raises:
         SoakError: it does not live so long, or does not end well.
     """
     samples: list[Sample] = []
-    with Process(command, folder) as process:
-        process.wait_for_checkpoints()
+    with Process(run.command, folder) as process:
+        process.wait_until_full(run.fill)
         began = time.monotonic()
         while len(samples) < 2 * BLOCKS or samples[-1].seconds < seconds:  # few samples where the machine is busy
             process.check_alive()
@@ -297,13 +326,14 @@ def main() -> None:
     print(*header, *(f"{name:>18}" for name in BOUNDS))
     faults = []
     for name in names:
-        config, *settings = RUNS[name]
+        config, *settings = RUNS[name].command
         with tempfile.TemporaryDirectory(prefix="soak_") as folder:
             unit = "steps" if name == "vracer" else "frames"
             command = [f"--config={config}:smoke", f"--config.num_env_{unit}={int(UNITS_PER_SECOND * seconds) + 10**6}"]
             interval = f"--config.runtime.checkpoint_seconds={max(2.0, seconds / 100):.0f}"
             try:
-                samples, work = soak([*command, interval, *settings], Path(folder), seconds)
+                run = Run((*command, interval, *settings), RUNS[name].fill)
+                samples, work = soak(run, Path(folder), seconds)
             except SoakError as error:
                 faults.append(f"{name}: {error}")
                 continue

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from repro.training.run_directory import KEEP, read_progress
-from tests.soak import BOUNDS, Sample, SoakError, describe, find_growth, growth, soak
+from tests.soak import BOUNDS, Process, Run, Sample, SoakError, describe, find_growth, growth, soak
 from tests.support.faulty_environments import FOLDER_VARIABLE, TASK
 
 SECONDS = np.linspace(0.0, 3600.0, 400)
@@ -90,8 +90,8 @@ def test_a_planted_leak_is_found_in_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
     (tmp_path / "leak").touch()
-    command = [*FAULTY, f"--config.env.task={TASK}", "--config.runtime.checkpoint_seconds=1"]
-    measured, work = soak(command, tmp_path, seconds=10.0)
+    command = (*FAULTY, f"--config.env.task={TASK}", "--config.runtime.checkpoint_seconds=1")
+    measured, work = soak(Run(command), tmp_path, seconds=10.0)
     found = find_growth(measured)
     assert {"memory", "descriptors"} <= found.keys()
     assert not {"processes", "disk"} & found.keys()
@@ -104,4 +104,29 @@ def test_a_planted_leak_is_found_in_a_run(tmp_path, monkeypatch):
 
 def test_a_run_that_ends_before_its_time_is_an_error(tmp_path):
     with pytest.raises(SoakError, match=r"ended with code 2 before its time: .*no field 'learner\.rate'"):
-        soak(["--config=paper_configs/impala/gymnasium.py:smoke", "--config.learner.rate=1"], tmp_path, seconds=5.0)
+        soak(Run((FAULTY[0], "--config.learner.rate=1")), tmp_path, seconds=5.0)
+
+
+def test_samples_begin_when_the_replay_is_full(tmp_path, monkeypatch):
+    """A run whose time begins before, on a slow machine, seems to leak."""
+    process = object.__new__(Process)
+    process.run_dir = tmp_path
+    (tmp_path / "checkpoints").mkdir()
+    for number in (1, 2):
+        (tmp_path / "checkpoints" / f"checkpoint_{number}").mkdir()
+    waits = iter(["num_env_frames\n", "num_env_frames\n3999\n", "num_env_frames\n3999\n4000\n"])
+
+    def play(_: float) -> None:
+        (tmp_path / "progress.csv").write_text(next(waits))
+
+    monkeypatch.setattr(process, "check_alive", lambda: None)
+    monkeypatch.setattr("tests.soak.time.sleep", play)
+    process.wait_until_full(4000)
+    assert next(waits, None) is None
+
+
+def test_a_replay_that_never_fills_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.soak.START_SECONDS", 5.0)
+    command = (*FAULTY, "--config.runtime.checkpoint_seconds=1")
+    with pytest.raises(SoakError, match=r"no two checkpoints and 1,000,000 of its budget in 5 seconds"):
+        soak(Run(command, fill=1_000_000), tmp_path, seconds=5.0)
