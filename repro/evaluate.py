@@ -43,7 +43,14 @@ def main(argv: list[str]) -> None:
     from repro.papers import find_experiment
     from repro.training import devices
     from repro.training.checkpoint import CheckpointError
-    from repro.training.evaluation import AT_END, EvaluationError, configs_by_task, evaluate_tasks, largest_divisor
+    from repro.training.evaluation import (
+        AT_END,
+        EvaluationError,
+        configs_by_task,
+        describe_time,
+        evaluate_tasks,
+        largest_divisor,
+    )
     from repro.training.run_directory import CHECKPOINTS, RunDirectoryError, read_settings
 
     run_dir = Path(RUN_DIR.value)
@@ -67,18 +74,16 @@ def main(argv: list[str]) -> None:
     except (RunDirectoryError, CheckpointError, ValueError) as error:
         cli.fail(error)
 
-    together = bool(tasks(resolve(config)))
+    resolved = resolve(config)
+    together, when = bool(tasks(resolved)), describe_time(run_dir, resolved, trained.updates)
+    if when != AT_END:
+        print(f"{run_dir} is not at its end: this is its policy {when}.", file=sys.stderr)
     try:
-        evaluations = evaluate_tasks(by_task, trained, episodes, seed, run_dir, together)
+        evaluations = evaluate_tasks(by_task, trained, episodes, seed, run_dir, together, when)
     except (EvaluationError, RunDirectoryError) as error:
         cli.fail(error, code=1)
-    when = AT_END
-    if not (run_dir / "complete.json").exists():
-        when = f"after {trained.updates:,} updates"
-        print(f"{run_dir} is not at its end: this is its policy {when}.", file=sys.stderr)
     for task, found in evaluations.items():
-        said = describe(found).replace(AT_END, when)
-        print(f"{task}: {said}" if together else said)
+        print(f"{task}: {describe(found)}" if together else describe(found))
     if together:
         print(describe_score(evaluations, config.evaluation.normaliser))
     try:

@@ -323,10 +323,17 @@ def test_actions_that_do_not_fit_are_one_sentence_and_the_run_directory_stays_fr
     protocol = "2 episodes of CartPole-v1 after training, sampled actions"
     assert re.fullmatch(rf"[0-9]+\.[0-9] \+- [0-9]+\.[0-9] \(standard deviation over {protocol}\)\n", evaluated.stdout)
     assert "not at its end" not in evaluated.stderr
+    assert json.loads((tmp_path / "x/evaluation.json").read_text())["protocol"] == protocol
     (tmp_path / "x/complete.json").unlink()
+    settings = json.loads((tmp_path / "x/config.json").read_text())
+    settings["config"]["num_env_steps"] = 2_000
+    (tmp_path / "x/config.json").write_text(json.dumps(settings))
     evaluated = run_command(tmp_path, "repro.evaluate", f"--run_dir={tmp_path / 'x'}", "--episodes=2")
-    assert f"{tmp_path / 'x'} is not at its end: this is its policy after " in evaluated.stderr
-    assert re.search(r"2 episodes of CartPole-v1 after \d+ updates, sampled actions", evaluated.stdout)
+    protocol = r"2 episodes of CartPole-v1 after 1\.\d\dk of 2\.00k steps, sampled actions"
+    unfinished = re.search(protocol, evaluated.stdout)
+    assert unfinished, evaluated.stdout
+    assert f"{tmp_path / 'x'} is not at its end: this is its policy after 1." in evaluated.stderr
+    assert json.loads((tmp_path / "x/evaluation.json").read_text())["protocol"] == unfinished[0]
 
 
 COMMANDS = ("train", "reproduce", "evaluate", "campaign", "check", "report", "benchmark", "population", "regression")

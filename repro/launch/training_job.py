@@ -235,7 +235,7 @@ class TrainingJob(RecordedJob):
     def _evaluations(self, complete: Mapping[str, Any]) -> dict[str, Mapping[str, Any]] | None:
         """Each task's evaluation: the run's own, or of its last checkpoint with the protocol's number of games.
 
-        None before there is one; `repro.evaluate` may have played with an earlier checkpoint while the run went on.
+        None before there is one; `repro.evaluate` may have played while the run went on.
         """
         if "evaluation" in complete:
             return {self.config.env.task: complete["evaluation"]}
@@ -243,7 +243,7 @@ class TrainingJob(RecordedJob):
         if not path.exists():
             return None
         played = json.loads(path.read_text())
-        if not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):
+        if "unfinished" in played or not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):
             return None
         of_tasks = played["tasks"] if self._together else {self.config.env.task: played}
         whole = list(of_tasks) == list(self._tasks)

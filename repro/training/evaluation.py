@@ -1,4 +1,4 @@
-"""The evaluation after training: its protocol in words, its tasks, their games, and the file that keeps it."""
+"""The evaluation of a run: its protocol in words, its tasks, their games, and the file that keeps it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tf_agents.policies import tf_policy
 from repro.acting.play import play
 from repro.acting.rollout import Episode
 from repro.acting.supervision import log_traceback
-from repro.config import of_task, resolve, tasks
+from repro.config import of_task, resolve, tasks, total_budget
 from repro.environments.batched import BatchedEnvironment, one_line
 from repro.environments.make import make_evaluation_environment
 from repro.environments.names import task_names
 from repro.evidence.statistics import summarize_returns
 from repro.training.experiment import Experiment, TrainedPolicy
-from repro.training.progress_line import ProgressLine, format_score
-from repro.training.run_directory import write_json
+from repro.training.progress_line import ProgressLine, format_score, short
+from repro.training.run_directory import CHECKPOINTS, is_newest, read_progress, write_json
 
 AT_END = "after training"
-"""When the games of an evaluation are played, in protocols."""
+"""When the games of a run's own evaluation are played, in protocols."""
 
 
 class EvaluationError(RuntimeError):
@@ -66,24 +66,43 @@ def score_unit(env: ml_collections.ConfigDict) -> str:
     return "game score" if env.name == "atari" else "episode return"
 
 
-def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str) -> str:
-    """Returns the protocol of an evaluation after training in one line, for records and tables.
+def describe_time(run_dir: Path, config: ml_collections.ConfigDict, updates: int) -> str:
+    """Returns when in training a checkpoint was made: `AT_END`, or how much was learned from by then.
+
+    Args:
+        run_dir: of the run; where it is complete its last checkpoint is at the end, also of a run that diverged.
+        config: of the run, resolved.
+        updates: behind the checkpoint.
+    """
+    unit, amount = total_budget(config)
+    rows = read_progress(run_dir / "progress.csv")
+    made = round(updates * rows[-1][f"num_env_{unit}"] / rows[-1]["updates"]) if rows else 0
+    if made >= amount or ((run_dir / "complete.json").exists() and is_newest(run_dir / CHECKPOINTS, updates)):
+        return AT_END
+    if not rows:  # the first comes after the first checkpoint
+        return f"after update {updates:,}"
+    return f"after {short(made)} of {short(amount)} {unit}"
+
+
+def describe_games(env: ml_collections.ConfigDict, episodes: int, actions: str, when: str = AT_END) -> str:
+    """Returns the protocol of an evaluation in one line, for records and tables.
 
     Args:
         env: section of a configuration.
         episodes: played in all.
         actions: how they are chosen.
+        when: in training, see `describe_time`.
     """
     if env.name == "atari":
         games = "1 game" if episodes == 1 else f"{episodes} games"
-        return f"{games} {AT_END}, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
+        return f"{games} {when}, 1 to {env.noop_max} no-ops, {actions}, at most {env.max_frames:,} frames"
     played = "1 episode" if episodes == 1 else f"{episodes} episodes"
     if env.name == "dmlab":
-        return f"{played} of {env.task} {AT_END}, level and seeds for tests, {actions}"
+        return f"{played} of {env.task} {when}, level and seeds for tests, {actions}"
     version = f"-{env.version}" if "version" in env else ""
     steps = f" of {env.max_steps} steps" if env.get("max_steps") else ""
     positions = ", positions observed" if env.get("observed") == "positions" else ""
-    return f"{played}{steps} of {env.task}{version} {AT_END}, {actions}{positions}"
+    return f"{played}{steps} of {env.task}{version} {when}, {actions}{positions}"
 
 
 def describe_window(env: ml_collections.ConfigDict) -> str:
@@ -99,10 +118,12 @@ def evaluate_tasks(
     seed: int,
     run_dir: Path,
     together: bool,
+    when: str = AT_END,
 ) -> dict[str, dict[str, Any]]:
     """Evaluates one task after the other, and writes `evaluation.json` after each.
 
-    The file says how many updates are behind the weights, since the run may have gone on meanwhile.
+    The file says how many updates are behind the weights, since the run may have gone on meanwhile, and whether it was
+    unfinished.
 
     Args:
         experiments: of each task.
@@ -110,6 +131,7 @@ def evaluate_tasks(
         episodes, seed: as for `evaluate_task`.
         run_dir: folder of the run.
         together: whether the agent learned several tasks.
+        when: as for `evaluate_task`.
 
     Returns:
         the evaluation of each task.
@@ -125,20 +147,26 @@ def evaluate_tasks(
         try:
             if evaluations:
                 environment = make_evaluation_environment(own.config, num_envs, seed)
-            evaluations[task] = evaluate_task(own, policy, environment, episodes, seed)
+            evaluations[task] = evaluate_task(own, policy, environment, episodes, seed, when)
         except Exception as error:  # an environment may raise anything
             log = log_traceback(run_dir / "evaluation_errors.txt")
             kept = f"; {path} has the tasks before it" if evaluations else ""
             raise EvaluationError(
                 f"the evaluation on {task} failed with {type(error).__name__}: {one_line(error)}{log}{kept}."
             ) from error
-        write_json(path, {"updates": updates} | ({"tasks": evaluations} if together else evaluations[task]))
+        about = {"updates": updates} | ({} if when == AT_END else {"unfinished": True})
+        write_json(path, about | ({"tasks": evaluations} if together else evaluations[task]))
         environment.close()
     return evaluations
 
 
 def evaluate_task(
-    experiment: Experiment, policy: tf_policy.TFPolicy, environment: BatchedEnvironment, episodes: int, seed: int
+    experiment: Experiment,
+    policy: tf_policy.TFPolicy,
+    environment: BatchedEnvironment,
+    episodes: int,
+    seed: int,
+    when: str = AT_END,
 ) -> dict[str, Any]:
     """Plays episodes of one task, with a line that shows how far it is.
 
@@ -148,6 +176,7 @@ def evaluate_task(
         environment: its games.
         episodes: in all, a multiple of the number of environments.
         seed: of the policy's sampling.
+        when: in training, see `describe_time`.
 
     Returns:
         `evaluation` of a record.
@@ -161,4 +190,4 @@ def evaluate_task(
 
         games = play(policy, environment, episodes, seed, show)
     returns = [game.score for game in games]
-    return summarize_returns(experiment.evaluation.unit, experiment.describe_evaluation(episodes), returns)
+    return summarize_returns(experiment.evaluation.unit, experiment.describe_evaluation(episodes, when), returns)

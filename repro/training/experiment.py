@@ -59,8 +59,8 @@ class Experiment(Protocol):
     @property
     def evaluation(self) -> Evaluation: ...
 
-    def describe_evaluation(self, episodes: int) -> str:
-        """Returns the protocol of an evaluation after training in one line, for records."""
+    def describe_evaluation(self, episodes: int, when: str) -> str:
+        """Returns the protocol of an evaluation in one line, for records, given when in training it is."""
 
     def make_environment(self, num_envs: int, seed: int) -> BatchedEnvironment:
         """Returns environments for training.

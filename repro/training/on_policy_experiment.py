@@ -115,10 +115,10 @@ class OnPolicyExperiment(ActorExperiment):
         """Steps that an unroll shares with the one before it."""
         return 0
 
-    def describe_evaluation(self, episodes: int) -> str:
+    def describe_evaluation(self, episodes: int, when: str) -> str:
         best = "median actions" if self.is_continuous else "most probable action"
         actions = best if self.config.evaluation.greedy else "sampled actions"
-        return describe_games(self.config.env, episodes, actions)
+        return describe_games(self.config.env, episodes, actions, when)
 
     def make_optimizer(self) -> RMSPropTF1:
         """Returns RMSProp whose rate moves linearly over the budget."""

@@ -145,7 +145,7 @@ def test_a_job_that_was_asked_to_stop_begins_no_process(tmp_path):
     assert not (job.run_dir / "log.txt").exists()
 
 
-def complete_run(job, evaluations, updates=2):
+def complete_run(job, evaluations, updates=2, **more):
     """A run folder as training leaves it, evaluated after so many updates of 2: 1000 frames, a log of two rows."""
     RunDirectory(job.run_dir, job.config.to_dict(), seed=1)
     (job.run_dir / "origin.json").write_text(json.dumps({"behaviour": job._behaviour_version(), "git_commit": None}))
@@ -154,7 +154,7 @@ def complete_run(job, evaluations, updates=2):
     log = "updates,num_env_frames,seconds,mean_return,return/breakout,return/pong\n"
     (job.run_dir / "progress.csv").write_text(f"{log}1,500,5.0,1.5,nan,-21.0\n2,1000,10.0,2.5,3.0,-20.0\n")
     (job.run_dir / "checkpoints" / checkpoint_name(2)).mkdir(parents=True)
-    (job.run_dir / "evaluation.json").write_text(json.dumps({"updates": updates, "tasks": evaluations}))
+    (job.run_dir / "evaluation.json").write_text(json.dumps({"updates": updates, "tasks": evaluations} | more))
 
 
 def an_evaluation(*returns):
@@ -191,19 +191,20 @@ FOUR_EACH = {"breakout": an_evaluation(1, 2, 3, 4), "pong": an_evaluation(1, 2, 
 
 
 @pytest.mark.parametrize(
-    ("evaluations", "updates"),
+    ("evaluations", "about"),
     [
-        ({"breakout": an_evaluation(1, 2, 3, 4)}, 2),
-        ({"breakout": an_evaluation(1, 2), "pong": an_evaluation(1, 2)}, 2),
-        ({"pong": an_evaluation(1, 2, 3, 4), "breakout": an_evaluation(1, 2, 3, 4)}, 2),
-        (FOUR_EACH, 1),  # begun before the run's end
+        ({"breakout": an_evaluation(1, 2, 3, 4)}, {}),
+        ({"breakout": an_evaluation(1, 2), "pong": an_evaluation(1, 2)}, {}),
+        ({"pong": an_evaluation(1, 2, 3, 4), "breakout": an_evaluation(1, 2, 3, 4)}, {}),
+        (FOUR_EACH, {"updates": 1}),  # begun before the run's end
+        (FOUR_EACH, {"unfinished": True}),  # the run diverged after it
     ],
 )
-def test_an_evaluation_of_some_tasks_few_episodes_or_older_weights_is_made_again(
-    tmp_path, monkeypatch, evaluations, updates
+def test_an_evaluation_of_some_tasks_few_episodes_older_weights_or_an_unfinished_run_is_made_again(
+    tmp_path, monkeypatch, evaluations, about
 ):
     job = TrainingJob(atari_57.get_config("smoke"), "atari_57", 1, tmp_path / "results", tmp_path / "runs")
-    complete_run(job, evaluations, updates)
+    complete_run(job, evaluations, **about)
     called = []
     monkeypatch.setattr(job, "_call", lambda cores, log, module, *arguments: called.append((module, *arguments)))
     with pytest.raises(JobError, match="the last checkpoint in .* was not evaluated"):

@@ -288,10 +288,10 @@ VARIANTS = [
     Variant(
         "faults: what was evaluated before the end of a run is recorded",
         "repro/launch/training_job.py",
-        """if not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):""",
-        """if played.pop("updates", -1) < 0:""",
+        """or not is_newest(self._trained_dir / CHECKPOINTS, played.pop("updates", -1)):""",
+        """or played.pop("updates", -1) < 0:""",
         "tests/launch/test_training_job.py::"
-        "test_an_evaluation_of_some_tasks_few_episodes_or_older_weights_is_made_again",
+        "test_an_evaluation_of_some_tasks_few_episodes_older_weights_or_an_unfinished_run_is_made_again",
     ),
     Variant(
         "faults: a step that the learner makes hangs at once",

@@ -425,7 +425,7 @@ VARIANTS = [
         TRAINING_JOB,
         "if whole and enough else None",
         "if enough else None",
-        f"{TEST_TRAINING_JOB}::test_an_evaluation_of_some_tasks_few_episodes_or_older_weights_is_made_again",
+        f"{TEST_TRAINING_JOB}::test_an_evaluation_of_some_tasks_few_episodes_older_weights_or_an_unfinished_run_is_made_again",
     ),
     Variant(
         "memory: TensorFlow keeps each of PPO's learning rates",

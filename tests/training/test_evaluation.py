@@ -36,14 +36,52 @@ def test_a_protocol_counts_its_games(name, unit):
     assert "after training" in one
 
 
+def _run(path, rows):
+    lines = [f"{updates},{frames}" for updates, frames in rows]
+    path.joinpath("progress.csv").write_text("\n".join(["updates,num_env_frames", *lines]) + "\n")
+    path.joinpath("checkpoints/checkpoint_000000300").mkdir(parents=True)
+    return ml_collections.ConfigDict({"env": {"task": "x"}, "num_env_frames": 3_000_000})
+
+
+@pytest.mark.parametrize(
+    ("rows", "updates", "complete", "expected"),
+    [
+        ([], 1, False, "after update 1"),
+        ([(100, 1_000_000), (200, 2_000_000)], 120, False, "after 1.20M of 3.00M frames"),
+        ([(100, 1_000_000), (200, 2_000_000)], 120, True, "after 1.20M of 3.00M frames"),  # of a broken later one
+        ([(100, 1_000_000), (200, 2_000_000)], 300, False, "after training"),  # before complete.json is there
+        ([(100, 1_000_000)], 300, True, "after training"),
+    ],
+)
+def test_a_protocol_says_when_in_training_its_games_were_played(tmp_path, rows, updates, complete, expected):
+    config = _run(tmp_path, rows)
+    if complete:
+        (tmp_path / "complete.json").write_text("{}")
+    when = evaluation.describe_time(tmp_path, config, updates)
+    assert when == expected
+    env = ml_collections.ConfigDict({"name": "gymnasium", "task": "x"})
+    assert evaluation.describe_games(env, 2, "sampled actions", when) == f"2 episodes of x {expected}, sampled actions"
+
+
+def test_a_run_that_diverged_is_at_its_end(tmp_path):
+    config = _run(tmp_path, [(100, 1_000_000)])
+    found = [evaluation.describe_time(tmp_path, config, 300)]
+    config.num_env_frames = 30_000_000
+    found.append(evaluation.describe_time(tmp_path, config, 300))
+    (tmp_path / "complete.json").write_text('{"diverged": "NaN"}')
+    found.append(evaluation.describe_time(tmp_path, config, 300))
+    assert found == ["after training", "after 3.00M of 30.0M frames", "after training"]
+
+
 def test_returns_of_an_evaluation_keep_nine_digits(monkeypatch):
     games = [types.SimpleNamespace(score=score) for score in (1 / 3, 2 / 3)]
     monkeypatch.setattr(evaluation, "play", lambda *_: games)
     experiment = types.SimpleNamespace(
         config=types.SimpleNamespace(env=types.SimpleNamespace(task="pong")),
-        describe_evaluation=lambda episodes: f"{episodes} games",
+        describe_evaluation=lambda episodes, when: f"{episodes} games {when}",
         evaluation=types.SimpleNamespace(unit="points"),
     )
     found = evaluation.evaluate_task(experiment, None, None, 2, 1)
     assert found["returns"] == [0.333333333, 0.666666667]
-    assert (found["protocol"], found["episodes"], found["unit"], found["mean"]) == ("2 games", 2, "points", 0.5)
+    assert (found["protocol"], found["episodes"]) == ("2 games after training", 2)
+    assert (found["unit"], found["mean"]) == ("points", 0.5)

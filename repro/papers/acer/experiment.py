@@ -56,8 +56,9 @@ class AcerExperiment(ActorExperiment):
     def evaluation(self) -> Evaluation:
         return Evaluation(EPISODES, NUM_ENVS, score_unit(self.config.env))
 
-    def describe_evaluation(self, episodes: int) -> str:
-        return describe_games(self.config.env, episodes, "mean actions" if self.is_continuous else "sampled actions")
+    def describe_evaluation(self, episodes: int, when: str) -> str:
+        actions = "mean actions" if self.is_continuous else "sampled actions"
+        return describe_games(self.config.env, episodes, actions, when)
 
     @property
     def frames_per_update(self) -> int:

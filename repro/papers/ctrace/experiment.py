@@ -133,8 +133,8 @@ class SequenceExperiment(ActorExperiment):
         steps = self.num_actors * self.envs_per_actor * self.config.learner.steps_per_update
         return steps * frames_per_step(self.config)
 
-    def describe_evaluation(self, episodes: int) -> str:
-        return describe_games(self.config.env, episodes, f"epsilon {self.config.evaluation.epsilon:g}")
+    def describe_evaluation(self, episodes: int, when: str) -> str:
+        return describe_games(self.config.env, episodes, f"epsilon {self.config.evaluation.epsilon:g}", when)
 
     def make_agent(self, environment: BatchedEnvironment, seed: int) -> CtraceAgent:
         return CtraceAgent(

@@ -68,8 +68,8 @@ class ControlExperiment(abc.ABC, Generic[Agent]):
         """Settings of `repro.evaluate`; the paper's evaluation needs no further episodes."""
         return Evaluation(EPISODES, EPISODES, score_unit(self.config.env))
 
-    def describe_evaluation(self, episodes: int) -> str:
-        return describe_games(self.config.env, episodes, "mean actions")
+    def describe_evaluation(self, episodes: int, when: str) -> str:
+        return describe_games(self.config.env, episodes, "mean actions", when)
 
     def make_environment(self, num_envs: int, seed: int) -> VectorEnvironment:
         return make_vector_environment(self.config, num_envs, seed, is_continuous=True)

@@ -128,7 +128,7 @@ def test_an_evaluation_plays_each_game_alone():
     assert list(by_task) == ["pong", "breakout"]
     for game, own in by_task.items():
         assert (own.env.task, tasks(own)) == (game, ())
-        assert find_experiment(own).describe_evaluation(4).startswith("4 games after training")
+        assert find_experiment(own).describe_evaluation(4, "then").startswith("4 games then")
     assert tasks(config) == ("pong", "breakout")
     assert list(configs_by_task(config, ["ALE/Breakout-v5"])) == ["breakout"]
     assert list(configs_by_task(atari_shallow.get_config("smoke"))) == ["pong"]

@@ -59,7 +59,7 @@ def test_fields_of_control_reach_their_places():
     config.evaluation.greedy = True
     experiment = find_experiment(config)
     assert experiment.frames_per_update == 3 * 4
-    assert experiment.describe_evaluation(10).count("median actions") == 1
+    assert experiment.describe_evaluation(10, "then").count("median actions") == 1
     agent = made_from(config)
     assert agent._distribution == SquashedGaussian(1, -2.5, 0.25)
     assert agent._burn_in == 4

@@ -29,8 +29,8 @@ class ToyExperiment:
     def evaluation(self):
         return Evaluation(self.config.evaluation.episodes, 10, score_unit(self.config.env))
 
-    def describe_evaluation(self, episodes):
-        return describe_games(self.config.env, episodes, "sampled actions")
+    def describe_evaluation(self, episodes, when):
+        return describe_games(self.config.env, episodes, "sampled actions", when)
 
     def make_environment(self, num_envs, seed):
         return make_environment(self.config, num_envs, seed, is_continuous=False)
