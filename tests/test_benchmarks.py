@@ -281,13 +281,16 @@ def test_updates_of_stac_are_compared_within_a_turn(monkeypatch):
         (dqn.get_config("smoke"), sequences._measure_once),
     ],
 )
-def test_all_environments_are_closed(monkeypatch, config, measure):
+def test_actors_have_environments_as_in_a_training_and_all_are_closed(monkeypatch, config, measure):
+    if "num_actors" in config.runtime:
+        config.runtime.num_actors = 2
     experiment = find_experiment(resolve(config))
-    opened, closed, make = [], [], experiment.make_environment
+    opened, closed, shards, make = [], [], [], experiment.make_environment
 
     def make_environment(*arguments, **keywords):
         environment = make(*arguments, **keywords)
         opened.append(environment)
+        shards.extend(arguments[2:])  # the number of the actor, and how many there are
         close = environment.close
         monkeypatch.setattr(environment, "close", lambda: (closed.append(environment), close()))
         return environment
@@ -297,7 +300,7 @@ def test_all_environments_are_closed(monkeypatch, config, measure):
     monkeypatch.setattr(timing, "whole", lambda build, seconds, warm_up=0: 1.0)
     monkeypatch.setattr(sequences, "STORED", 1)
     measure(experiment, 0, 0.0)
-    assert opened
+    assert shards == [(i, experiment.num_actors) for i in range(experiment.num_actors)]
     assert set(map(id, closed)) == set(map(id, opened))
 
 

@@ -63,6 +63,20 @@ class ActorExperiment(abc.ABC):
     def make_environment(self, num_envs: int, seed: int, shard: tuple[int, int] = (0, 1)) -> BatchedEnvironment:
         return make_environment(self.config, num_envs, seed, self.is_continuous, shard)
 
+    @property
+    def num_actors(self) -> int:
+        """Actors of a run."""
+        return self.config.runtime.num_actors
+
+    @property
+    def envs_per_actor(self) -> int:
+        """Environments that each of them plays side by side."""
+        return self.config.runtime.envs_per_actor
+
+    def make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
+        """Returns the environments of one actor, given its number; `make_environment` says more."""
+        return self.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
+
     def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)
         return TrainedPolicy(agent.policy, environment, checkpoint.restore_agent(checkpoints, agent, warn))

@@ -170,7 +170,7 @@ class OnPolicyExperiment(ActorExperiment):
         if remote and self.dynamic_batching:
             raise ValueError(f"runtime.dynamic_batching is for actors in threads: not with schedule={PROCESSES}.")
         local = enumerate(seeds.environments[:1] if remote else seeds.environments)  # of processes, one shows the specs
-        environments = [self._make_actor_environment(*numbered) for numbered in local]
+        environments = [self.make_actor_environment(*numbered) for numbered in local]
         strategy = devices.make_learners_strategy(0, group.connect()) if group else devices.make_strategy()
         if group is None:
             devices.check_batch_size(config.learner.batch_size, strategy)
@@ -210,7 +210,7 @@ class OnPolicyExperiment(ActorExperiment):
         """See `RemoteActing`."""
         run_remote_actor(
             self.config,
-            self._make_actor_environment,
+            self.make_actor_environment,
             self.make_local_policy,
             seed,
             index,
@@ -224,7 +224,7 @@ class OnPolicyExperiment(ActorExperiment):
         """See `SynchronousLearning`."""
         seeds = make_run_seeds(seed, self.config.runtime.num_actors)
         # Shows the specs; before all wait for each other.
-        environment = self._make_actor_environment(0, seeds.environments[0])
+        environment = self.make_actor_environment(0, seeds.environments[0])
         strategy = devices.make_learners_strategy(chief.learner, chief.join(), gpu)
         with strategy.scope():
             agent = self.with_hparams(self.sample_hparams(seed)).make_agent(environment, seeds.weights)
@@ -251,7 +251,7 @@ class OnPolicyExperiment(ActorExperiment):
         weights = WeightsPublisher(agent.collect_policy.variables(), acting, runtime.get("weights_delay", 0))
         actors = make_actors(
             environments,
-            self._make_actor_environment,
+            self.make_actor_environment,
             self._make_policies(environments, weights, action_seeds[0]),
             weights,
             config.learner.unroll_length,
@@ -282,10 +282,6 @@ class OnPolicyExperiment(ActorExperiment):
     def _make_actors(self, launcher: Launcher, watched: Supervision, learner: int) -> ActorProcesses:
         num_actors = self.config.runtime.num_actors // self.num_learners
         return ActorProcesses(launcher, num_actors, watched, learner * num_actors)
-
-    def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
-        runtime = self.config.runtime
-        return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
 
     def _make_policies(
         self, environments: Sequence[BatchedEnvironment], weights: WeightsPublisher, seed: int

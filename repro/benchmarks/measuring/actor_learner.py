@@ -123,10 +123,7 @@ def measure_on_policy(
         warm_up: updates of the whole before its clock starts.
     """
     config = experiment.config
-    environments = [
-        experiment.make_environment(config.runtime.envs_per_actor, seed + 1000 * i)
-        for i in range(config.runtime.num_actors)
-    ]
+    environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(experiment.num_actors)]
     parts = {
         "environment": timing.rate(environment_bodies(environments), seconds),
         "inference": timing.rate(inference_bodies(environments, experiment.make_local_policy), seconds),
@@ -185,9 +182,7 @@ def _measure_replay_once(experiment: AcerExperiment, seed: int, seconds: float) 
     """
     config, settings = experiment.config, experiment.replay_settings
     size, length, runtime = config.learner.batch_size, config.learner.unroll_length, config.runtime
-    environments = [
-        experiment.make_environment(runtime.envs_per_actor, seed + 1000 * i) for i in range(runtime.num_actors)
-    ]
+    environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(experiment.num_actors)]
 
     def make_agent() -> tf_agent.TFAgent:
         return experiment.with_hparams(experiment.sample_hparams(0)).make_agent(environments[0], 0)

@@ -67,7 +67,7 @@ def _measure_once(experiment: SequenceExperiment, seed: int, seconds: float) -> 
     """Parts, outer parts and whole in agent steps per second, and the bytes of a stored step."""
     config, steps = experiment.config, experiment.config.learner.steps_per_update
     num_actors, envs = experiment.num_actors, experiment.envs_per_actor
-    environments = [experiment.make_environment(envs, seed + 1000 * i) for i in range(num_actors)]
+    environments = [experiment.make_actor_environment(i, seed + 1000 * i) for i in range(num_actors)]
     strategy = devices.make_strategy()
     with strategy.scope():
         agent = experiment.make_agent(environments[0], 0)

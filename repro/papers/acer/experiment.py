@@ -97,7 +97,7 @@ class AcerExperiment(ActorExperiment):
         seeds = make_run_seeds(seed, runtime.num_actors, replay_second=True)
         remote = runtime.schedule == PROCESSES
         local = seeds.environments[:1] if remote else seeds.environments  # of processes, one shows the specs
-        environments = [self._make_actor_environment(*numbered) for numbered in enumerate(local)]
+        environments = [self.make_actor_environment(*numbered) for numbered in enumerate(local)]
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.with_hparams(sampled_hparams).make_agent(environments[0], seeds.weights)
@@ -133,12 +133,8 @@ class AcerExperiment(ActorExperiment):
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        make_environment, make_policy = self._make_actor_environment, self.make_local_policy
+        make_environment, make_policy = self.make_actor_environment, self.make_local_policy
         run_remote_actor(self.config, make_environment, make_policy, seed, index, start, address)
-
-    def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
-        runtime = self.config.runtime
-        return self.make_environment(runtime.envs_per_actor, seed, (index, runtime.num_actors))
 
     def _make_local_source(
         self,
@@ -154,7 +150,7 @@ class AcerExperiment(ActorExperiment):
         weights = WeightsPublisher(agent.collect_policy.variables(), acting)
         actors = make_actors(
             environments,
-            self._make_actor_environment,
+            self.make_actor_environment,
             lambda environment, _: self.make_local_policy(environment),
             weights,
             self.config.learner.unroll_length,

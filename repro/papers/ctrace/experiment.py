@@ -66,14 +66,6 @@ class SequenceExperiment(ActorExperiment):
     CAPACITY: str
 
     @property
-    @abc.abstractmethod
-    def num_actors(self) -> int: ...
-
-    @property
-    @abc.abstractmethod
-    def envs_per_actor(self) -> int: ...
-
-    @property
     def loss_settings(self) -> SequenceLossSettings:
         """Settings with an unbounded gradient of TD errors and values as they are; subclasses replace their own."""
         loss = self.config.loss
@@ -169,7 +161,7 @@ class SequenceExperiment(ActorExperiment):
             raise ValueError(f"replay.{self.CAPACITY}={config.replay[self.CAPACITY]} hold no sequence: choose more.")
         check_schedule(config, self.SCHEDULES)
         devices.check_compute_dtype(config, warn)
-        environment = self._make_actor_environment(0, 0)  # shows the specs
+        environment = self.make_actor_environment(0, 0)  # shows the specs
         strategy = devices.make_strategy()
         with strategy.scope():
             agent = self.make_agent(environment, make_run_seeds(seed, self.num_actors).weights)
@@ -198,16 +190,13 @@ class SequenceExperiment(ActorExperiment):
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
-        environment = self._make_actor_environment(index, environment_seed)
+        environment = self.make_actor_environment(index, environment_seed)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter = Reporter(reverb.Client(address), index, own_machine(address))
         steps = self.config.learner.steps_per_update
         actor = Actor(environment, policy, PulledWeights(address), steps, action_seed, reporter.append)
         settings = self.sequence_settings
         run_actor(actor, policy.trajectory_spec, settings, self.initial_priority, reporter, address, steps)
-
-    def _make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
-        return self.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
 
     def _local_pool(
         self, seed: int, agent: CtraceAgent, episodes: EpisodeLog, watched: Supervision
@@ -218,8 +207,8 @@ class SequenceExperiment(ActorExperiment):
         seeds = make_run_seeds(seed, self.num_actors)
         replay = self._make_memory(spec, seeds.replay)
         actors = make_actors(
-            [self._make_actor_environment(*numbered) for numbered in enumerate(seeds.environments)],
-            self._make_actor_environment,
+            [self.make_actor_environment(*numbered) for numbered in enumerate(seeds.environments)],
+            self.make_actor_environment,
             lambda environment, i: self.make_local_policy(environment, explorations[i].epsilon),
             weights,
             steps,

@@ -30,14 +30,6 @@ class R2d2Experiment(SequenceExperiment):
     CAPACITY = "sequences"
 
     @property
-    def num_actors(self) -> int:
-        return self.config.runtime.num_actors
-
-    @property
-    def envs_per_actor(self) -> int:
-        return self.config.runtime.envs_per_actor
-
-    @property
     def loss_settings(self) -> SequenceLossSettings:
         return super().loss_settings._replace(rescaling=self.config.loss.rescaling)
 
