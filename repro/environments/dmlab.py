@@ -47,7 +47,8 @@ class DmlabConfig:
         last_action_and_reward: whether `make_environment` adds them to the observations; see `WithLastStep`.
         test: plays the level's twin for tests, and seeds that training never has.
         level_set: 0: each batch has episodes of its own. Above: number of a sequence of episodes that all runs go
-            through, so that their maps are compiled once; the batches of a run take turns in it.
+            through, so that their maps are compiled once; the batches of a run take turns in it. An actor's process
+            that is started again goes through that of the next number (`make.config_of_start`).
         level_cache: folder for compiled maps, shared by all levels and runs; empty for none.
         stagger_steps: over which the first episodes of a run's environments are cut, so that levels that end by the
             clock do not end together; 0: none is cut. In tests none is.
@@ -167,7 +168,7 @@ class DmlabEnvironment(SteppedLevels):
 
     Episodes. Number e of environment i, in batch k of K, has the seed (e N + i) K + k, under the mixer of
     `DmlabConfig.mixer`. None is used twice: not after a failure, nor by a run that goes on from a saved state or, with
-    new episodes everywhere, from saved counters.
+    new episodes everywhere, from saved counters. An actor's process that is started again has another mixer.
 
     Staggered starts. Where all episodes begin together, after `reset` and `set_state`, the first one of each
     environment may be cut as by a time limit (`DmlabConfig.first_cut`).

@@ -78,6 +78,21 @@ def _make_mixed(
         raise
 
 
+def config_of_start(config: ml_collections.ConfigDict, start: int) -> ml_collections.ConfigDict:
+    """Returns the configuration of environments in a process of their own that is started again.
+
+    They go through another level set, since it is not known how far the process before came in its own.
+
+    Args:
+        config: of an experiment.
+        start: how often the process was started before.
+    """
+    if start and config.env.get("level_set"):
+        config = config.copy_and_resolve_references()
+        config.env.level_set += start
+    return config
+
+
 def make_evaluation_environment(
     config: ml_collections.ConfigDict, num_envs: int, seed: int, env_threads: int = 0
 ) -> BatchedEnvironment:

@@ -11,7 +11,7 @@ import ml_collections
 from tf_agents.agents import tf_agent
 
 from repro.environments.batched import BatchedEnvironment
-from repro.environments.make import make_environment, make_evaluation_environment
+from repro.environments.make import config_of_start, make_environment, make_evaluation_environment
 from repro.training import checkpoint
 from repro.training.evaluation import score_unit
 from repro.training.experiment import Evaluation, TrainedPolicy, Warn
@@ -73,9 +73,16 @@ class ActorExperiment(abc.ABC):
         """Environments that each of them plays side by side."""
         return self.config.runtime.envs_per_actor
 
-    def make_actor_environment(self, index: int, seed: int) -> BatchedEnvironment:
-        """Returns the environments of one actor, given its number; `make_environment` says more."""
-        return self.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
+    def make_actor_environment(self, index: int, seed: int, start: int = 0) -> BatchedEnvironment:
+        """Returns the environments of one actor.
+
+        Args:
+            index: of the actor, from 0.
+            seed: of its environments.
+            start: how often a process of its own was started before; 0 where it has none.
+        """
+        experiment = type(self)(config_of_start(self.config, start)) if start else self
+        return experiment.make_environment(self.envs_per_actor, seed, (index, self.num_actors))
 
     def load_policy(self, checkpoints: Path, num_envs: int, seed: int, warn: Warn) -> TrainedPolicy:
         agent, environment = self.make_evaluation_agent(num_envs, seed)

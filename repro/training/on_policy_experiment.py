@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -210,7 +211,7 @@ class OnPolicyExperiment(ActorExperiment):
         """See `RemoteActing`."""
         run_remote_actor(
             self.config,
-            self.make_actor_environment,
+            functools.partial(self.make_actor_environment, start=start),
             self.make_local_policy,
             seed,
             index,

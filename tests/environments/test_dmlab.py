@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -587,6 +588,44 @@ def test_an_interrupted_run_repeats_no_episode(tmp_path, begun):
             before = len(begun)
     assert len(begun) > before + 4
     assert len(begun) == len(set(begun))
+
+
+def episodes_of(batch):
+    """Mixer and seed of the episodes that begin in a batch's unrolls, whose last rows begin the next ones."""
+    frames = np.concatenate([group.arrays.observation["frame"][:, :-1] for group in batch.groups])
+    frames = frames.reshape(-1, *frames.shape[2:])
+    first = frames[frames[:, 0, 0, 0] == 0]
+    return list(zip(mixers_of(first), seeds_of(first), strict=True))
+
+
+def test_an_actor_in_a_process_that_is_started_again_repeats_no_episode(tmp_path):
+    config = dmlab_table2.get_config("smoke")
+    config.env.update({"task": "lt_chasm", "level_set": 3, "level_cache": "", "stagger_steps": 0})
+    config.learner.update({"batch_size": 2, "unroll_length": 8})
+    config.runtime.update({"num_actors": 1, "envs_per_actor": 2, "schedule": "processes"})
+    config.num_env_frames = 10**9
+    trainer = find_experiment(config).build_trainer(1, RunDirectory(tmp_path, config.to_dict(), 1), print)
+    source, played = trainer._source, []
+    trainer._weights.publish(0)
+    timer = threading.Timer(180.0, trainer.interrupt)
+    timer.start()
+
+    def play_until(number):
+        while len(played) < number:
+            batch = source.next()
+            played.extend(episodes_of(batch))
+            source.release(batch)
+
+    try:
+        play_until(4)
+        source._actors._processes[0].kill()
+        play_until(len(played) + 40)  # more than may have waited in the queue
+    finally:
+        timer.cancel()
+        trainer.close()
+    assert source.restarts == 1
+    assert len(played) == len(set(played))
+    assert {mixer for mixer, _ in played} == {3, 4}
 
 
 def _acer():

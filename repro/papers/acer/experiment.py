@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -133,8 +134,8 @@ class AcerExperiment(ActorExperiment):
 
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
-        make_environment, make_policy = self.make_actor_environment, self.make_local_policy
-        run_remote_actor(self.config, make_environment, make_policy, seed, index, start, address)
+        make_environment = functools.partial(self.make_actor_environment, start=start)
+        run_remote_actor(self.config, make_environment, self.make_local_policy, seed, index, start, address)
 
     def _make_local_source(
         self,

@@ -190,7 +190,7 @@ class SequenceExperiment(ActorExperiment):
     def run_remote_actor(self, seed: int, index: int, start: int, address: str) -> None:
         """See `RemoteActing`."""
         environment_seed, action_seed = begin(self.num_actors, seed, index, start, address)
-        environment = self.make_actor_environment(index, environment_seed)
+        environment = self.make_actor_environment(index, environment_seed, start)
         policy = self.make_local_policy(environment, self.make_exploration()[index].epsilon)
         reporter = Reporter(reverb.Client(address), index, own_machine(address))
         steps = self.config.learner.steps_per_update
