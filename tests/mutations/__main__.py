@@ -5,8 +5,8 @@
 
 Prints, for every variant, the test that failed because of it; exits with 1 if one survives. First all named tests must
 pass without a variant; `--fast` leaves that to the tests' own run. Nothing is written in the working tree: every job
-has a copy of it. A variant runs in a fork of this process, which has imported TensorFlow but not this package, so that
-it costs the package's import and the test alone.
+has a copy of it. A variant runs in a fork of this process, which has imported TensorFlow, so that it costs the import
+of this package and the test alone.
 
 With `--training` the variants of `training.py` are judged by the reference runs of `repro.regression` first, as
 `make regression` judges them, and by their test only where no training is a regression. It exits with 1 where fewer
@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from repro import cli
 from tests.mutations import VARIANTS
 from tests.mutations.training import TRAINING
 from tests.mutations.variant import Variant
@@ -45,8 +46,7 @@ BY_TRAINING, BY_ANY = 0.8, 0.95
 FAST_SECONDS = 12.0
 """Longest training for `--training --fast`, by the reference values: each variant that is caught costs three."""
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `repro.cli` has it, which comes after NumPy here
+cli.quiet()  # whose import, before that of NumPy, also says how many threads linear algebra has
 
 PRELOADED = (
     "scipy.stats",

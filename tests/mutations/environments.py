@@ -159,6 +159,13 @@ VARIANTS = [
         f"{DMLAB_TEST}::test_batches_of_a_run_take_turns_in_a_level_set",
     ),
     Variant(
+        "DeepMind Lab: an actor's process that is started again goes through the same level set",
+        MAKE,
+        "config.env.level_set += start",
+        "config.env.level_set += 0",
+        f"{DMLAB_TEST}::test_an_actor_in_a_process_that_is_started_again_repeats_no_episode",
+    ),
+    Variant(
         "DeepMind Lab: tests have the seeds of training",
         DMLAB,
         "(self.test << 31) | (self.level_set or seed)",
