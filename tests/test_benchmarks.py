@@ -17,15 +17,16 @@ import tensorflow as tf
 
 from paper_configs.acer import gymnasium as acer_gymnasium
 from paper_configs.ctrace import dqn
-from paper_configs.impala import atari_shallow, gymnasium
+from paper_configs.impala import atari_population, atari_shallow, gymnasium
 from paper_configs.stac import atari
 from repro import benchmark
-from repro.benchmarks import impala_dmlab, ingestion, stac
+from repro.benchmarks import impala_dmlab, ingestion, population, stac
 from repro.benchmarks.measuring import actor_learner, alternating, raw, sequences, timing
 from repro.config import resolve
 from repro.environments.dmlab_module import MISSING
 from repro.networks import recurrent
 from repro.papers import find_experiment
+from repro.training.trainer import Trainer
 from tests.support.forked_train import run_command
 
 
@@ -302,6 +303,26 @@ def test_actors_have_environments_as_in_a_training_and_all_are_closed(monkeypatc
     measure(experiment, 0, 0.0)
     assert shards == [(i, experiment.num_actors) for i in range(experiment.num_actors)]
     assert set(map(id, closed)) == set(map(id, opened))
+
+
+def test_an_adoption_through_the_disk_is_measured_beside_the_time_between_comparisons(monkeypatch):
+    adopted, adopt = [], Trainer.adopt
+    monkeypatch.setattr(population.devices, "configure_threads", lambda **arguments: 1)
+    monkeypatch.setattr(Trainer, "adopt", lambda trainer, *given: (adopted.append(given), adopt(trainer, *given)))
+    seconds_of_update = population._seconds_of_update
+    monkeypatch.setattr(population, "_seconds_of_update", lambda *given: (seconds_of_update(*given), 0.5)[1])
+    config = atari_population.get_config("smoke")
+    config.learner.batch_size = 4
+    config.runtime.update({"num_actors": 1, "envs_per_actor": 4})
+    experiment = find_experiment(resolve(config))
+    result = population.measure(0.0, 2, config)
+    assert len(adopted) == 2
+    assert result["checkpoint_bytes"] > 1e6
+    assert min(result["rows"].values()) > 0
+    updates = config.population.interval / experiment.frames_per_update
+    assert result["rows"]["between two comparisons"] == pytest.approx(500 * updates)
+    with pytest.raises(ValueError, match="atari_shallow has none"):
+        population.measure(0.0, 1, atari_shallow.get_config("smoke"))
 
 
 def test_a_configuration_chooses_what_is_measured(monkeypatch):
