@@ -174,8 +174,7 @@ def contracts_above(runs: Records, margin: float) -> bool:
 
 def score_difference(by_agent: Sequence[Records]) -> Callable[[BootstrapWeights], np.ndarray]:
     """Our final evaluation minus theirs, each a mean over runs, for tasks that all have one scale."""
-    ours, theirs = (np.array(_scores(runs), np.float64) for runs in by_agent)
-    return lambda weights: weights[0] @ ours - weights[1] @ theirs
+    return lambda weights: np.subtract(*_means(by_agent, weights))
 
 
 def squared_distances_from(
@@ -398,9 +397,9 @@ def rank_correlation(by_agent: Sequence[Records], name: str) -> Callable[[Bootst
     def correlation(weights: BootstrapWeights) -> np.ndarray:
         (of_run,) = weights
         x, y = _centred_ranks(sampled, of_run), _centred_ranks(scores, of_run)
-        spread = np.sqrt((of_run * x * x).sum(axis=-1) * (of_run * y * y).sum(axis=-1))
-        ordered = spread > MIN_RANK_VARIANCE
-        return np.where(ordered, (of_run * x * y).sum(axis=-1) / np.where(ordered, spread, 1.0), 0.0)
+        stds = np.sqrt((of_run * x * x).sum(axis=-1) * (of_run * y * y).sum(axis=-1))
+        ordered = stds > MIN_RANK_VARIANCE
+        return np.where(ordered, (of_run * x * y).sum(axis=-1) / np.where(ordered, stds, 1.0), 0.0)
 
     return correlation
 
