@@ -47,7 +47,8 @@ class MixedReplayTrainer(OnPolicyTrainer):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far."""
-        mean = self._replay_lag_sum / self.updates if self.updates else 0.0
+        made = self.made_updates
+        mean = self._replay_lag_sum / made if made else 0.0
         return super().summary() | {"replay_lag": {"mean": mean, "max": self._replay_lag_max}}
 
     def _update(self) -> tuple[dict[str, float], float]:

@@ -269,14 +269,19 @@ class Trainer(abc.ABC):
         return self.updates * self.frames_per_update
 
     @property
+    def made_updates(self) -> int:
+        """Updates made by this run itself."""
+        return self.updates - self.skipped_updates
+
+    @property
     def episodes(self) -> EpisodeLog:
         """What is known of the games that ended."""
         return self._episodes
 
     @property
+    @abc.abstractmethod
     def gradient_steps(self) -> int:
-        """Made so far; one an update, where a subclass does not say otherwise."""
-        return self.updates
+        """Made so far."""
 
     @property
     def can_save(self) -> bool:
@@ -362,7 +367,7 @@ class Trainer(abc.ABC):
 
     def summary(self) -> dict[str, Any]:
         """Totals of the run so far, and its evaluation where no games need be played for it."""
-        evaluation, made = self._episodes.evaluation(self.frames), self.updates - self.skipped_updates
+        evaluation, made = self._episodes.evaluation(self.frames), self.made_updates
         return {
             "gradient_steps": self.gradient_steps,
             f"num_env_{self.unit}": made * self.frames_per_update,
