@@ -31,7 +31,7 @@ JSON = flags.DEFINE_string("json", None, "Also write the result to this file.")
 def main(argv: list[str]) -> None:
     del argv
     name, folder = PEER.value, Path(OUT.value).absolute() / PEER.value
-    python = Path(PYTHON.value).absolute()  # a link in a virtual environment, which its end would lead out of
+    python = Path(PYTHON.value).absolute()  # not resolved: what a virtual environment's link leads to is another Python
     try:
         programs.write_source(name, Path(SOURCE.value), folder / "source")
         if programs.PEERS[name].script is None:

@@ -213,7 +213,7 @@ def make_commands(name: str, tree: Path, folder: Path, python: Path) -> tuple[st
     Args:
         name: of the peer.
         tree: its source.
-        folder: absolute; where it runs, and where it was built in `build`. A run in `ours` there is begun afresh.
+        folder: absolute; where it runs, and where it was built in `build`. A run in `ours` there is removed.
         python: its Python, absolute.
     """
     peer = PEERS[name]

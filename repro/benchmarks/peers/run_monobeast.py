@@ -30,7 +30,7 @@ class Env:
         import ale_py  # noqa: F401  registers the games in Gymnasium
         import gymnasium
 
-        self._env = gymnasium.make(name).unwrapped
+        self._env: Any = gymnasium.make(name).unwrapped
         self._seed: int | None = None
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
         self.spec, self.ale = self._env.spec, self._env.ale
