@@ -120,7 +120,11 @@ def test_the_environment_of_random_numbers_has_the_sizes_of_half_cheetah():
     text = (ROOT / "repro/benchmarks/peers/smarties/random_cheetah.cpp").read_text()
     states, actions, episode = map(int, re.search(r"STATES = (\d+), ACTIONS = (\d+), EPISODE = (\d+)", text).groups())
     env = gymnasium.make("HalfCheetah-v5")
-    assert ((states,), (actions,), episode) == (env.observation_space.shape, env.action_space.shape, 1000)
+    assert ((states,), (actions,), episode) == (
+        env.observation_space.shape,
+        env.action_space.shape,
+        programs.EPISODE_STEPS,
+    )
     assert env.spec.max_episode_steps == episode
 
 
@@ -216,7 +220,7 @@ def test_smarties_and_ours_have_one_core_and_one_thread(tmp_path):
     pinned = re.compile(r"taskset --cpu-list (\d+) ")
     assert pinned.search(ours)[1] == pinned.search(theirs)[1]
     assert "OMP_NUM_THREADS=1" in theirs
-    assert f"FIRST_STEPS={programs.START_STEPS} {tmp_path}/build/random_cheetah --nMasters=1" in theirs
+    assert f"FIRST_STEPS={programs.START_STEPS + 1000} {tmp_path}/build/random_cheetah --nMasters=1" in theirs
 
 
 def test_cleanrl_runs_as_it_is_and_its_steps_are_printed(tmp_path):

@@ -17,7 +17,9 @@ HERE = Path(__file__).resolve().parent
 COUNT = "Steps ([0-9]+)"
 """Finds the agent steps that each of them prints once it learns, by our adapter or environment."""
 START_STEPS = 2**14
-"""Of random play before V-RACER learns, here and there."""
+"""Of random play before V-RACER learns, here and there, where the last episode goes on to its end."""
+EPISODE_STEPS = 1000
+"""Of the environment that returns random numbers."""
 SETTINGS = {
     "learner": "VRACER",
     "returnsEstimator": "retrace",
@@ -221,7 +223,7 @@ def make_commands(name: str, tree: Path, folder: Path, python: Path) -> tuple[st
     ours = [sys.executable, "-m", "repro.train", *peer.ours, f"--run_dir={folder / 'ours'}"]
     if peer.script is None:
         (folder / "settings.json").write_text(json.dumps(SETTINGS, indent=1) + "\n")
-        threads = ["env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", f"FIRST_STEPS={START_STEPS}"]
+        threads = ["env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", f"FIRST_STEPS={START_STEPS + EPISODE_STEPS}"]
         theirs = [*threads, os.fspath(folder / "build/random_cheetah"), *peer.theirs]
     else:
         theirs = [os.fspath(python), os.fspath(HERE / peer.script), os.fspath(tree), *peer.theirs]
