@@ -17,9 +17,9 @@ HERE = Path(__file__).resolve().parent
 COUNT = "Steps ([0-9]+)"
 """Finds the agent steps that each of them prints once it learns, by our adapter or environment."""
 START_STEPS = 2**14
-"""Of random play before V-RACER learns, here and there, where the last episode goes on to its end."""
+"""Steps of random play before V-RACER learns, here and there, where the last episode goes on to its end."""
 EPISODE_STEPS = 1000
-"""Of the environment that returns random numbers."""
+"""Length of an episode of the environment that returns random numbers."""
 SETTINGS = {
     "learner": "VRACER",
     "returnsEstimator": "retrace",
