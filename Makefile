@@ -11,12 +11,12 @@ SECONDS ?= 43200
 PAPERS  := $(patsubst paper_configs/%/__init__.py,%,$(wildcard paper_configs/*/__init__.py))
 
 # A misspelled variable would train something else for hours.
-VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD OUT CUDA SOURCE SOAK
+VARIABLES := PYTHON SCALE SEEDS SEED BIN WHAT SECONDS JOBS TASK EXPERIMENT AGENT CLUSTER SPREAD OUT CUDA SOURCE PEER SOAK
 GIVEN     := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(subst :, ,$(word))))))
 UNKNOWN   := $(filter-out $(VARIABLES),$(GIVEN))
 $(if $(UNKNOWN),$(error no variable $(UNKNOWN): choose of $(VARIABLES)))
 
-.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
+.PHONY: help setup smoke dmlab vizdoom campaign campaign-plan test lint types check regression regression-bands report serve benchmark benchmark-peer mutations mutations-fast kill-test soak check-all docs docs-serve clean $(PAPERS:%=reproduce-%)
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##|^\$$.*reproduce-%:.*##' $(MAKEFILE_LIST) | sed -E 's/^\$$.*reproduce-%:/reproduce-<paper>:/; s/:.*## /\t/' | expand -t 20
@@ -96,6 +96,17 @@ serve: setup  ## the report on http://127.0.0.1:8001
 
 benchmark: setup  ## throughput against the machine's own bound; WHAT=table1 for one of them
 	@for what in $(WHAT); do $(BIN)/python -m repro.benchmark --what=$$what --json=runs/benchmark_$$what.json || exit 1; done
+
+benchmark-peer: setup $(if $(filter cleanrl torchbeast,$(PEER)),build/peers/complete)  ## speed beside another program; PEER=cleanrl|torchbeast|smarties SOURCE=<its checkout or git directory>
+	@test -n "$(PEER)" || { echo "make benchmark-peer: PEER=cleanrl, torchbeast or smarties is missing."; exit 2; }
+	@test -n "$(SOURCE)" || { echo "make benchmark-peer: SOURCE=<checkout or git directory of $(PEER)> is missing."; exit 2; }
+	$(BIN)/python -m repro.benchmarks.peers --peer=$(PEER) --source=$(SOURCE) --json=runs/benchmark_$(PEER).json
+
+build/peers/complete: requirements-peers.lock
+	@echo "Installing PyTorch into build/peers, some minutes the first time."
+	$(PYTHON) -m venv build/peers
+	build/peers/bin/python -m pip install --quiet --quiet --disable-pip-version-check --requirement requirements-peers.lock
+	touch $@
 
 mutations: setup vizdoom  ## wrong variants of the code, which named tests and the reference trainings must catch
 	$(BIN)/python -m tests.mutations

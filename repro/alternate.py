@@ -31,6 +31,9 @@ COUNT_HELP = (
 )
 FIRST_COUNT = flags.DEFINE_string("first_count", alternating.COUNT, COUNT_HELP)
 SECOND_COUNT = flags.DEFINE_string("second_count", alternating.COUNT, COUNT_HELP)
+SIZE_HELP = "Work of one count of this program, such as 0.25 where frames are counted and 4 of them are a step."
+FIRST_SIZE = flags.DEFINE_float("first_size", 1.0, SIZE_HELP, 1e-9)
+SECOND_SIZE = flags.DEFINE_float("second_size", 1.0, SIZE_HELP, 1e-9)
 SECONDS = flags.DEFINE_float("seconds", 5.0, "Length of a turn.", 0.1)
 ROUNDS = flags.DEFINE_integer("rounds", 12, "Rounds, of two turns for each program.", 1)
 WARM_UP = flags.DEFINE_float("warm_up", 15.0, "Seconds for which a program runs after its first count.", 0.0)
@@ -42,8 +45,8 @@ def main(argv: list[str]) -> None:
     del argv
     cli.quiet()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(cli.INTERRUPTED))  # which ends both programs as well
-    named = ((FIRST, FIRST_COUNT), (SECOND, SECOND_COUNT))
-    for _, count in named:
+    named = ((FIRST, FIRST_COUNT, FIRST_SIZE), (SECOND, SECOND_COUNT, SECOND_SIZE))
+    for _, count, _ in named:
         try:
             groups = re.compile(count.value).groups
         except re.error as error:
@@ -53,8 +56,8 @@ def main(argv: list[str]) -> None:
     try:
         with contextlib.ExitStack() as ending:
             programs = []
-            for command, count in named:
-                programs.append(alternating.Program(command.value, count.value))
+            for command, count, size in named:
+                programs.append(alternating.Program(command.value, count.value, size.value))
                 ending.callback(programs[-1].end)
                 programs[-1].warm_up(WARM_UP.value, PATIENCE.value)
             line = ending.enter_context(contextlib.closing(ProgressLine("Alternating", ROUNDS.value, "rounds")))
@@ -62,12 +65,12 @@ def main(argv: list[str]) -> None:
             result = alternating.compare(*turns)
     except alternating.ProgramError as error:
         cli.fail(error, code=1)
-    for (command, _), rate in zip(named, result["rates"]):
+    for (command, _, _), rate in zip(named, result["rates"]):
         print(f"{rate:12,.1f} a second: {command.value}")
     low, high = result.get("interval", (result["ratio"],) * 2)
     print(f"First over second: {result['ratio']:.2f} [{low:.2f}, {high:.2f}], {result['rounds']} rounds.")
     if JSON.value:
-        commands = {"commands": [command.value for command, _ in named], "seconds": SECONDS.value}
+        commands = {"commands": [command.value for command, _, _ in named], "seconds": SECONDS.value}
         found = commands | result | {"hardware": records.hardware(), "versions": records.versions()}
         write_whole(Path(JSON.value), json.dumps(found, indent=1) + "\n")
 

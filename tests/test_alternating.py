@@ -56,6 +56,15 @@ def test_a_number_of_which_more_digits_may_follow_is_not_read(start):
     assert program.count == 123_456
 
 
+def test_a_count_is_so_much_work():
+    program = Program("echo 1,200 frames; sleep 600", r"([\d,]+) frames", 0.25)
+    try:
+        program.warm_up(0.0, 20.0)
+        assert program.count == 300
+    finally:
+        program.end()
+
+
 def test_a_program_and_its_children_run_in_its_turns_alone(start):
     first, second = start(), start()
     for program in (first, second):

@@ -58,3 +58,16 @@ def test_a_folder_that_the_environment_names_is_not_meant(monkeypatch):
 def test_runs_records_and_page_may_have_a_folder_of_their_own():
     done = make("reproduce-impala", "OUT=runs/again")
     assert done.stdout.splitlines()[-1].endswith("--seeds=1 --runs_dir=runs/again --results_dir=runs/again/records")
+
+
+@pytest.mark.parametrize("words", [(), ("PEER=cleanrl",)])
+def test_another_program_needs_its_name_and_its_source(words):
+    lines = make("benchmark-peer", *words).stdout.splitlines()
+    assert [line for line in lines if "is missing." in line and line.startswith("test -n")]
+
+
+def test_another_program_has_pytorch_where_it_needs_it_and_flags():
+    done = make("benchmark-peer", "PEER=cleanrl", "SOURCE=x")
+    assert "--requirement requirements-peers.lock" in done.stdout
+    assert "-m repro.benchmarks.peers --peer=cleanrl --source=x --json=" in done.stdout
+    assert "requirements-peers.lock" not in make("benchmark-peer", "PEER=smarties", "SOURCE=x").stdout

@@ -56,10 +56,12 @@ class Program:
         command: for the shell.
         count: regular expression whose first group is the count: digits with a decimal point, commas between
             thousands, or a last letter k, M or G.
+        size: work of one count, as 0.25 steps of a frame.
     """
 
-    def __init__(self, command: str, count: str = COUNT) -> None:
+    def __init__(self, command: str, count: str = COUNT, size: float = 1.0) -> None:
         self.command = command
+        self._size = size
         self._pattern = re.compile(count)
         self._text = ""
         self._count: float | None = None
@@ -79,7 +81,7 @@ class Program:
 
     @property
     def count(self) -> float | None:
-        """What it has counted; None before its first count."""
+        """The work that it has counted; None before its first count."""
         return self._count
 
     def warm_up(self, seconds: float, limit: float) -> None:
@@ -168,7 +170,7 @@ class Program:
         self._text = (self._text + data.decode(errors="replace"))[-KEPT_CHARACTERS:]
         for found in self._pattern.finditer(self._text):
             if found.end() < len(self._text):  # or more digits may follow
-                self._count = parse_count(found[1])
+                self._count = parse_count(found[1]) * self._size
         return bool(data)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from repro.environments.dmlab_build.errors import BuildError
@@ -26,27 +27,28 @@ def find_source(source: Path, commit: str) -> tuple[Path, str]:
         raise BuildError(f"SOURCE={source} is no folder; clone https://github.com/google-deepmind/lab and name it.")
     source = source.resolve()
     try:
-        revision = _git(source, "rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
+        revision = run_git(source, "rev-parse", "--verify", f"{commit}^{{commit}}").decode().strip()
     except subprocess.CalledProcessError:
         raise BuildError(f"{source} is no git repository with a commit {commit}.") from None
-    if not _git(source, "ls-tree", "--name-only", revision, MARKER):
+    if not run_git(source, "ls-tree", "--name-only", revision, MARKER):
         raise BuildError(f"{source} is not the source of DeepMind Lab: {MARKER} is not there.")
     return source, revision
 
 
-def write_tree(repository: Path, revision: str, tree: Path) -> list[str]:
+def write_tree(repository: Path, revision: str, tree: Path, paths: Sequence[str] = ()) -> list[str]:
     """Writes the files of a commit, and leaves those alone that are there with the same content.
 
     Args:
         repository: folder in which git finds it.
         revision: the commit.
         tree: folder to write to.
+        paths: files and folders that are written; all if there are none.
 
     Returns:
         the paths that the commit lists and the repository lacks, sorted.
     """
     entries = []
-    for entry in _git(repository, "ls-tree", "-r", "-z", revision).decode().split("\0")[:-1]:
+    for entry in run_git(repository, "ls-tree", "-r", "-z", revision, *paths).decode().split("\0")[:-1]:
         description, path = entry.split("\t", 1)
         mode, kind, object_name = description.split()
         if kind == "blob":
@@ -82,7 +84,8 @@ def _write(path: Path, mode: str, content: bytes) -> None:
     path.chmod(0o755 if mode == "100755" else 0o644)
 
 
-def _git(repository: Path, *arguments: str) -> bytes:
+def run_git(repository: Path, *arguments: str) -> bytes:
+    """Returns what git prints of a repository; raises `CalledProcessError` where it fails."""
     command = _command(repository, *arguments)
     return subprocess.run(command, check=True, capture_output=True, env=_environment()).stdout
 

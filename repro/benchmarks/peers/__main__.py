@@ -1,0 +1,54 @@
+"""Compares another program's speed with ours: `python -m repro.benchmarks.peers --peer=cleanrl --source=<checkout>`.
+
+Both learn the same, turn by turn, by `repro.alternate`, whose command is printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from repro import cli
+from repro.benchmarks.peers import programs
+
+PEER = flags.DEFINE_enum("peer", None, sorted(programs.PEERS), "The other program.", required=True)
+SOURCE = flags.DEFINE_string(
+    "source", None, "Its repository: a checkout, or a git directory, bare or not.", required=True
+)
+PYTHON = flags.DEFINE_string("python", "build/peers/bin/python", "A Python that has requirements-peers.lock.")
+OUT = flags.DEFINE_string("out", "build/peers", "Folder for its source, what is compiled of it, and both runs.")
+SECONDS = flags.DEFINE_float("seconds", 5.0, "Length of a turn.", 0.1)
+ROUNDS = flags.DEFINE_integer("rounds", 12, "Rounds, of two turns for each program.", 1)
+WARM_UP = flags.DEFINE_float("warm_up", 15.0, "Seconds for which a program runs after its first count.", 0.0)
+PATIENCE = flags.DEFINE_float("patience", 300.0, "Longest wait for the first count.", 1.0)
+JSON = flags.DEFINE_string("json", None, "Also write the result to this file.")
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    name, folder = PEER.value, Path(OUT.value).absolute() / PEER.value
+    python = Path(PYTHON.value).absolute()  # not resolved: what a virtual environment's link leads to is another Python
+    try:
+        programs.write_source(name, Path(SOURCE.value), folder / "source")
+        if programs.PEERS[name].script is None:
+            programs.build(folder / "source", folder / "build")
+        else:
+            programs.check_modules(name, python)
+    except programs.PeerError as error:
+        cli.fail(error)
+    ours, theirs = programs.make_commands(name, folder / "source", folder, python)
+    command = [
+        *(sys.executable, "-m", "repro.alternate", f"--first={ours}", f"--first_size={programs.PEERS[name].size}"),
+        *(f"--second={theirs}", f"--second_count={programs.COUNT}"),
+        *(f"--{flag.name}={flag.value}" for flag in (SECONDS, ROUNDS, WARM_UP, PATIENCE, JSON) if flag.value),
+    ]
+    print(shlex.join(command), flush=True)
+    os.execv(command[0], command)
+
+
+if __name__ == "__main__":
+    cli.run(main)
