@@ -53,6 +53,19 @@ class Role:
         devices.configure_actor()
         run_evaluator(find_experiment, ml_collections.ConfigDict(config), seed, address)
 
+    def store(self, config: dict[str, Any], seed: int, start: int, address: str) -> None:
+        """Has the replay."""
+        del seed
+        cli.quiet()
+        from repro.papers import find_experiment
+        from repro.training import devices
+        from repro.training.experiment import RemoteStoring
+
+        experiment = find_experiment(ml_collections.ConfigDict(config))
+        assert isinstance(experiment, RemoteStoring)
+        devices.configure_actor()
+        experiment.run_remote_replay(start, address)
+
     def learn(self, config: dict[str, Any], seed: int, learner: int, address: str, key: str) -> None:
         """Learns with the chief, with actors on the cluster."""
         cli.quiet()
@@ -142,6 +155,10 @@ class RayActors:
     def start_evaluator(self, address: str) -> RayProcess:
         return self._begin("evaluate", CORES, 0, self._reached(address))
 
+    def start_replay(self, start: int, address: str) -> RayProcess:
+        size = int(self._config["runtime"]["replay_gb"] * 1e9)
+        return self._begin("store", CORES, 0, start, self._reached(address), memory=size)
+
     def describe(self, num_actors: int, num_learners: int = 1, evaluates: bool = False) -> str:
         """Returns what is free for the run, which has not started anything yet, and who must be trusted.
 
@@ -166,9 +183,9 @@ class RayActors:
         who, trust = ("Actors and learners run", TRUST_LEARNERS) if others else ("Actors play", TRUST)
         return f"{who} on a Ray cluster with {size}.{waiting} {trust}"
 
-    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any) -> RayProcess:
+    def _begin(self, does: str, cores: int, gpus: int, *arguments: Any, **resources: int) -> RayProcess:
         """Has a `Role` do what the method of this name does."""
-        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **ray_cluster.OWN_PROCESS)(Role).remote()
+        role = self._ray.remote(num_cpus=cores, num_gpus=gpus, **resources, **ray_cluster.OWN_PROCESS)(Role).remote()
         return RayProcess(self._ray, role, getattr(role, does).remote(self._config, self._seed, *arguments))
 
     def _reached(self, address: str) -> str:

@@ -129,6 +129,9 @@ class SequenceReplay:
     Reverb's server cannot be bound to this machine, even where all clients are on it: it listens on every interface and
     trusts whoever connects. A firewall has to keep others out.
 
+    Attributes:
+        restarts, lost: none, see `ServedReplay`.
+
     Args:
         spec: of one step of one environment, as `collect_data_spec` of an agent.
         settings: see `SequenceSettings`.
@@ -136,6 +139,8 @@ class SequenceReplay:
         more_tables: that the server has besides, and saves with the sequences.
         port: of the server; None: a free one.
     """
+
+    restarts = lost = 0
 
     def __init__(
         self,
@@ -185,6 +190,11 @@ class SequenceReplay:
         """Sequences that can be sampled."""
         return len(self._stored)
 
+    @property
+    def num_written(self) -> int:
+        """Sequences that were ever written, before a checkpoint that it began with, too."""
+        return int(self._client.server_info()[TABLE].rate_limiter_info.insert_stats.completed)
+
     def make_writer(self, priority: Priority | None = None) -> ReverbWriter:
         """A writer for one environment; see the function."""
         return make_writer(self._client, self._layout.spec, self._settings, priority)
@@ -209,6 +219,9 @@ class SequenceReplay:
         except (reverb.errors.ReverbError, RuntimeError) as error:
             raise OSError(str(error)) from error
         written.rename(folder)
+
+    def look(self) -> None:
+        """Nothing: it is in this process, and ends with it."""
 
     def get_state(self) -> dict[str, Any]:
         """Nothing: `save` writes it all."""
