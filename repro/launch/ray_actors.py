@@ -171,10 +171,11 @@ class RayActors:
         cores = int(self._ray.available_resources().get("CPU", 0))
         size = f"{machines} machine{'s' if machines > 1 else ''} and {cores} free core{'s' if cores != 1 else ''}"
         others = num_learners - 1
+        stored = CORES * bool(self._config["runtime"].get("replay_gb"))  # for the replay, which begins before actors
         left = cores - others * self._learner_cores
         if left < 0:
             waiting = f" The run waits for cores: {self._learner_cores} for each of {others} learners on the cluster."
-        elif (short := num_actors - left // CORES) > 0:
+        elif (short := min(num_actors, num_actors - (left - stored) // CORES)) > 0:
             waiting = f" {short} of {num_actors} actors{' and the evaluator' * evaluates} wait until there are more."
         elif evaluates and short == 0:
             waiting = " The evaluator waits until there is one more."

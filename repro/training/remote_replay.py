@@ -247,6 +247,8 @@ class RemoteReplay:
             self._lost += lost
             self._process.say(f"The replay begins again with what the last checkpoint has; {lost} sequences are lost.")
         self._written = self._written_saved = 0
+        if self._written_saving is not None:
+            self._written_saving = 0  # of the process before
         for part in file_messages(self._token, start, self._saved or self._checkpoints / "none", 0):
             self._send(part)
 

@@ -160,6 +160,8 @@ def test_a_replay_is_a_task_for_which_memory_is_set_aside(ray):
     assert ray.tasks == [("store", config, 7, 3, "10.0.0.1:1234")]
     assert ray.options == OPTIONS | {"memory": 1_500_000_000}
     assert process.may_wait
+    assert " 1 of 3 actors wait " in RayActors("auto", config, 7).describe(3)
+    assert "wait" not in RayActors("auto", CONFIG, 7).describe(3)
 
 
 def test_a_port_that_another_learner_has_is_refused(ray):
