@@ -24,7 +24,7 @@ REPLAY_SPEC = tf.TensorSpec([2], tf.int64)
 MAX_WAITING = 4
 """Messages in a queue."""
 CHUNK_BYTES = 16 << 20
-"""Of a file, in a message."""
+"""Bytes of a file in a message."""
 SPECS = [tf.TensorSpec([4], tf.int64), tf.TensorSpec([None], tf.uint8), tf.TensorSpec([None], tf.uint8)]
 
 

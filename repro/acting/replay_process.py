@@ -31,7 +31,7 @@ POLL_SECONDS = 0.05
 LIFE_SECONDS = 1.0
 """Between two reports of what it holds."""
 PREFIX, LOCK = "repro-replay-", "lock"
-"""Of the names of folders with what is saved or restored, and of the file in them that their process locks."""
+"""What names of folders for saving and restoring begin with, and the file in them that their process locks."""
 FRESH_SECONDS = 60.0
 """A folder may have no lock yet for so long."""
 
