@@ -59,7 +59,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess:
         (CONFIG.split("=") + ["--config.env.taks=pong"], "no field 'env.taks'; did you mean 'env.task'?"),
         ([CONFIG, "--config.env.task=pnog"], "No Atari game is called 'pnog'; did you mean pong"),
         ([CONFIG, "--config.agent=impala_deep"], "agent='impala_deep'; did you mean 'impala_shallow'? (there is"),
-        ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (its value is 100000)."),
+        ([CONFIG, "--config.num_env_frames=1.25"], "num_env_frames='1.25' is not of type int (its value is 60000)."),
         ([CONFIG, "--seed=x"], "flag --seed=x: 'x' is not a whole number in digits; see "),
         (["--config=paper_configs/impala/gymnasium.py", "--config.network.units=64,x"], "is not of type tuple"),
         ([CONFIG, "--learning_rate=0.1"], "flag 'learning_rate'; did you mean --config.learner.learning_rate?"),
@@ -506,10 +506,10 @@ def test_a_second_process_on_a_run_is_refused(tmp_path):
 
 def test_stop_resume_evaluate_export(tmp_path):
     run_dir = tmp_path / "run"
-    arguments = [CONFIG, "--config.num_env_frames=100000", f"--run_dir={run_dir}", "--seed=3"]
+    arguments = [CONFIG, "--config.num_env_frames=40000", f"--run_dir={run_dir}", "--seed=3"]
     first = subprocess.Popen([sys.executable, "-m", "repro.train", *arguments], stderr=subprocess.PIPE, text=True)
     began = first.stderr.readline()
-    assert began == f"Training impala_shallow on pong, seed 3, for 100,000 frames in {run_dir}, from the beginning.\n"
+    assert began == f"Training impala_shallow on pong, seed 3, for 40,000 frames in {run_dir}, from the beginning.\n"
     wait_for_rows(run_dir, 3)
     first.send_signal(signal.SIGTERM)
     _, stderr = first.communicate(timeout=60)
@@ -529,7 +529,7 @@ def test_stop_resume_evaluate_export(tmp_path):
     assert "leaked" not in resumed.stderr
     updates = [row["updates"] for row in read_progress(run_dir / "progress.csv")]
     assert updates == sorted(set(updates))
-    assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 100_000
+    assert json.loads((run_dir / "complete.json").read_text())["num_env_frames"] >= 40_000
 
     video, export = tmp_path / "game.webm", tmp_path / "runs/x/policy"
     done = run("repro.evaluate", f"--run_dir={run_dir}", "--episodes=3", f"--video={video}", f"--export={export}")

@@ -99,11 +99,11 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         ValueError: unknown scale.
     """
     if config.scale == "smoke":  # about a minute: proves the path
-        config.num_env_frames = 100_000
+        config.num_env_frames = 60_000  # the first games end
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8
         config.env.max_frames = 8_000
-        config.runtime.envs_per_actor = 16  # each takes a tenth of a second to begin
+        config.runtime.envs_per_actor = 8  # each takes a tenth of a second to begin
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # 25 to 60 minutes on one core; repro/papers/impala/README.md has the reasons
         config.num_env_frames = 8_000_000

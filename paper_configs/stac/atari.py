@@ -164,7 +164,7 @@ def apply_scale(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
         config.evaluation.episodes = 8
         config.evaluation.num_envs = 8
         config.env.max_frames = 8_000
-        config.runtime.envs_per_actor = 16  # each takes a tenth of a second to begin
+        config.runtime.envs_per_actor = 8  # each takes a tenth of a second to begin
         config.runtime.checkpoint_seconds = 5.0
     elif config.scale == "desk":  # repro/papers/stac/README.md has the reasons, which are IMPALA's
         config.num_env_frames = 8_000_000

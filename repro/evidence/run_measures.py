@@ -24,7 +24,8 @@ def column(record: Record, name: str) -> np.ndarray | None:
     series = record.get("series", {"columns": [], "rows": []})
     if name not in series["columns"] or not series["rows"]:
         return None
-    return np.array(series["rows"], np.float64)[:, series["columns"].index(name)]
+    place = series["columns"].index(name)
+    return np.array([row[place] for row in series["rows"]], np.float64)
 
 
 def _columns(record: Record, function: str, *names: str) -> list[np.ndarray]:

@@ -264,7 +264,7 @@ def test_pause_kill_and_restart_lose_no_run_and_a_failed_one_is_set_aside(tmp_pa
     second = start(tmp_path)
     assert second.wait(timeout=600) == 1
     record = records.read_record(tmp_path / "records/impala/atari_shallow/pong/impala_shallow/seed_1.json")
-    assert record["num_env_frames"] >= 100_000
+    assert record["num_env_frames"] >= 60_000
     assert "Resuming" in (run_dir / "log.txt").read_text()
     failed = json.loads((tmp_path / "runs/campaign/failures.json").read_text())
     assert list(failed) == ["impala/gymnasium/Pendulum-v1/impala/smoke/seed_1"]

@@ -16,10 +16,17 @@ from repro.papers.refer.vracer import VRacer, VRacerSettings
 from repro.training import devices
 
 
+def quicker(config):
+    """The same fixed points of beta after a tenth of the updates, of ten times the step."""
+    config = config.copy_and_resolve_references()
+    config.refer.beta_step_size, config.updates = 1e-3, 30_000
+    return config
+
+
 def test_beta_ends_at_0_with_more_far_samples_than_allowed_and_at_1_otherwise():
     config = closed_form_config.get_config("smoke")
     assert (1 - config.refer.beta_step_size) ** config.updates < 1e-12
-    config.refer.beta_step_size, config.updates = 1e-3, 30_000  # a tenth of the updates with ten times the step
+    config = quicker(config)
     limit = int(config.refer.max_far_policy_fraction * config.memory.capacity)
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit + 1, starts=5), np.zeros(5))
     np.testing.assert_array_equal(closed_form.fixed_points(config, limit, starts=5), np.ones(5))
@@ -76,6 +83,8 @@ def test_costs_beside_v_racer_s_are_those_of_the_passes_through_networks():
 def test_its_records_reproduce_six_published_numbers_and_miss_two(tmp_path, monkeypatch):
     hidden = []
     monkeypatch.setattr(devices, "hide_gpus", lambda: hidden.append(True))
+    fixed_points = closed_form.fixed_points
+    monkeypatch.setattr(closed_form, "fixed_points", lambda config, *rest: fixed_points(quicker(config), *rest))
     job = StudyJob(closed_form_config.get_config("paper"), "gym", 1, tmp_path)
     job.run([0], quiet=True)
     assert hidden, "a study computes on cores"
