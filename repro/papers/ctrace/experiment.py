@@ -232,7 +232,7 @@ class SequenceExperiment(ActorExperiment):
     def run_remote_replay(self, start: int, address: str) -> NoReturn:
         """See `RemoteStoring`."""
         end_with(address)
-        environment = self._make_actor_environment(0, 0)  # shows the specs
+        environment = self.make_actor_environment(0, 0)  # shows the specs
         spec = self.make_local_policy(environment, 0.0).trajectory_spec
         environment.close()
         run_replay(spec, self.sequence_settings, start, address)
