@@ -652,16 +652,6 @@ STAGES = {
             1.5,
         ),
         Block(
-            "Figure 5, beside A2C and A3C",
-            "impala",
-            "dmlab_figure5",
-            ("impala", "a2c", "a3c"),
-            LEVELS_5,
-            "desk",
-            6,
-            1.5,
-        ),
-        Block(
             "Table 3, one agent for eight levels",
             "impala",
             "dmlab_30",
