@@ -243,8 +243,8 @@ def test_table_3_has_every_printed_cell():
         ("impala_shallow", 37.1),
         ("impala_deep", 44.5),
         ("impala_deep", 46.5),
-        ("impala_deep", 49.4),
-        ("impala_deep_pbt_8_learners", 49.1),
+        ("pbt", 49.4),
+        ("pbt_8_learners", 49.1),
     ]
     assert [row.protocol.get("population") for row in cells("impala", "3")] == [None] * 4 + [24, None]
 
@@ -400,7 +400,7 @@ def test_rows_of_single_games_use_the_names_of_the_normaliser():
 
 EXPERIMENTS = {
     "impala": "atari_shallow atari_deep atari_57 atari_a3c dmlab_table1_throughput dmlab_figure5 dmlab_table2 "
-    "dmlab_figure_d1 dmlab_30 dmlab_30_experts theorems online_theorem",
+    "dmlab_figure_d1 dmlab_30 dmlab_30_experts dmlab_30_population theorems online_theorem",
     "acer": "atari continuous theorems",
     "refer": "closed_form figure_1_ddpg figure_3_naf figure_4_vracer figure_6_flow figure_7_sensitivity "
     "figure_8_sensitivity",
