@@ -733,7 +733,8 @@ LEFT_OUT: Mapping[str, Callable[[PublishedRow], bool]] = {
     ),
     "one agent for all 57 games, 200M frames of each": lambda row: row.experiment == "atari_57" and row.claim is None,
     "one agent for all 30 levels, 1e10 frames": lambda row: (
-        row.experiment in ("dmlab_30", "dmlab_30_population") and (row.claim is None or row.protocol.get("scale") == "paper")
+        row.experiment in ("dmlab_30", "dmlab_30_population")
+        and (row.claim is None or row.protocol.get("scale") == "paper")
     ),
     "experts beside an agent for all 30 levels, 1e10 frames": lambda row: (
         row.experiment == "dmlab_30_experts" and row.protocol.get("scale") == "paper"

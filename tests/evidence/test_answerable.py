@@ -202,7 +202,7 @@ def test_table_2_is_answered_level_by_level_and_its_claims_by_all_agents_compare
     ],
 )
 def test_figure_5_compares_agents_whose_numbers_of_environments_are_not_printed(scale, of_five, of_four):
-    """Not at desk: nothing is swept there, and batches of IMPALA and A2C are smaller than the paper's, not those of A3C."""
+    """Not at desk: nothing is swept, and batches of IMPALA and A2C are smaller than the paper's, not those of A3C."""
 
     def answered(levels):
         agents = ("impala", "a2c", "a3c")
